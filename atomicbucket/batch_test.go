@@ -15,12 +15,12 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// A cell is one key's word as a table would use it: forgotten, at times, when it is idle.
+// A cell is the word of one key, used as a table would use it. At times the test forgets the word while it is idle.
 type cell struct {
 	algorithm atomicbucket.Algorithm
 	state     atomicbucket.State
-	since     int64 // it was made or forgotten then, and no call comes from before
-	wrote     int64 // the latest time at which it was written
+	since     int64 // when the cell was made or last forgotten; no call has an earlier time
+	wrote     int64 // the latest time at which the cell was written
 }
 
 func newCell(algorithm atomicbucket.Algorithm, nanos int64) *cell {
@@ -60,23 +60,23 @@ func (c *cell) refund(nanos int64, n uint64) {
 	c.write(nanos, after.Payload())
 }
 
-// A trial compares a cell with a model, step by step.
+// A trial makes the same takes and refunds from a cell and from a model, and compares the two after each of them.
 type trial struct {
 	*cell
 	model  reference.Limit
 	limit  uint64
-	length int64 // of a window, or between two refills
+	length int64 // of a window, or of the interval between two refills
 	random *rand.Rand
-	// idleAfter is how long it is until the model is idle.
+	// idleAfter returns the time from an instant until the model is idle.
 	idleAfter func(nanos int64) int64
-	// lateWaits is whether waits are exact also for a call that comes late.
+	// lateWaits reports whether a call at this time gets exact waits, even if a later call has written the cell.
 	lateWaits func(nanos int64) bool
 }
 
-// endOfTrial is the time after which no step is made: so that nothing ends after 2262.
+// endOfTrial is the time after which a trial makes no step, so that no window or wait ends after 2262.
 const endOfTrial = math.MaxInt64 - 1<<58
 
-// run makes a history of that many steps, from an instant on.
+// run makes a history of steps calls, the first of them at the instant nanos.
 func (r *trial) run(t *testing.T, nanos int64, steps int) {
 	r.cell = newCell(r.algorithm, nanos)
 	for range steps {
@@ -85,13 +85,13 @@ func (r *trial) run(t *testing.T, nanos int64, steps int) {
 			n = 1 + r.random.Uint64N(min(r.limit, 3))
 		}
 		at := nanos
-		if r.random.IntN(6) == 0 { // late
+		if r.random.IntN(6) == 0 { // a late call
 			at = max(nanos-r.random.Int64N(1+min(r.length*3, int64(r.algorithm.MaxSkew()), 1<<58)), r.since)
 		}
 		r.requireNoGain(t, at, nanos, n)
 		switch r.random.IntN(8) {
 		case 0:
-			if !r.model.Idle(at) { // of an idle one there is nothing to be given
+			if !r.model.Idle(at) { // an idle record has nothing to give back
 				r.refund(at, n)
 				r.model.Refund(at, n)
 			}
@@ -112,7 +112,8 @@ func (r *trial) run(t *testing.T, nanos int64, steps int) {
 	}
 }
 
-// refused takes all tokens and asks for more: the record's payload stays, whatever payload Take returns.
+// refused asks for one token more than is left. The request must be refused, and the record must stay as it is,
+// whatever payload Take returns.
 func (r *trial) refused(t *testing.T, at int64) {
 	if left := r.model.Remaining(at); left < r.limit {
 		before := r.state
@@ -121,14 +122,14 @@ func (r *trial) refused(t *testing.T, at int64) {
 	}
 }
 
-// requireNoGain (I8): a late call is let through only if it would be at the latest time.
+// requireNoGain (I8) requires that a late call is admitted only if the same call would be admitted at the latest time.
 func (r *trial) requireNoGain(t *testing.T, at, nanos int64, n uint64) {
 	if r.wouldTake(at, n) {
 		require.True(t, r.wouldTake(nanos, n), "I8: %d tokens at %d, but not at %d", n, at, nanos)
 	}
 }
 
-// requireSame compares all that can be said of the cell with the model.
+// requireSame compares everything that the algorithm reports about the cell with what the model reports.
 func (r *trial) requireSame(t *testing.T, at int64, n uint64) {
 	now, demand := r.algorithm.Ticks(at), r.algorithm.Quota().Demand(n)
 	got := r.algorithm.Status(r.state.Record(), at, demand)
@@ -159,7 +160,8 @@ func (r *trial) requireSame(t *testing.T, at int64, n uint64) {
 	}
 }
 
-// wait returns how long to wait until the next step: to the next edge, near it, into the next window, or far away.
+// wait returns a random time until the next step. That step is at or near the next edge (such as the end of a wait or a
+// window), somewhere in this window or the next one, or far away.
 func (r *trial) wait(nanos int64, n uint64) int64 {
 	far := min(r.length, 1<<57)
 	switch r.random.IntN(10) {
@@ -183,8 +185,8 @@ func (r *trial) wait(nanos int64, n uint64) int64 {
 	return r.random.Int64N(far)
 }
 
-// comeRound checks what the table guarantees: no record is judged more than 12 skews after it was written. Up to then
-// it is never misread, and after three it is idle.
+// comeRound does what a table does: it forgets an idle record at the latest 12 skews after the record was written. It
+// checks that the record is read as idle until then, if the model is idle.
 func (r *trial) comeRound(t *testing.T, nanos int64) {
 	_, hi := bits.Mul64(uint64(r.algorithm.MaxSkew()), 12)
 	if r.model.Idle(nanos) && (r.random.IntN(8) == 0 || uint64(nanos-r.wrote) > min(hi, math.MaxInt64)) {
@@ -197,7 +199,7 @@ func (r *trial) comeRound(t *testing.T, nanos int64) {
 
 func always(int64) bool { return true }
 
-// trials returns n, or less in a short run.
+// trials returns n, or a fifth of n in a short run.
 func trials(n uint64) uint64 {
 	if testing.Short() {
 		return n / 5
@@ -205,7 +207,7 @@ func trials(n uint64) uint64 {
 	return n
 }
 
-// batches are numbers from one end of the ranges to the other.
+// batches are the numbers of buckets that are refilled in batches, from one end of the allowed ranges to the other.
 var batches = []struct {
 	refill   uint64
 	interval time.Duration
@@ -238,8 +240,8 @@ func batchTrial(t *testing.T, refill uint64, interval time.Duration, burst, seed
 	}
 }
 
-// TestBatchBucketAgainstTheModel (I1, I2, I8): a bucket that is refilled in batches equals, to the nanosecond, the
-// model that gets its tokens at the multiples of the interval.
+// TestBatchBucketAgainstTheModel (I1, I2, I8): a bucket that is refilled in batches equals its model to the nanosecond.
+// The model gets its tokens at the multiples of the interval.
 func TestBatchBucketAgainstTheModel(t *testing.T) {
 	for _, b := range batches {
 		t.Run(fmt.Sprintf("%d per %v burst %d", b.refill, b.interval, b.burst), func(t *testing.T) {
@@ -251,8 +253,8 @@ func TestBatchBucketAgainstTheModel(t *testing.T) {
 	}
 }
 
-// Two buckets with hand-computed numbers: refills come at the multiples of the interval, all at once, and tokens that
-// do not fit are lost.
+// This test compares two buckets with hand-computed numbers. All tokens of a refill come at once, at the multiples of
+// the interval, and tokens that do not fit are lost.
 func TestBatchBucketRefills(t *testing.T) {
 	algorithm, err := atomicbucket.NewBatchBucket(10, time.Second, 100)
 	require.NoError(t, err)
@@ -268,15 +270,15 @@ func TestBatchBucketRefills(t *testing.T) {
 	assert.EqualValues(t, 100, algorithm.Status(c.state.Record(), 9_000_000_000, algorithm.Quota().Demand(0)).Remaining, "no more than fits")
 }
 
-// A client that polls faster than the interval does not lose a part of it. (The fault: lastRefill = now at every
-// check.)
+// A client that polls more often than once per interval does not lose a part of the interval. (A bucket that sets
+// lastRefill = now at every check would lose it.)
 func TestBatchBucketPollingKeepsTheRemainder(t *testing.T) {
 	algorithm, err := atomicbucket.NewBatchBucket(10, time.Second, 10)
 	require.NoError(t, err)
 	nanos := int64(1e18 + 5e8)
 	c, admitted := newCell(&algorithm, nanos), 0
 	require.True(t, c.take(nanos, 10))
-	for range 10_000 { // ten seconds, at a thousand polls each
+	for range 10_000 { // ten seconds, with a thousand polls per second
 		nanos += 1e6
 		if c.take(nanos, 1) {
 			admitted++
@@ -285,7 +287,8 @@ func TestBatchBucketPollingKeepsTheRemainder(t *testing.T) {
 	assert.Equal(t, 100, admitted)
 }
 
-// Clocks that differ by the allowed time, and past records, go around the circle without a difference being misread.
+// The payload's circle wraps around. No difference is misread, if clocks differ by at most the allowed time and records
+// are not too old.
 func TestBatchBucketOnTheCircle(t *testing.T) {
 	for _, b := range batches {
 		algorithm, err := atomicbucket.NewBatchBucket(b.refill, b.interval, b.burst)
@@ -294,8 +297,8 @@ func TestBatchBucketOnTheCircle(t *testing.T) {
 	}
 }
 
-// requireCircle checks a record from which everything was taken. From MaxSkew before it was written until it is idle,
-// it looks drained. Then it looks past, until 12 MaxSkew after it was written.
+// requireCircle checks a record from which everything was taken. From MaxSkew before the write until the record is
+// idle, nothing is left in it. After that it is read as idle, until 12 MaxSkew after the write.
 func requireCircle(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, length int64) {
 	skew := int64(algorithm.MaxSkew())
 	require.GreaterOrEqual(t, skew, int64(30*time.Second))
@@ -356,7 +359,7 @@ func TestBatchBucketRefusesNumbersOutOfRange(t *testing.T) {
 		_, err := atomicbucket.NewBatchBucket(c.refill, c.interval, c.burst)
 		assert.ErrorContains(t, err, c.want)
 	}
-	for _, b := range batches { // the ends of the ranges are in range
+	for _, b := range batches { // the ends of the ranges are allowed
 		_, err := atomicbucket.NewBatchBucket(b.refill, b.interval, b.burst)
 		assert.NoError(t, err)
 	}

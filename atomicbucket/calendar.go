@@ -26,7 +26,8 @@ func (p Period) String() string {
 	return [...]string{"day", "week", "month"}[p-Day]
 }
 
-// Longest returns the length of the longest period, except for an hour or two when clocks are put back.
+// Longest returns the length of the longest period of this kind. A period in which clocks are put back may be an hour
+// or two longer.
 func (p Period) Longest() time.Duration {
 	return map[Period]time.Duration{Day: 24 * time.Hour, Week: 7 * 24 * time.Hour, Month: 31 * 24 * time.Hour}[p]
 }
@@ -43,19 +44,20 @@ func (p Period) day(n int) int64 {
 }
 
 // A Calendar knows when the days, weeks or months of a time zone begin, until 2262. A period begins at the first
-// instant whose local date is the period's first day or later. So a day has 23 or 25 hours when clocks change, a day
-// without a midnight begins at one o'clock, and a day that a zone skipped has no time at all. A Calendar is immutable.
+// instant whose local date is the period's first day or later. So a day has 23 or 25 hours if clocks change in it, a
+// day without a midnight begins at one o'clock, and a day that a zone skipped has length 0. A Calendar is immutable.
 // Two calendars with the same period and zone are the same pointer.
 type Calendar struct {
 	period Period
 	zone   string
-	begins []int64 // the begin of each period from earliest on, in nanoseconds since 1970
+	begins []int64 // when each period begins, from earliest on, in nanoseconds since 1970
 }
 
-// earliest is the number of the first period of a calendar. In every zone that period begins before 1970 begins in UTC.
+// earliest is the number of the first period of a calendar. In every zone, this period begins before 1970 begins in
+// UTC.
 const earliest = -2
 
-// calendars holds the calendars that were made.
+// calendars contains all calendars that were made.
 var calendars struct {
 	sync.Mutex
 	of map[calendarKey]*Calendar
@@ -64,7 +66,7 @@ var calendars struct {
 type calendarKey struct {
 	period Period
 	zone   string
-	begins uint64 // a hash, since zones of one name may differ
+	begins uint64 // a hash of when the periods begin, because two zones with one name may differ
 }
 
 // NewCalendar returns the calendar of a period in a zone; a nil zone means UTC. If p is not one of the periods, the
@@ -98,7 +100,7 @@ func sum(all []int64) (h uint64) {
 	return h
 }
 
-// beginnings returns when the periods of a zone begin, ordered by date. The last one is the end of time.
+// beginnings returns when the periods of a zone begin, ordered by date. The last element is the end of time.
 func beginnings(p Period, zone *time.Location) (begins []int64) {
 	const last = math.MaxInt64 / int64(time.Second)
 	at := time.Unix(p.day(earliest)*86400, 0).AddDate(0, 0, -2).In(zone) // before the first period
@@ -130,25 +132,25 @@ func (c *Calendar) Period() Period { return c.period }
 // Zone returns the name of the zone.
 func (c *Calendar) Zone() string { return c.zone }
 
-// Sum returns a hash of when the periods begin: calendars with different beginnings have different sums, except by
-// chance.
+// Sum returns a hash of when the periods begin. Calendars whose periods begin at different times have different sums,
+// except by chance.
 func (c *Calendar) Sum() uint64 { return sum(c.begins) }
 
-// Number returns the number of the period at an instant, in nanoseconds since 1970. It counts dates, so calendars of
-// the same period have the same number for a date in all zones.
+// Number returns the number of the period at an instant, in nanoseconds since 1970. Numbers are counted from dates, so
+// a date has the same number in all zones, for calendars with the same kind of period.
 func (c *Calendar) Number(nanos int64) uint64 { return c.number(nanos) }
 
-// Begin returns when the period with a number begins, in nanoseconds since 1970. The last one begins at the end of
-// time, and so do all later ones.
+// Begin returns when the period with the given number begins, in nanoseconds since 1970. The last period of the
+// calendar and all later ones begin at the end of time.
 func (c *Calendar) Begin(number uint64) int64 { return c.begins[min(number, uint64(len(c.begins)-1))] }
 
-// number returns the number of the period at an instant, from 0 on.
+// number returns the number of the period at an instant. The first period of the calendar has the number 0.
 func (c *Calendar) number(nanos int64) uint64 {
 	i, found := slices.BinarySearch(c.begins, nanos)
 	if !found {
 		return uint64(i - 1)
 	}
-	for i+1 < len(c.begins) && c.begins[i+1] == nanos { // a day that was left out
+	for i+1 < len(c.begins) && c.begins[i+1] == nanos { // a day that the zone skipped
 		i++
 	}
 	return uint64(i)

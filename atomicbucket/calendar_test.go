@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// zones are some where days begin unusually (at one o'clock, twice, or not at all), with offsets of whole, half and
-// quarter hours, ahead of UTC and behind it.
+// zones has time zones in which some days begin unusually (at one o'clock, twice, or not at all). Their offsets are
+// whole, half and quarter hours, ahead of UTC and behind it.
 var zones = []string{
 	"UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "America/Havana", "Asia/Beirut", "Africa/Cairo",
 	"America/St_Johns", "Pacific/Apia", "Pacific/Kwajalein", "Pacific/Kiritimati", "Asia/Kathmandu", "Australia/Lord_Howe",
 	"Africa/Casablanca", "America/Asuncion", "Asia/Tehran", "Pacific/Chatham", "Antarctica/Troll", "Etc/GMT+12", "Etc/GMT-14",
 }
 
-// firstDay returns the first day of the period of a date.
+// firstDay returns the first day of the period that contains a date.
 func firstDay(p Period, t time.Time) (year int, month time.Month, day int) {
 	switch year, month, day = t.Date(); p {
 	case Week:
@@ -28,8 +28,8 @@ func firstDay(p Period, t time.Time) (year int, month time.Month, day int) {
 	return year, month, day
 }
 
-// TestPeriodsBeginWithTheirDates: in every zone and over decades, a period begins when the local date is first its
-// first day. time.Date agrees wherever there is exactly one midnight.
+// TestPeriodsBeginWithTheirDates: in every zone and over decades, a period begins at the first instant whose local date
+// is the first day of the period. The result equals that of time.Date if the day has exactly one midnight.
 func TestPeriodsBeginWithTheirDates(t *testing.T) {
 	for _, name := range zones {
 		zone, err := time.LoadLocation(name)
@@ -61,8 +61,8 @@ func TestPeriodsBeginWithTheirDates(t *testing.T) {
 	}
 }
 
-// TestPeriodsOfEveryHour: each hour is in the period of its local date, except that a period which has begun does not
-// end when clocks are put back past its beginning.
+// TestPeriodsOfEveryHour: each hour is in the period of its local date. There is one exception: if clocks are put back
+// past the beginning of a period, the period that has begun does not end.
 func TestPeriodsOfEveryHour(t *testing.T) {
 	for _, name := range zones {
 		zone, err := time.LoadLocation(name)
@@ -84,13 +84,13 @@ func TestPeriodsOfEveryHour(t *testing.T) {
 	}
 }
 
-// TestWaitForAPeriod: the wait is enough, and a nanosecond less is not.
+// TestWaitForAPeriod: after the wait, the periods have begun, and a nanosecond earlier they have not.
 func TestWaitForAPeriod(t *testing.T) {
 	zone, err := time.LoadLocation("Pacific/Apia")
 	require.NoError(t, err)
 	c, err := NewCalendar(Day, zone)
 	require.NoError(t, err)
-	before := time.Date(2011, 12, 29, 20, 0, 0, 0, zone) // the 30th was left out
+	before := time.Date(2011, 12, 29, 20, 0, 0, 0, zone) // the zone skipped the 30th
 	wait := c.Wait(before.UnixNano(), 1)
 	require.Equal(t, 4*time.Hour, wait)
 	require.Equal(t, "2011-12-31T00:00:00+14:00", before.Add(wait).Format(time.RFC3339))
@@ -118,8 +118,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestCalendarsAreValues: there is one calendar for a period and zone, and two for zones with the same name and
-// different times.
+// TestCalendarsAreValues: there is one calendar for each period and zone. Zones with the same name and different times
+// get two calendars.
 func TestCalendarsAreValues(t *testing.T) {
 	a, b := must(time.LoadLocation("Asia/Tokyo")), must(time.LoadLocation("Asia/Tokyo"))
 	require.Same(t, must(NewCalendar(Day, a)), must(NewCalendar(Day, b)))

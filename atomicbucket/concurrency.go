@@ -8,21 +8,21 @@ import (
 
 // A Concurrency is the algorithm of a limit in flight: it limits the tokens that were taken and not given back. Tokens
 // that are never given back are forgotten. The payload is packed {index of the period, tokens taken in the previous
-// period, tokens taken in this one, number of the tenure}.
+// period, tokens taken in this period, number of the tenure}.
 //
-// A period is one tick. It is the shortest time after which a token is forgotten. A refund by a receipt names the
+// A period is one tick. It is the shortest time after which a token is forgotten. A refund with a receipt names the
 // period of its take and lowers the count of that period. Tokens taken in a period are forgotten when the next period
-// is over: after one to two periods.
+// is over, so they are forgotten after one to two periods.
 //
 // The widths of the fields depend on the period alone, not on the limit. So records of two limits have the same form,
-// and a conversion changes only the version. Therefore the payload itself must distinguish a receipt of this tenure
-// from one of another: see [Concurrency.Born].
+// and a conversion changes only the version. The version therefore does not identify a tenure. The payload itself must
+// distinguish a receipt of this tenure from a receipt of another tenure: see [Concurrency.Born].
 type Concurrency struct {
 	clock   divider
 	longest time.Duration // a period
 	tokens  uint64
 	bits    uint   // of each count
-	late    uint64 // how many periods a record may be ahead of now
+	late    uint64 // how many periods ahead of now a record may be
 	skew    time.Duration
 }
 
@@ -66,7 +66,7 @@ func (c *Concurrency) circle() uint64 { return payloadMask >> (2*c.bits + bornBi
 // Ticks returns the index of the period of an instant.
 func (c *Concurrency) Ticks(nanos int64) uint64 { return c.clock.quo(nanos) }
 
-// MaxSkew is how far apart two instants that meet in one call may be.
+// MaxSkew returns how far apart two instants may be if one call compares them.
 func (c *Concurrency) MaxSkew() time.Duration { return c.skew }
 
 // Quota returns what the algorithm grants.
@@ -83,7 +83,7 @@ func (c *Concurrency) age(s State, now uint64) (passed, ahead uint64) {
 	return passed, 0
 }
 
-// counts returns the two counts of the record's own period.
+// counts returns the two counts as of the record's own period.
 func (c *Concurrency) counts(s State) (previous, current uint64) {
 	return uint64(s) >> (c.bits + bornBits) & c.room(), uint64(s) >> bornBits & c.room()
 }
@@ -92,12 +92,12 @@ func (c *Concurrency) counts(s State) (previous, current uint64) {
 func (c *Concurrency) born(s State) uint64 { return uint64(s) & bornMask }
 
 // Born adds the number of a tenure, modulo 2^16, to the payload of the tenure's first take. Two tenures of a key must
-// have different numbers if the earlier one was ended by force. If it ended because the record was idle, all tokens of
-// its receipts are forgotten, and the period shows that.
+// have different numbers if the earlier one was ended by force. If the earlier tenure ended because the record was
+// idle, all tokens of its receipts are forgotten, and the period in a receipt shows that.
 func (c *Concurrency) Born(payload, number uint64) uint64 { return payload | number&bornMask }
 
-// inside returns what is in flight at a tick, from the previous period and from the current one. If now is late, ahead
-// is how many periods the record is ahead.
+// inside returns how many tokens taken in the previous period and how many taken in the current one are in flight at a
+// tick. If now is late, ahead is how many periods the record is ahead of it.
 func (c *Concurrency) inside(s State, now uint64) (previous, current, ahead uint64) {
 	passed, ahead := c.age(s, now)
 	previous, current = c.counts(s)
@@ -114,8 +114,8 @@ func (c *Concurrency) pack(index, previous, current, born uint64) uint64 {
 	return index<<(2*c.bits+bornBits) | previous<<(c.bits+bornBits) | current<<bornBits | born
 }
 
-// Forgotten returns how many tokens of a record are forgotten at the tick now: they were never given back, and a take
-// at that tick drops them.
+// Forgotten returns how many tokens of a record are forgotten at the tick now because they were never given back. A
+// take at that tick removes them from the record.
 func (c *Concurrency) Forgotten(s State, now uint64) uint64 {
 	previous, current := c.counts(s)
 	switch passed, _ := c.age(s, now); passed {
@@ -140,15 +140,15 @@ func (c *Concurrency) Flush(Record, uint64, *Word) bool { return true }
 // Full returns the payload of a key that has nothing in flight.
 func (c *Concurrency) Full(now uint64) (payload uint64) { return c.pack(now, 0, 0, 0) }
 
-// Receipt returns the receipt of a take. It identifies the period, by the time of the take and how many periods the
-// record was ahead of that, and the number of the tenure.
+// Receipt returns the receipt of a take. It identifies the tenure, by its number, and the period, by the time of the
+// take and the number of periods by which the record was ahead of that time.
 func (c *Concurrency) Receipt(after State, nanos int64, _ uint64) Receipt {
 	_, ahead := c.age(after, c.Ticks(nanos))
 	return Receipt{tick: ahead<<bornBits | c.born(after), nanos: nanos, seen: seen{known: true}}
 }
 
-// Refund gives a cost back to the period of the take: the record's current or previous one. Without a receipt it first
-// gives back what will be forgotten first.
+// Refund gives a cost back to the period of the take: the record's current or previous one. Without a receipt, it gives
+// back first the tokens that would be forgotten first.
 func (c *Concurrency) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	passed, ahead := c.age(r.State, g.Now)
 	previous, current := c.counts(r.State)
@@ -174,7 +174,7 @@ func (c *Concurrency) Refund(r Record, g Return, at *Word) (after State, ok bool
 // Idle reports whether nothing is in flight.
 func (c *Concurrency) Idle(s State, now uint64) bool { return c.UntilIdle(s, now) == 0 }
 
-// IdleFor returns how many periods ago the key's last take was.
+// IdleFor returns how many periods have begun since the period of the key's last take.
 func (c *Concurrency) IdleFor(s State, now uint64) uint64 {
 	return (now - s.Payload()>>(2*c.bits+bornBits)) & c.circle()
 }
@@ -188,8 +188,7 @@ func (c *Concurrency) UntilIdle(s State, now uint64) uint64 {
 	return ahead + periods(previous, current, 0)
 }
 
-// periods returns how many periods must end until the number of tokens in flight is not above most, if none is given
-// back.
+// periods returns how many periods must end until no more than most tokens are in flight, if none is given back.
 func periods(previous, current, most uint64) uint64 {
 	switch {
 	case previous+current <= most:
@@ -244,8 +243,8 @@ func (c *Concurrency) Status(r Record, nanos int64, d Demand) Status {
 	return status
 }
 
-// Following returns the algorithm itself, which can take over the records of another limit in flight. That one must
-// forget tokens after the same time.
+// Following returns the algorithm itself, which can take over the records of another limit in flight. The other limit
+// must forget tokens after the same time.
 func (c *Concurrency) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(c, before); err != nil {
 		return nil, err

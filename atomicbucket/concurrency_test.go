@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// TestConcurrencyAgainstTheModel (I1, I2, I8): the number in flight equals the model's, to the nanosecond, for any
-// limit and any time after which requests are forgotten.
+// TestConcurrencyAgainstTheModel (I1, I2, I8): for any limit, and any time after which requests are forgotten, the
+// number in flight equals the number in the model at every nanosecond.
 func TestConcurrencyAgainstTheModel(t *testing.T) {
 	tried := 0
 	for _, w := range windows {
@@ -37,7 +37,7 @@ func TestConcurrencyAgainstTheModel(t *testing.T) {
 	assert.Greater(t, tried, 8)
 }
 
-// TestConcurrencyOnTheCircle: a record is read correctly as long as a table may leave it unchanged.
+// TestConcurrencyOnTheCircle: a record is read correctly for as long as a table may leave it unchanged.
 func TestConcurrencyOnTheCircle(t *testing.T) {
 	for _, w := range windows {
 		if algorithm, err := atomicbucket.NewConcurrency(w.limit, w.limit, w.window); err == nil {
@@ -46,8 +46,8 @@ func TestConcurrencyOnTheCircle(t *testing.T) {
 	}
 }
 
-// TestConcurrencyByHeart: with hand-computed numbers, tokens that enter are forgotten when the next period ends, and
-// tokens that leave make room at once.
+// TestConcurrencyByHeart compares with hand-computed numbers: tokens that are taken are forgotten when the next period
+// ends, and tokens that are given back make room at once.
 func TestConcurrencyByHeart(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Hour)
 	require.NoError(t, err)
@@ -103,8 +103,8 @@ func TestConcurrencyNumbers(t *testing.T) {
 	}
 }
 
-// TestConcurrencyFollowsItsOwnKind: another limit takes over what is in flight, unchanged. One with another lifetime
-// does not.
+// TestConcurrencyFollowsItsOwnKind: another limit takes over the tokens in flight, unchanged. A limit that forgets
+// tokens after another time returns an error.
 func TestConcurrencyFollowsItsOwnKind(t *testing.T) {
 	of := func(limit uint64, longest time.Duration) *atomicbucket.Concurrency {
 		algorithm, err := atomicbucket.NewConcurrency(limit, limit, longest)

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// converted returns the cell under another algorithm, whose limit is the only one that the key may have then. Nothing
-// was taken at a later time.
+// converted returns the cell under another algorithm. The limit of that algorithm is the only one that the key may have
+// after the change. No tokens were granted for a time later than latest.
 func (c *cell) converted(to atomicbucket.Algorithm, nanos, latest int64) *cell {
 	after := &cell{algorithm: to, since: nanos}
 	was, is := c.algorithm.Quota(), to.Quota()
@@ -29,8 +29,8 @@ func (c *cell) converted(to atomicbucket.Algorithm, nanos, latest int64) *cell {
 // longestOfTests is at least the longest window.
 const longestOfTests = 1 << 60
 
-// requireTokens checks that a record owes the same number of tokens as before, as far as it has room, rounded up to a
-// unit of the other algorithm.
+// requireTokens checks that a converted record owes the same number of tokens as before, rounded up to a unit of the
+// new algorithm. If the record has no room for that, it must owe as much as it has room for.
 func requireTokens(t *testing.T, before, after *cell, nanos int64) {
 	t.Helper()
 	of := func(c *cell) (debt, token *big.Int) {
@@ -49,7 +49,7 @@ func requireTokens(t *testing.T, before, after *cell, nanos int64) {
 	require.Negative(t, got.Sub(got, token).Cmp(exact), "%s of %s used becomes %s of %s: a unit too much", used, token, now, other)
 }
 
-// drawn returns an element.
+// drawn returns a random element of a list.
 func drawn[T any](random *rand.Rand, list []T) T { return list[random.IntN(len(list))] }
 
 // After a conversion, a token bucket owes the same number of tokens, whatever the rates.
@@ -66,7 +66,7 @@ func TestConvertTokenBucket(t *testing.T) {
 	}
 }
 
-// A bucket that is refilled in batches is converted to another, and continues as the model does.
+// A bucket that is refilled in batches is converted to another such bucket, and then continues as the model does.
 func TestConvertBatchBucket(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 4))
 	for seed := range trials(1500) {
@@ -85,8 +85,8 @@ func TestConvertBatchBucket(t *testing.T) {
 	}
 }
 
-// After a conversion, a fixed window ends when it would have ended, or when one that begins now would end. An aligned
-// window ends where the clock's window ends.
+// After a conversion, a fixed window has the tokens and the end that the model has. It may end a few ticks later if
+// ticks are long. An aligned window ends when the clock's window ends.
 func TestConvertFixedWindow(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	done := 0
@@ -107,7 +107,7 @@ func TestConvertFixedWindow(t *testing.T) {
 		n := 1 + random.Uint64N(p.limit)
 		require.True(t, c.take(nanos, n))
 		require.True(t, model.Take(nanos, n))
-		if random.IntN(10) == 0 { // over
+		if random.IntN(10) == 0 { // the window is over
 			nanos += int64(from.Wait(nanos, from.UntilIdle(c.state, from.Ticks(nanos))))
 			model.Reset()
 		} else {
@@ -116,7 +116,7 @@ func TestConvertFixedWindow(t *testing.T) {
 		after := c.converted(&to, nanos, 0)
 		requireTokens(t, c, after, nanos)
 		changed := model.Change(nanos, q.limit, q.window, reference.Limits{Lowest: q.limit, Longest: longestOfTests})
-		late := int64(0) // by which it ends later, because of long ticks
+		late := int64(0) // by how much it may end later, because of long ticks
 		if !aligned {
 			late = 2 * max(tickOf(&from, p.limit)-1, 0)
 			late += 2 * max(tickOf(&to, q.limit)-1, 0)
@@ -133,8 +133,8 @@ func TestConvertFixedWindow(t *testing.T) {
 	assert.Greater(t, done, int(trials(2000)))
 }
 
-// If the windows have the same length, a conversion keeps both counts. Otherwise the estimate becomes the count of the
-// current window. An idle record has taken nothing. Then they continue as the model does.
+// If the windows have the same length, a conversion keeps both counts. Otherwise the estimate becomes the count of one
+// window. An idle record counts as if nothing was taken. The converted record then continues as the model does.
 func TestConvertSlidingWindow(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	done, same := 0, 0
@@ -197,7 +197,7 @@ func TestConvertBackAndForth(t *testing.T) {
 	}
 }
 
-// An algorithm takes over the records of its own kind only.
+// An algorithm takes over only the records of its own kind.
 func TestFollowing(t *testing.T) {
 	bucket := newBucket(t, 1, time.Second, 5).algorithm
 	fixed, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
@@ -220,8 +220,8 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// The quota of another plan on an algorithm's clock is never faster than requested, and slower by at most a millionth.
-// Otherwise it is an error.
+// Share returns the quota of another plan with an algorithm's clock. Its rate is never faster than requested, and at
+// most a millionth slower. If that is not possible, Share returns an error.
 func TestShare(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 4))
 	shared, refused := 0, 0
@@ -239,7 +239,7 @@ func TestShare(t *testing.T) {
 			require.EqualError(t, err, impossible.Error())
 			continue
 		}
-		// The exact number of ticks of a token, from the clock that the algorithm shows.
+		// exact is the exact number of ticks in a token, calculated from the algorithm's clock.
 		exact := new(big.Rat).Inv(reference.NewTokenBucket(q.tokens, q.period, 1).Rate())
 		perNano := reference.NewTokenBucket(p.tokens, p.period, 1).Rate()
 		perNano.Mul(perNano, new(big.Rat).SetInt(new(big.Int).SetUint64(algorithm.Cost(1))))
@@ -289,7 +289,7 @@ func TestShareByHeart(t *testing.T) {
 		{1, time.Second, 0, "burst of 0 tokens"},
 		{1, time.Second, 1<<32 + 1, "burst of 4294967297 tokens"},
 		{999_983, time.Microsecond * 1e3, 10, "rate of 999983 tokens every 1ms: it would be slower by more than a millionth on the table's clock, whose tick is 1.000 ns"},
-		// By one part of 999,999.
+		// This rate would be slower by one part in 999,999.
 		{10, 2_999_997, 10, "rate of 10 tokens every 2.999997ms: it would be slower by more than a millionth"},
 		{1, time.Hour, 626, "burst of 626 tokens at 1 tokens every 1h0m0s: on the table's clock, whose tick is 1.000 ns, want at most 625"},
 	} {
@@ -319,7 +319,7 @@ func TestConvertWhatIsAhead(t *testing.T) {
 		from, to atomicbucket.Algorithm
 		ahead    time.Duration
 		used     uint64
-		ends     time.Duration // after which it is idle
+		ends     time.Duration // the time after which the record is idle
 	}{
 		{"a window that has not begun", fixed(5, time.Minute), fixed(10, time.Minute), 30 * time.Second, 5, 90 * time.Second},
 		{"a window that will be longer", fixed(5, time.Minute), fixed(10, time.Hour), 30 * time.Second, 5, time.Hour + 30*time.Second},
@@ -339,7 +339,7 @@ func TestConvertWhatIsAhead(t *testing.T) {
 	}
 }
 
-// A counter whose estimate is 0 stays idle.
+// A sliding window counter whose estimate is 0 stays idle when it is converted.
 func TestConvertACounterOfNothing(t *testing.T) {
 	from, err := atomicbucket.NewSlidingWindow(10, 10, time.Minute)
 	require.NoError(t, err)
@@ -353,7 +353,7 @@ func TestConvertACounterOfNothing(t *testing.T) {
 	require.True(t, to.Idle(record.converted(&to, at, 0).state, to.Ticks(at)))
 }
 
-// A window that would end after the end of time is converted as well.
+// A window that would end after the end of time can be converted, too.
 func TestConvertAtTheEndOfTime(t *testing.T) {
 	from, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
 	require.NoError(t, err)
@@ -367,7 +367,8 @@ func TestConvertAtTheEndOfTime(t *testing.T) {
 	require.EqualValues(t, 5, to.Debt(after.state.Record(), to.Ticks(math.MaxInt64-1)))
 }
 
-// TestConvertWhatIsMoreThanARecordHolds: a payload of more than 2^51 ticks of debt would be read as no debt.
+// TestConvertWhatIsMoreThanARecordHolds: a conversion leaves at most 2^51 ticks of debt, because a payload with more
+// would be read as no debt.
 func TestConvertWhatIsMoreThanARecordHolds(t *testing.T) {
 	const at = 1 << 60
 	bucket := func(period time.Duration, burst uint64) *atomicbucket.TokenBucket {
@@ -384,7 +385,8 @@ func TestConvertWhatIsMoreThanARecordHolds(t *testing.T) {
 	}
 }
 
-// TestARoomyBucket: a bucket that had a larger burst has room for its debt, as precisely as that allows.
+// TestARoomyBucket: a bucket that had a larger burst before has room for its debt. Its ticks are the finest for which
+// that debt fits.
 func TestARoomyBucket(t *testing.T) {
 	b, err := atomicbucket.NewRoomyBucket(1, time.Hour, 10, 1000)
 	require.NoError(t, err)

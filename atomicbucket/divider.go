@@ -24,11 +24,11 @@ func dividerOf(mul uint64, shift int) divider {
 	return divider{mul, inv, uint8(shift)}
 }
 
-// newDivider returns the divider that counts whole periods of d nanoseconds, d >= 1. mul is the least one that is not
-// too small, so the quotient is exact for every instant: see Granlund and Montgomery, Division by Invariant Integers
-// using Multiplication (1994), theorem 4.2, with N = 63.
+// newDivider returns the divider that counts whole periods of d nanoseconds, d >= 1. mul is 2^(63+shift) / d, rounded
+// up. With this mul the quotient is exact for every instant: see Granlund and Montgomery, Division by Invariant
+// Integers using Multiplication (1994), theorem 4.2, with N = 63.
 func newDivider(d uint64) divider {
-	shift := bits.Len64(d - 1) // the least with d <= 2^shift
+	shift := bits.Len64(d - 1) // the smallest shift with d <= 2^shift
 	hi, lo := uint64(0), uint64(1)<<63
 	if shift > 0 {
 		hi, lo = 1<<(shift-1), 0
@@ -37,8 +37,8 @@ func newDivider(d uint64) divider {
 	return dividerOf(mul+min(rem, 1), shift)
 }
 
-// newClock returns the divider that counts perNano ticks in a nanosecond, below 2. mul is rounded down, so it is slow
-// by less than one part in 2^63: late, never early.
+// newClock returns the divider that counts perNano ticks in a nanosecond. perNano must be less than 2. mul is rounded
+// down, so the clock is slow by less than one part in 2^63: a tick may begin late, but never early.
 func newClock(perNano *big.Rat) divider {
 	shift := 0
 	for one := big.NewRat(1, 1); perNano.Cmp(one) < 0; shift++ {
@@ -54,12 +54,12 @@ func (d divider) quo(nanos int64) uint64 {
 	return hi >> (d.shift & 63)
 }
 
-// first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up. If that is 2^63 ns or more after
-// the origin, it returns some instant there. 2^63 ns is less than 2^(64-shift) counts, so a count that loses bits here
-// lies beyond that.
+// first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up. If that instant is 2^63 ns or
+// more after the origin, first returns some instant that is also 2^63 ns or more after it. 2^63 ns is less than
+// 2^(64-shift) counts, so a count that loses bits here is later than that.
 //
-// It does not divide. The product with inv is below the quotient by less than 1 because of inv, and by less than 1
-// because of the bits that are cut off. So at most two steps of correction follow.
+// first does not divide. It multiplies by inv. The product is less than the quotient, by less than 1 because inv is
+// rounded down, and by less than 1 because bits are cut off. So at most two corrections by 1 follow.
 func (d divider) first(count uint64) uint64 {
 	scaled := count << (d.shift & 63)
 	if scaled>>(d.shift&63) != count {
@@ -74,8 +74,8 @@ func (d divider) first(count uint64) uint64 {
 	return at
 }
 
-// wait returns the time from an instant until a number of counts have passed. If that ends 2^63 ns or more after the
-// origin, it returns the longest Duration.
+// wait returns the time from an instant until a number of counts have passed. If that time ends 2^63 ns or more after
+// the origin, wait returns the longest Duration.
 func (d divider) wait(nanos int64, counts uint64) time.Duration {
 	count, carry := bits.Add64(d.quo(nanos), counts, 0)
 	if carry != 0 {

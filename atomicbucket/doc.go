@@ -12,19 +12,19 @@
 // tag says what the slot is and which goroutine may change it (see [Tag]). It is the only field that decides who owns
 // the slot.
 //
-// version is a counter modulo 128. Each new tenure of the slot increments it ([Word.Claim]), and so does each
-// conversion, and each refund that could otherwise be mistaken for another change ([Word.Convert]). So a
-// compare-and-swap that was prepared in an earlier tenure fails, even if tag and payload look the same. (There is one
-// gap. A goroutine would have to be suspended between its load and its compare-and-swap for exactly 128, 256, ...
-// claims of that slot, and then find the same payload to the bit. For a tentative record, whose payload is zero, the
-// number of claims is enough.)
+// version is a counter modulo 128. Each new tenure of the slot increments it ([Word.Claim]). So does each conversion,
+// and each refund that could otherwise be mistaken for another change ([Word.Convert]). So a compare-and-swap that was
+// prepared in an earlier tenure fails, even if tag and payload look the same. (There is one gap. It needs a goroutine
+// that is suspended between its load and its compare-and-swap for exactly 128, 256, ... claims of that slot, and then
+// finds exactly the same payload. For a tentative record, whose payload is always zero, such a number of claims is
+// enough.)
 //
 // payload is the bucket while the slot is live, and zero otherwise.
 //
 // # The transitions
 //
-// Every change of a state word is one of these methods. Correctness depends on the transitions marked C. The one marked
-// H is a hint that could be left out.
+// Every change of a state word is one of these methods. Correctness depends on the transitions marked C. The transition
+// marked H is optional.
 //
 //	transition  from              to                 made by
 //	Claim       never used, FREE  CLAIM, version+1   any call                    C
@@ -46,8 +46,8 @@
 // virtual scheduling form, known as the generic cell rate algorithm (ITU-T I.371, 1993). Tokens and timestamp are one
 // number, the theoretical arrival time: the instant at which the bucket will be full again. Time is counted in ticks,
 // each a fixed fraction of a token, so costs are whole numbers and no rounding accumulates. A bucket that is refilled
-// in batches is the same with a clock that advances in steps. [FixedWindow], [SlidingWindow], [SlidingLog] and
-// [Concurrency] pack a time and counts into the payload.
+// in batches is the same algorithm with a clock that advances in steps. [FixedWindow], [SlidingWindow], [SlidingLog]
+// and [Concurrency] pack a time and counts into the payload.
 //
 // # Stability
 //

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Entries is the algorithm of a limit in flight in a table of several processes. Each take that was not given back has
-// an entry outside its record, which names its process (rule R26 of shard/doc.go). The payload is packed {number of
-// changes of the record, number of an entry, whether that entry leaves, tokens in flight}. It holds no time: tokens
-// that are never given back are forgotten by their entry.
+// Entries is the algorithm of a limit in flight in a table that several processes share. Each take that was not given
+// back has an entry outside the record. The entry names the process that made the take (rule R26 of shard/doc.go). The
+// payload is packed {number of changes of the record, number of an entry, whether that entry leaves, tokens in flight}.
+// It holds no time: the entries determine when tokens that are never given back are forgotten.
 //
 //	 53     43 42        17   16   15      0
 //	+---------+------------+------+---------+
 //	| changes |   entry    |leaves| tokens  |
 //	+---------+------------+------+---------+
 //
-// The number names the entry that the record's last change has added or removed. The entry is marked as added or
+// The entry number names the entry that the record's last change added or removed. That entry is marked as added or
 // removed before the record changes again. The changes are counted modulo 2^11, so a record rarely has the same bits as
 // in an earlier state.
 type Entries struct {
@@ -36,9 +36,9 @@ const (
 	MaxEntries = 1 << entrysBits
 )
 
-// NewEntries returns the algorithm of limit tokens in flight, which are forgotten after a time, with room for counts up
-// to most. most must be at least limit. Both are 1 to [MaxInFlight], and the time is a microsecond to [MaxWindow].
-// Other numbers return an error that names the value and the range.
+// NewEntries returns the algorithm of limit tokens in flight, with room for counts up to most. Tokens are forgotten
+// after the time longest. most must be at least limit. Both are 1 to [MaxInFlight], and longest is a microsecond to
+// [MaxWindow]. Other numbers return an error that names the value and the range.
 func NewEntries(limit, most uint64, longest time.Duration) (Entries, error) {
 	switch {
 	case longest < time.Microsecond || longest > MaxWindow:
@@ -52,7 +52,7 @@ func NewEntries(limit, most uint64, longest time.Duration) (Entries, error) {
 // Longest returns the time after which an entry is forgotten.
 func (e *Entries) Longest() time.Duration { return e.longest }
 
-// Last returns the entry of the last change of a record, and whether the entry left.
+// Last returns the entry that the last change of a record added or removed, and whether the entry was removed.
 func (e *Entries) Last(s State) (entry uint64, leaves bool) {
 	return uint64(s) >> entryShift & entryMask, s&entryLeave != 0
 }
@@ -66,7 +66,7 @@ func (e *Entries) Left(s State, entry, n uint64) uint64 {
 	return e.next(s) | entry<<entryShift | entryLeave | inside - min(n, inside)
 }
 
-// next counts a change.
+// next returns the change counter of the state's next change, as payload bits.
 func (e *Entries) next(s State) uint64 {
 	return (s.Payload()&^(changeUnit-1) + changeUnit) & payloadMask
 }
@@ -83,13 +83,14 @@ func (e *Entries) Quota() Quota { return Quota{1, e.tokens} }
 // RingSize returns 0: a record is one word, and its entries are elsewhere.
 func (e *Entries) RingSize() uint64 { return 0 }
 
-// Take returns the payload after a take, without an entry, and whether that many more tokens may be in flight.
+// Take returns the payload after a take, in which the entry is still missing ([Entries.Entered] adds it), and whether
+// that many more tokens may be in flight.
 func (e *Entries) Take(r Record, _ uint64, d Demand) (payload uint64, ok bool) {
 	inside := uint64(r.State)&tokensMask + d.Cost
 	return e.next(r.State) | inside&tokensMask, inside <= d.Limit
 }
 
-// Flush has nothing to do: the table, which has the entries, does it.
+// Flush has nothing to do: the table owns the entries and marks them.
 func (e *Entries) Flush(Record, uint64, *Word) bool { return true }
 
 // Full returns the payload of a key that has nothing in flight.
@@ -143,8 +144,8 @@ func (e *Entries) Status(r Record, nanos int64, d Demand) Status {
 	}
 }
 
-// Following returns the algorithm itself, which can take over the records of another limit. That one must forget tokens
-// after the same time.
+// Following returns the algorithm itself, which can take over the records of another limit. The other limit must forget
+// tokens after the same time.
 func (e *Entries) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(e, before); err != nil {
 		return nil, err
@@ -158,7 +159,8 @@ func (e *Entries) Following(before Algorithm) (Algorithm, error) {
 // Convert returns the payload unchanged: the tokens in flight stay.
 func (e *Entries) Convert(_ Algorithm, s State, _ int64, _ Change) uint64 { return s.Payload() }
 
-// An Entry is the holder word of an entry: the state of the entry, and the process that has it.
+// An Entry is the holder word of an entry. It has the state of the entry and the number of the process to which the
+// entry belongs.
 //
 //	 63   62 61        54 53                 0
 //	+-------+------------+--------------------+
@@ -170,7 +172,7 @@ type Entry uint64
 const (
 	NoEntry Entry = iota << entryWhat // free
 	Pending                           // its take may have been made
-	Counted                           // its take was made
+	Counted                           // its take has been made
 )
 
 const (
@@ -179,13 +181,14 @@ const (
 	generation = 1 << PayloadBits
 )
 
-// What returns [NoEntry], [Pending] or [Counted], or another value if no call wrote the word.
+// What returns [NoEntry], [Pending] or [Counted]. It returns another value only if the word was not written by a call
+// of this package.
 func (e Entry) What() Entry { return e & whatMask }
 
-// Claimant returns the number of the process that has the entry.
+// Claimant returns the number of the process to which the entry belongs.
 func (e Entry) Claimant() uint64 { return uint64(e) & payloadMask }
 
-// Generation returns how often the entry was taken, modulo 2^8.
+// Generation returns how often processes have taken the entry, modulo 2^8.
 func (e Entry) Generation() uint32 { return uint32(e &^ whatMask >> PayloadBits) }
 
 // As returns the entry with another state.

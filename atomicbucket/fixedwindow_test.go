@@ -21,7 +21,8 @@ import (
 
 const day = 24 * time.Hour
 
-// windows are numbers from the whole range. tickOf returns which of them a fixed window keeps exact to the nanosecond.
+// windows are limits and windows from the whole range. A fixed window is exact to the nanosecond only for some of them:
+// if tickOf returns 1.
 var windows = []struct {
 	limit  uint64
 	window time.Duration
@@ -51,7 +52,7 @@ var windows = []struct {
 	{1 << 32, atomicbucket.MaxWindow},
 }
 
-// tickOf returns how long a tick of a fixed window is that begins with the first request.
+// tickOf returns the length of a tick of a fixed window that is not aligned.
 func tickOf(algorithm atomicbucket.Algorithm, limit uint64) int64 {
 	return int64(algorithm.MaxSkew()) >> (atomicbucket.PayloadBits - 4 - bits.Len64(limit))
 }
@@ -65,7 +66,7 @@ func fixedTrial(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, wi
 }
 
 // TestFixedWindowAgainstTheModel (I1, I2, I8): a fixed window equals its model to the nanosecond, if the limit and the
-// window are not both very large, and always if the windows follow the clock.
+// window are not both very large. An aligned window always does.
 func TestFixedWindowAgainstTheModel(t *testing.T) {
 	exact := 0
 	for _, w := range windows {
@@ -127,7 +128,7 @@ func requireLongTicks(t *testing.T, algorithm *atomicbucket.FixedWindow, limit u
 		require.False(t, c.wouldTake(end-1, demand.Cost))
 		require.False(t, algorithm.Idle(c.state, algorithm.Ticks(end-1)))
 		require.True(t, algorithm.Idle(c.state, algorithm.Ticks(end)))
-		if limit > n { // the rest of the window, which ends when it would have
+		if limit > n { // taking the rest does not change the end of the window
 			require.True(t, c.take(end-1, limit-n))
 			require.EqualValues(t, 1, algorithm.Status(c.state.Record(), end-1, demand).ResetAfter)
 		}
@@ -137,8 +138,8 @@ func requireLongTicks(t *testing.T, algorithm *atomicbucket.FixedWindow, limit u
 	require.Positive(t, longest)
 }
 
-// A window begins with the key's first request, and the next one with the first request
-// after its end. Aligned ones begin on the clock.
+// A window begins with the key's first request. The next window begins with the first request after the end of this
+// one. Aligned windows begin at multiples of their length.
 func TestFixedWindowByHeart(t *testing.T) {
 	algorithm, err := atomicbucket.NewFixedWindow(3, 3, time.Minute, false)
 	require.NoError(t, err)
@@ -198,7 +199,7 @@ func TestFixedWindowOnTheCircle(t *testing.T) {
 	}
 }
 
-// A count has room for more than the limit: for those of other tiers.
+// The count has room for more than the limit, for the higher limits of other tiers.
 func TestFixedWindowHasRoomForTiers(t *testing.T) {
 	for _, aligned := range []bool{false, true} {
 		algorithm, err := atomicbucket.NewFixedWindow(3, 1000, time.Minute, aligned)
@@ -217,7 +218,8 @@ func TestFixedWindowHasRoomForTiers(t *testing.T) {
 
 var mostInError = regexp.MustCompile(`want at most (\d+) tokens`)
 
-// requireStatedMost checks an error about a limit: the one that it says would do does.
+// requireStatedMost checks an error that says which limit is the highest possible one: that limit is accepted, and the
+// next one is not.
 func requireStatedMost(t *testing.T, err error, limit uint64, accepts func(limit uint64) error) {
 	t.Helper()
 	stated := mostInError.FindStringSubmatch(err.Error())
@@ -258,7 +260,7 @@ func TestWindowsRefuseNumbersOutOfRange(t *testing.T) {
 	assert.ErrorContains(t, err, "limit of 16777216 tokens every 1h0m0s: want 1 to 16777215 tokens")
 }
 
-// A limit that is too large for a short window is refused with an error that names the largest possible one.
+// A limit that is too large for a short window is refused with an error that names the largest possible limit.
 func TestWindowsSayWhichLimitWouldDo(t *testing.T) {
 	kinds := map[string]func(limit uint64, window time.Duration) error{
 		"fixed": func(limit uint64, window time.Duration) error {
@@ -298,7 +300,7 @@ func TestWindowsSayWhichLimitWouldDo(t *testing.T) {
 		}
 		assert.Greater(t, refused, 10, name)
 	}
-	// What the documentation of the policies names.
+	// The documentation of the policies names these numbers as possible.
 	assert.NoError(t, kinds["fixed"](1_000_000, time.Second))
 	assert.NoError(t, kinds["fixed"](8_000_000, time.Second))
 	assert.NoError(t, kinds["sliding"](1<<20-1, 100*time.Millisecond))
@@ -306,7 +308,8 @@ func TestWindowsSayWhichLimitWouldDo(t *testing.T) {
 	assert.NoError(t, kinds["aligned"](atomicbucket.MaxLimit, time.Millisecond))
 }
 
-// FuzzWindows compares batches and windows with any numbers with the models: they are refused with a reason, or exact.
+// FuzzWindows tries windows, and buckets that are refilled in batches, with any numbers. Either the numbers are refused
+// with a reason, or all results equal the model.
 func FuzzWindows(f *testing.F) {
 	f.Add(uint8(0), uint64(100), int64(time.Minute), uint64(1))
 	f.Fuzz(func(t *testing.T, kind uint8, limit uint64, window int64, seed uint64) {
@@ -353,7 +356,7 @@ func FuzzWindows(f *testing.F) {
 	})
 }
 
-// requireReason checks that numbers were refused for a reason, and that it was said.
+// requireReason checks that there is a reason to refuse these numbers, and that the error states it.
 func requireReason(t *testing.T, err error, limit uint64, window int64, highest uint64, accepts func(limit uint64) error) {
 	require.ErrorContains(t, err, fmt.Sprintf("limit of %d tokens every %v: ", limit, time.Duration(window)))
 	switch {

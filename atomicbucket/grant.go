@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// SameUnits reports whether quotas in units of one algorithm mean the same in units of another that follows it, and fit
-// into its records. If records of a token bucket have no prices, the price must also be the same.
+// SameUnits reports whether quotas in units of the algorithm before mean the same in units of the algorithm after, and
+// fit into its records. after must follow before. If records of a token bucket have no prices, the price of a token
+// must also be the same.
 func SameUnits(before, after Algorithm) bool {
 	switch a := after.(type) {
 	case *TokenBucket:
@@ -34,7 +35,7 @@ func SameUnits(before, after Algorithm) bool {
 	return false
 }
 
-// sameTicks reports whether ticks of another bucket have the same length.
+// sameTicks reports whether ticks of the other bucket have the same length as ticks of this one.
 func (b *TokenBucket) sameTicks(other *TokenBucket) bool {
 	return b.round == other.round && b.step == other.step && b.clock == other.clock // an exact algorithm has no step
 }
@@ -58,12 +59,13 @@ func Most(algorithm Algorithm) uint64 {
 	panic(fmt.Sprintf("atomicbucket: no case for a %T", algorithm))
 }
 
-// NewTicks returns the algorithm of buckets whose rates come with the calls. Its tick is the finest by which a bucket
-// that takes longest to fill fits into a record: a sixteenth of a nanosecond for 39 hours, a nanosecond for 26 days,
-// and a power of two of nanoseconds for more. In the last case the clock advances in steps, as with batches. An idle
-// bucket is then charged from the last step and not from the next, so the tokens that a key has left are a whole
-// number. The algorithm's own quota is a token a second, which only serves to express debts in seconds. longest is 1ns
-// to [MaxWindow]; other values return an error that names the value and the range.
+// NewTicks returns the algorithm of buckets whose rates come with the calls. longest is the longest time that such a
+// bucket may take to fill. The tick is the finest with which this time fits into a record. It is a sixteenth of a
+// nanosecond if longest is up to 39 hours, a nanosecond up to 26 days, and a power of two of nanoseconds for more. In
+// the last case the clock advances in steps, as with batches. An idle bucket is then charged from the last step and not
+// from the next one, so the number of tokens that a key has left is a whole number. The algorithm's own quota is one
+// token per second. It only serves to express debts in seconds. longest is 1ns to [MaxWindow]; other values return an
+// error that names the value and the range.
 func NewTicks(longest time.Duration) (TokenBucket, error) {
 	if longest < 1 || longest > MaxWindow {
 		return TokenBucket{}, fmt.Errorf("buckets that fill within %v: want 1ns to %v", longest, MaxWindow)
@@ -84,15 +86,15 @@ func NewTicks(longest time.Duration) (TokenBucket, error) {
 	}, nil
 }
 
-// slowest bounds by how much a rate may become slower because a token is rounded up to whole ticks: one part in
-// slowest.
+// slowest bounds the rounding of a token up to whole ticks. It may make a rate slower by at most one part in slowest.
 const slowest = 1000
 
 // Grant returns the quota of a call with a rate and a burst, in ticks of the algorithm. A token is rounded up to whole
-// ticks. If the rate would become slower by more than a thousandth, or the burst does not fit into a record, it returns
-// an error.
+// ticks. If this makes the rate slower by more than a thousandth, or if the burst does not fit into a record, Grant
+// returns an error.
 //
-// It does not allocate if tokens has at most 15 digits and the rate is not so fast that the rounding matters.
+// Grant does not allocate if tokens has at most 15 digits, unless the rate is so fast that the rounding of a token to
+// whole ticks matters.
 func (b *TokenBucket) Grant(tokens float64, period time.Duration, burst uint64) (Quota, error) {
 	token, ok := b.quickTicks(tokens, period)
 	if !ok || burst < 1 || burst > MaxBurst {
@@ -104,8 +106,8 @@ func (b *TokenBucket) Grant(tokens float64, period time.Duration, burst uint64) 
 	return Quota{token, burst}, nil
 }
 
-// quickTicks returns how many ticks a token takes, rounded up. ok is false if that needs more than 128 bits, if the
-// rate is out of range, or if it is so fast that the rounding may be too much.
+// quickTicks returns how many ticks a token takes, rounded up. ok is false if the calculation needs more than 128 bits,
+// if the rate is out of range, or if the rate is so fast that the rounding may make it slower by more than is allowed.
 func (b *TokenBucket) quickTicks(tokens float64, period time.Duration) (token uint64, ok bool) {
 	if !(tokens > 0) || period <= 0 {
 		return 0, false
@@ -116,7 +118,7 @@ func (b *TokenBucket) quickTicks(tokens float64, period time.Duration) (token ui
 	}
 	// The ticks of a token are mul * period * 10^shift / digits / 2^cut.
 	hi, lo := bits.Mul64(uint64(period), tens[shift])
-	if hi > 0 || lo < digits { // more than a token a nanosecond
+	if hi > 0 || lo < digits { // more than one token per nanosecond
 		return 0, false
 	}
 	mul, cut := b.exact, uint(0)
@@ -143,8 +145,8 @@ func (b *TokenBucket) quickTicks(tokens float64, period time.Duration) (token ui
 	if inexact {
 		token++
 	}
-	// A rounding by less than a tick is small enough if a token has more than a thousand ticks. One token in 292 years
-	// is not too slow.
+	// A rounding by less than a tick is small enough if a token has more than a thousand ticks. There is no check for a
+	// rate that is too slow, because one token in 292 years is allowed.
 	return token, token > 0 && token <= maxBurstTicks && (!inexact || token > slowest+1)
 }
 
@@ -157,7 +159,7 @@ var tens = func() (powers [20]uint64) {
 	return powers
 }()
 
-// decimal returns the decimal number that a float prints as: digits / 10^shift.
+// decimal returns the decimal number as which a float prints: digits / 10^shift.
 func decimal(f float64) (digits uint64, shift int, ok bool) {
 	if f < 1<<53 && f == math.Trunc(f) {
 		return uint64(f), 0, true

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clocksOfGrants are algorithms by whose ticks quotas are granted.
+// clocksOfGrants returns the algorithms in whose ticks the tests grant quotas.
 func clocksOfGrants(t testing.TB) []TokenBucket {
 	var clocks []TokenBucket
 	for _, longest := range []time.Duration{time.Second, 39 * time.Hour, 300 * time.Hour, 26 * 24 * time.Hour, 27 * 24 * time.Hour, MaxWindow} {
@@ -27,7 +27,7 @@ func clocksOfGrants(t testing.TB) []TokenBucket {
 }
 
 // requireGrant (I1) compares a grant with rational arithmetic: a token never takes less time than the rate says, and at
-// most a thousandth more. Numbers that do not fit return an error.
+// most a thousandth more. Grant must return an error for numbers that do not fit.
 func requireGrant(t testing.TB, b TokenBucket, tokens float64, period time.Duration, burst uint64) (granted bool) {
 	q, err := b.Grant(tokens, period, burst)
 	slow, slowErr := b.share(tokens, period, burst, slowest, "a thousandth")
@@ -86,7 +86,8 @@ func FuzzGrant(f *testing.F) {
 	})
 }
 
-// TestNewTicks: a bucket that fills within the longest time fits, and the tick is the finest possible.
+// TestNewTicks: a bucket that takes the longest time to fill fits into a record, and the tick is the finest possible
+// one.
 func TestNewTicks(t *testing.T) {
 	for _, c := range []struct {
 		longest time.Duration
@@ -111,14 +112,14 @@ func TestNewTicks(t *testing.T) {
 	}
 }
 
-// quickly is quickTicks by rationals, with every reason why it is not ok.
+// quickly calculates the result of quickTicks with rational numbers. It checks every reason for which ok is false.
 func quickly(b TokenBucket, tokens float64, period time.Duration) (token uint64, ok bool) {
 	digits, shift, ok := decimal(tokens)
 	if !(tokens > 0) || period <= 0 || !ok || digits == 0 || b.step > 1 {
 		return 0, false
 	}
 	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(shift)), nil)
-	nanos := new(big.Int).Mul(big.NewInt(int64(period)), scale) // of that many digits
+	nanos := new(big.Int).Mul(big.NewInt(int64(period)), scale) // in which digits tokens come
 	if !nanos.IsUint64() || nanos.Uint64() < digits {
 		return 0, false
 	}
@@ -134,12 +135,13 @@ func quickly(b TokenBucket, tokens float64, period time.Duration) (token uint64,
 	return up.Uint64(), up.Sign() > 0 && up.Cmp(big.NewInt(maxBurstTicks)) <= 0
 }
 
-// TestQuickTicks (I1): quickTicks is used wherever it is right, and gives the result of rational arithmetic.
+// TestQuickTicks (I1): quickTicks returns the result of rational arithmetic, and ok is true in all cases in which it
+// can be.
 func TestQuickTicks(t *testing.T) {
 	random := rand.New(rand.NewPCG(19, 3))
 	batch, err := NewBatchBucket(3, time.Second, 9)
 	require.NoError(t, err)
-	slow, err := NewTokenBucket(1.5/(1<<33), time.Second, 1<<32) // whose ticks are the longest
+	slow, err := NewTokenBucket(1.5/(1<<33), time.Second, 1<<32) // a bucket with very long ticks
 	require.NoError(t, err)
 	quick := 0
 	for _, b := range append(clocksOfGrants(t), batch, slow) {
@@ -154,7 +156,7 @@ func TestQuickTicks(t *testing.T) {
 				tokens = math.Trunc(math.Ldexp(random.Float64(), random.IntN(53)))
 			}
 			period := time.Duration(math.Ldexp(random.Float64(), random.IntN(63)))
-			if random.IntN(2) == 0 { // near the edges
+			if random.IntN(2) == 0 { // near powers of two
 				period = time.Duration(1)<<random.IntN(63) + time.Duration(random.IntN(3)-1)
 			}
 			want, wantOK := quickly(b, tokens, period)
@@ -169,20 +171,21 @@ func TestQuickTicks(t *testing.T) {
 	require.Greater(t, quick, 10000)
 }
 
-// TestQuickTicksByHeart: hand-computed numbers at the ends of its range; outside of it, quickTicks returns 0.
+// TestQuickTicksByHeart compares quickTicks with hand-computed numbers at the ends of its range. Outside of this range,
+// quickTicks returns 0.
 func TestQuickTicksByHeart(t *testing.T) {
 	one, err := NewTicks(26 * 24 * time.Hour) // a tick is a nanosecond
 	require.NoError(t, err)
 	long, err := NewTicks(MaxWindow)
 	require.NoError(t, err)
 	tick := time.Duration(long.clock.first(1))
-	fine, err := NewTicks(time.Second) // sixteen ticks a nanosecond
+	fine, err := NewTicks(time.Second) // sixteen ticks per nanosecond
 	require.NoError(t, err)
 	nine, err := NewTicks(maxBurstTicks / 9)
 	require.NoError(t, err)
 	batch, err := NewBatchBucket(3, time.Second, 9)
 	require.NoError(t, err)
-	halves, err := NewTokenBucket(0.8e9, time.Second, 100) // two thirds and the like: rounded
+	halves, err := NewTokenBucket(0.8e9, time.Second, 100) // a token takes 5/4 ns
 	require.NoError(t, err)
 	for _, c := range []struct {
 		name   string
@@ -223,7 +226,7 @@ func TestQuickTicksByHeart(t *testing.T) {
 	}
 }
 
-// TestDecimal: the text of a float, at the ends of the range that fits.
+// TestDecimal: decimal returns the digits of the text of a float. The test tries the ends of the range that fits.
 func TestDecimal(t *testing.T) {
 	for _, c := range []struct {
 		f      float64
@@ -232,7 +235,7 @@ func TestDecimal(t *testing.T) {
 		ok     bool
 	}{
 		{0, 0, 0, true}, {1, 1, 0, true}, {0.1, 1, 1, true}, {12.5, 125, 1, true}, {1 << 52, 1 << 52, 0, true}, {1 << 53, 1 << 53, 0, true},
-		{1 << 60, 1152921504606847000, 0, true}, // prints as less than it is
+		{1 << 60, 1152921504606847000, 0, true}, // its text is less than the number
 		{1e-19, 1, 19, true}, {1e-20, 0, 0, false}, {1.5e-19, 0, 0, false},
 		{1e19, 1e19, 0, true}, {1.8e19, 18e18, 0, true}, {1.9e19, 0, 0, false}, {2e19, 0, 0, false}, {1e300, 0, 0, false},
 		{1<<51 + 0.5, 22517998136852485, 1, true},
@@ -242,7 +245,8 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// TestWhatRecordsHaveRoomFor: units are the same if tokens mean the same and fit.
+// TestWhatRecordsHaveRoomFor: SameUnits returns true if a quota means the same tokens in both algorithms and fits into
+// the records.
 func TestWhatRecordsHaveRoomFor(t *testing.T) {
 	bucket := func(rate float64, burst uint64) *TokenBucket {
 		b, err := NewTokenBucket(rate, time.Second, burst)
@@ -316,15 +320,15 @@ func TestWhatRecordsHaveRoomFor(t *testing.T) {
 	require.False(t, SameUnits(bucket(1, 5), nil))
 }
 
-// TestTheLargestGrant: the largest burst has all ticks of a record. A larger one is refused, even if its ticks overflow
-// a word.
+// TestTheLargestGrant: the largest burst uses all ticks that a record has room for. A larger burst is refused, even if
+// its ticks overflow a word.
 func TestTheLargestGrant(t *testing.T) {
 	b, err := NewTicks(26 * 24 * time.Hour) // a tick is a nanosecond
 	require.NoError(t, err)
 	q, err := b.Grant(1, 1<<50, 2)
 	require.NoError(t, err)
 	require.Equal(t, Quota{1 << 50, 2}, q)
-	for _, burst := range []uint64{3, 1 << 14, 1<<14 + 1, 1 << 15} { // 2^64 ticks, 2^65
+	for _, burst := range []uint64{3, 1 << 14, 1<<14 + 1, 1 << 15} { // the last two have about 2^64 and 2^65 ticks
 		_, err = b.Grant(1, 1<<50, burst)
 		require.ErrorContains(t, err, "want at most 2")
 		_, err = b.share(1, 1<<50, burst, slowest, "a thousandth")
@@ -353,7 +357,8 @@ func TestADemandForNothingIsMet(t *testing.T) {
 	}
 }
 
-// TestNewTicksByHeart: if a nanosecond is too short, a tick is two, up to the longest time that this allows.
+// TestNewTicksByHeart: if ticks of one nanosecond are too short for the longest time, a tick is two nanoseconds, up to
+// the longest time for which these fit.
 func TestNewTicksByHeart(t *testing.T) {
 	for _, longest := range []time.Duration{1<<51 + 1, 1 << 52} {
 		b, err := NewTicks(longest)
@@ -368,10 +373,11 @@ func TestNewTicksByHeart(t *testing.T) {
 	require.True(t, b.Exact())
 }
 
-// TestQuickTicksThatAreAlmostWhole (I1): the remainder is the smallest that 128 bits can represent, or smaller, and is
-// rounded up anyway. Such periods are found by the inverse of the clock's factor.
+// TestQuickTicksThatAreAlmostWhole (I1): the ticks of a token are a whole number and a remainder, and the remainder is
+// the smallest that 128 bits can represent, or smaller. quickTicks rounds up anyway. The test finds such periods with
+// the inverse of the clock's factor.
 func TestQuickTicksThatAreAlmostWhole(t *testing.T) {
-	found := [2]int{} // where the ticks of a token are in one word of the quotient, and in two
+	found := [2]int{} // how often the ticks of a token are in one word of the quotient, and how often in two
 	for _, rate := range []float64{97, 89, 83, 3e-5, 3.1e-5, 3.3e-5, 3.5e-5, 3.7e-5, 3.9e-5, 4.1e-5, 4.3e-5} {
 		b, err := NewTokenBucket(rate, time.Second, 100)
 		require.NoError(t, err)

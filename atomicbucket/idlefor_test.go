@@ -26,9 +26,9 @@ func TestIdleForCountsFromTheMomentOfIdleness(t *testing.T) {
 	const second = int64(time.Second)
 	for name, c := range map[string]struct {
 		algorithm atomicbucket.Algorithm
-		circle    int64 // of the payload, in nanoseconds
-		lasts     int64 // nanoseconds for which a record is not idle after a take of three tokens as a window begins
-		unit      int64 // nanoseconds
+		circle    int64 // length of the payload's circle, in nanoseconds
+		lasts     int64 // nanoseconds until a record is idle after a take of three tokens at the start of a window
+		unit      int64 // nanoseconds per unit of the result
 		offset    uint64
 	}{
 		"token bucket":   {&bucket, 1 << 54, 3 * second, 1, 0},
@@ -38,7 +38,7 @@ func TestIdleForCountsFromTheMomentOfIdleness(t *testing.T) {
 		"log":            {&log, 1 << 48, 60 * second, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, before := range []int64{0, 30 * second, 120 * second} { // the circle's end
+			for _, before := range []int64{0, 30 * second, 120 * second} { // from the take to the circle's end
 				at := 3*c.circle - before
 				cell := newCell(c.algorithm, at)
 				require.True(t, cell.take(at, 3))

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// TestAnExchangeBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of an exchange, the slot gets
-// another tenure, or a newer request. The exchange changes neither the new tenure's ring nor the newer entry.
+// TestAnExchangeBesideOthersAtEveryStep checks R10 of shard/doc.go. Before one operation of an exchange, the slot gets
+// another tenure, or a newer request. The test tries this before each operation. The exchange must not change the ring
+// of the new tenure or the newer entry.
 func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 	t.Run("a tenure", func(t *testing.T) {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -29,7 +30,7 @@ func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 				func(what string) { require.Equal(t, []uint64{11, 21, 31, 40}, ticksOf(g), what) }
 		})
 	})
-	for i := range 4 { // the entry before whose exchange it comes
+	for i := range 4 { // the other call comes before the exchange of entry i
 		g, at := aLog(t, 4, 10, 20, 30, 40)
 		var before []uint64
 		word.Before = func(a word.Access) {
@@ -46,9 +47,9 @@ func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestADropBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of a drop, the slot gets another state,
-// and a newer request overwrites an entry, by a call that has dropped the others. The drop changes nothing afterwards.
-// At every moment all entries behind a gone one are gone.
+// TestADropBesideOthersAtEveryStep checks R10 of shard/doc.go. Before one operation of a drop, another call finishes
+// the drop, changes the slot's state, and overwrites an entry with a newer request. The test tries this before each
+// operation. The first drop must change nothing afterwards. At every moment, all entries behind a gone one are gone.
 func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -60,7 +61,7 @@ func TestADropBesideOthersAtEveryStep(t *testing.T) {
 					for j := range was {
 						require.True(t, j == 0 || was[j] != 0 || was[j-1] == 0, "%v", was)
 					}
-					for j := range 3 { // the other call has made what the state said
+					for j := range 3 { // the other call has dropped what the state says
 						g.ring[j].Poke(g.ring[j].Peek() | entryGone)
 					}
 					at.w.Poke(at.w.Peek() + 1)
@@ -74,8 +75,9 @@ func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestADropBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a drop, a late exchange makes an
-// entry older that is not dropped yet. The entry is dropped anyway.
+// TestADropBesideAnExchangeAtEveryStep checks R10 of shard/doc.go. Before one operation of a drop, a late exchange
+// replaces an entry that is not dropped yet by an older one. The test tries this before each operation. The entry must
+// be dropped anyway.
 func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -91,8 +93,9 @@ func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestALogBesideAnExchangeAtEveryStep: before any operation of a peek, entries become older, so that some have left the
-// window by then. The fields of the answer are consistent, and report at least as much as there was afterwards.
+// TestALogBesideAnExchangeAtEveryStep: before one operation of a peek, entries become older, so that some of them have
+// left the window. The test tries this before each operation. The fields of the answer must be consistent, and must
+// report at least as many tokens as there are afterwards.
 func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 	older := func(g *log, ticks ...uint64) {
 		for i, tick := range ticks {
@@ -128,8 +131,9 @@ func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAFlushBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a flush, a late exchange makes
-// the entry older whose place the flush is about to write. The request is in the ring afterwards.
+// TestAFlushBesideAnExchangeAtEveryStep checks R10 of shard/doc.go. Before one operation of a flush, a late exchange
+// replaces the entry that the flush is about to overwrite by an older one. The test tries this before each operation.
+// The request must be in the ring afterwards.
 func TestAFlushBesideAnExchangeAtEveryStep(t *testing.T) {
 	interleave.Inject(func() (call, other func(), check func(string)) {
 		g, at := aLog(t, 4, 10, 20, 30, 40)

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALogOfTwoNanoseconds: its ticks are two nanoseconds long. A request leaves the window a tick late, also in a log
-// that follows this one. The window of such a log must be long enough that two ticks are at most a hundred-thousandth
-// of it.
+// TestALogOfTwoNanoseconds: the ticks of a log are two nanoseconds long. A request leaves the window one tick late,
+// also in a log that follows this one. The window of the following log must be so long that two ticks are at most a
+// hundred-thousandth of it.
 func TestALogOfTwoNanoseconds(t *testing.T) {
 	log, err := NewSlidingLog(100, 100, 100*time.Second)
 	require.NoError(t, err)
@@ -57,7 +57,8 @@ func TestALogFarFromItsTime(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogBehindATimeAhead: a refund gives back what it is for, and no request that is ahead of its clock.
+// TestARefundOfALogBehindATimeAhead: if the newest request is ahead of a refund's clock, the refund gives back only
+// requests that are not ahead of it.
 func TestARefundOfALogBehindATimeAhead(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -81,8 +82,8 @@ func TestARefundOfALogBehindATimeAhead(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogBehindTheNextTick: tokens that were taken a tick ahead of the clock may have used room that exists
-// only then. So only earlier takes are given back.
+// TestARefundOfALogBehindTheNextTick: tokens that were taken one tick ahead of the clock may have used room that does
+// not exist before that tick. So a refund gives back only the takes at earlier ticks.
 func TestARefundOfALogBehindTheNextTick(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -104,7 +105,7 @@ func TestARefundOfALogBehindTheNextTick(t *testing.T) {
 	require.EqualValues(t, 1, log.Debt(Record{after, ring}, at+1))
 }
 
-// TestALogOfNothingIsSoForALateCall: an empty log is also empty for a late call.
+// TestALogOfNothingIsSoForALateCall: a log without requests is also empty for a late call.
 func TestALogOfNothingIsSoForALateCall(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)

@@ -13,11 +13,11 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A listed is a sliding log as a list of the ticks of its tokens, the newest first.
+// A listed is a model of a sliding log: a list of the ticks of its tokens, the newest first.
 type listed struct {
 	length uint64
 	ticks  []uint64
-	newest uint64 // of the last request, also if that was given back
+	newest uint64 // the tick of the last request, even if that was given back
 	empty  bool   // all was given back
 }
 
@@ -31,7 +31,7 @@ func (m *listed) in(now uint64) (n uint64) {
 	return n
 }
 
-// until returns how many ticks it is until no more than that many tokens are in the window.
+// until returns how many ticks must pass until at most n tokens are in the window.
 func (m *listed) until(n, now uint64) uint64 {
 	if n >= uint64(len(m.ticks)) {
 		return 0
@@ -39,8 +39,8 @@ func (m *listed) until(n, now uint64) uint64 {
 	return uint64(max(int64(m.ticks[n]+m.length-now), 0))
 }
 
-// TestALogAgainstAList (I1, I2, I8): a log equals a list of requests, for takes and refunds of any size, for all
-// results, and for late calls.
+// TestALogAgainstAList (I1, I2, I8): all results of a log equal the results of a list of requests, for takes and
+// refunds of any size, and for late calls.
 func TestALogAgainstAList(t *testing.T) {
 	for _, c := range []struct {
 		limit, most uint64
@@ -95,7 +95,7 @@ func TestALogAgainstAList(t *testing.T) {
 					}
 					require.Equal(t, want, l.Status(r, nanos, d), what)
 				}
-				lower := l.Status(r, nanos, Demand{0, 1, 1}) // of a tier with a lower limit
+				lower := l.Status(r, nanos, Demand{0, 1, 1}) // the status under a tier with a lower limit
 				require.Equal(t, []uint64{1 - min(m.in(now), 1), 0}, []uint64{lower.Remaining, uint64(lower.RetryAfter)}, what)
 				if random.IntN(3) > 0 {
 					d := l.Quota().Demand(1 + random.Uint64N(min(c.limit, 5)))
@@ -132,10 +132,11 @@ func TestALogAgainstAList(t *testing.T) {
 	}
 }
 
-// refund takes tokens of a tick out, or of no tick in particular the oldest ones, and reports whether there were any.
+// refund removes tokens with the tick of the receipt, or the oldest tokens if there is no receipt, and reports whether
+// it removed any.
 func (m *listed) refund(now, cost uint64, of Receipt) bool {
 	ticks := m.ticks[:m.in(now)]
-	end, mine := len(ticks), len(ticks) // of those that may go
+	end, mine := len(ticks), len(ticks) // end of the tokens that may be removed, and how many there are
 	if of.known {
 		first := slices.Index(ticks, of.tick)
 		for mine, end = 0, first; end >= 0 && end < len(ticks) && ticks[end] == of.tick; end++ {
@@ -151,7 +152,7 @@ func (m *listed) refund(now, cost uint64, of Receipt) bool {
 	return true
 }
 
-// TestALogThatChangesUnderARefund (R10): nothing is written for a state that is gone.
+// TestALogThatChangesUnderARefund (R10): a refund writes nothing if the state that it has read was replaced.
 func TestALogThatChangesUnderARefund(t *testing.T) {
 	l, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheFinestTick: it is the shortest power of two of nanoseconds for which two skews hold a window and one skew is
-// at least half a minute. Two ticks must be at most a hundred-thousandth of the window.
+// TestTheFinestTick: the finest tick is the smallest power of two of nanoseconds for which a window is at most two
+// skews long and one skew is at least half a minute. Two ticks must be at most a hundred-thousandth of the window.
 func TestTheFinestTick(t *testing.T) {
 	const half = uint64(30 * time.Second)
 	for _, c := range []struct {
@@ -83,8 +83,8 @@ func TestWhatLimitsAndWindowsAreTaken(t *testing.T) {
 	}
 }
 
-// TestTheLargestCountBesideAShortWindow: the error names the largest possible limit, which is accepted; one more is
-// not.
+// TestTheLargestCountBesideAShortWindow: if a limit is too large for a short window, the error names the largest
+// possible limit. That limit is accepted, and a limit higher by one is not.
 func TestTheLargestCountBesideAShortWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		most  uint64
@@ -119,7 +119,7 @@ func TestWhatAnAlgorithmIsMadeOf(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, FixedWindow{newDivider(1), time.Minute, 60e9, 100, 8, 60e9 + 1<<42, 1 << 42, nil}, fixed)
 	fixed, err = NewFixedWindow(1<<32, 1<<32, time.Minute, false)
-	require.NoError(t, err) // 2^17 ticks are a skew: 2^18 ns each make it half a minute
+	require.NoError(t, err) // a skew is 2^17 ticks: with ticks of 2^18 ns it is at least half a minute
 	assert.Equal(t, FixedWindow{newDivider(1 << 18), time.Minute, 228_883, 1 << 32, 33, 228_883 + 1<<17, 1 << 35, nil}, fixed)
 	fixed, err = NewFixedWindow(100, 100, time.Minute, true)
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestWhatAnAlgorithmIsMadeOf(t *testing.T) {
 	assert.Equal(t, []uint64{60e9, 100, 127, 7}, []uint64{log.length, log.tokens, log.size, uint64(log.bits)})
 	assert.Equal(t, time.Duration(1<<35), log.skew)
 	log, err = NewSlidingLog(1, 4096, time.Minute)
-	require.NoError(t, err) // 2^23 ticks are a skew: 2^12 ns each make it half a minute
+	require.NoError(t, err) // a skew is 2^23 ticks: with ticks of 2^12 ns it is at least half a minute
 	assert.Equal(t, []uint64{14_648_439, 1, 4096, 13}, []uint64{log.length, log.tokens, log.size, uint64(log.bits)})
 	assert.Equal(t, time.Duration(1<<35), log.skew)
 	for _, algorithm := range []Algorithm{&TokenBucket{}, &FixedWindow{}, &SlidingWindow{}, &Concurrency{}} {
@@ -141,7 +141,8 @@ func TestWhatAnAlgorithmIsMadeOf(t *testing.T) {
 	}
 }
 
-// TestTheNumbersOfABucket: a token is a number of ticks that makes the rate exact, or a power of two of ticks.
+// TestTheNumbersOfABucket: a token has a number of ticks that makes the rate exact, or, if the rate is rounded, a power
+// of two of ticks.
 func TestTheNumbersOfABucket(t *testing.T) {
 	for _, c := range []struct {
 		tokens       float64
@@ -182,7 +183,7 @@ func TestTheNumbersOfABucket(t *testing.T) {
 	assert.Equal(t, time.Duration(1<<59), batch.MaxSkew())
 }
 
-// TestASharedClock: another rate may be a millionth slower on the first rate's clock.
+// TestASharedClock: a second rate uses the clock of the first rate, and may be slower by a millionth because of that.
 func TestASharedClock(t *testing.T) {
 	first, err := NewTokenBucket(1, time.Second, 5)
 	require.NoError(t, err)
@@ -204,7 +205,7 @@ func TestASharedClock(t *testing.T) {
 	assert.ErrorContains(t, err, "want at most 0")
 }
 
-// TestAhead: Ahead returns what comes back within a wait, for any wait.
+// TestAhead: Ahead raises the limit by what comes back within a wait, for any wait.
 func TestAhead(t *testing.T) {
 	for _, c := range []struct {
 		tokens float64
@@ -254,8 +255,8 @@ func TestTheVersionGoesUpByOne(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestPeriods: how many periods must end until at most a number of tokens are in flight. The tokens of this period
-// leave after the next one.
+// TestPeriods checks periods, which returns how many periods must end until at most a number of tokens are in flight.
+// The tokens of this period leave when the next period ends.
 func TestPeriods(t *testing.T) {
 	for _, c := range []struct{ previous, current, most, want uint64 }{
 		{0, 0, 0, 0}, {1, 0, 0, 1}, {0, 1, 0, 2}, {1, 1, 0, 2}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 1, 1, 1}, {2, 0, 1, 1},
@@ -265,28 +266,28 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftForAWeight: the largest left with previous * left < (tokens + 1) * window, also where that product
-// fills a word.
+// TestWhatIsLeftForAWeight: leftFor returns the largest left with previous * left < (tokens + 1) * window, even if a
+// product needs more than a word.
 func TestWhatIsLeftForAWeight(t *testing.T) {
 	for _, c := range []struct{ window, previous, tokens, want uint64 }{
 		{100, 10, 4, 49}, {100, 11, 4, 45}, {1 << 50, 1 << 15, 1<<14 - 1, 1<<49 - 1}, {1 << 50, 1 << 14, 1<<14 - 1, 1<<50 - 1},
-		{67_280_421_310_721, 1 << 19, 274_176, 1 << 45}, // a product of 2^64 + 1
+		{67_280_421_310_721, 1 << 19, 274_176, 1 << 45}, // a product is 2^64 + 1
 	} {
 		w := SlidingWindow{window: c.window}
 		require.Equal(t, c.want, w.leftFor(c.previous, c.tokens), c)
 	}
 }
 
-// TestWaitForNothing: the wait for 0 ticks is 0, also within a tick.
+// TestWaitForNothing: the wait for 0 ticks is 0, even at an instant in the middle of a tick.
 func TestWaitForNothing(t *testing.T) {
-	log, err := NewSlidingLog(100, 100, 100*time.Second) // whose ticks are two nanoseconds
+	log, err := NewSlidingLog(100, 100, 100*time.Second) // its ticks are two nanoseconds
 	require.NoError(t, err)
 	for nanos := range int64(4) {
 		require.Zero(t, log.Wait(nanos, 0))
 	}
 }
 
-// TestWhatIsLeftInOtherTokens: under a quota whose tokens cost half as much, twice as many are left.
+// TestWhatIsLeftInOtherTokens: under a quota whose tokens cost half as much, twice as many tokens are left.
 func TestWhatIsLeftInOtherTokens(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5)
 	require.NoError(t, err)
@@ -295,7 +296,7 @@ func TestWhatIsLeftInOtherTokens(t *testing.T) {
 	require.EqualValues(t, 5, b.Status(full, 7, Demand{0, 5000, 1000}).Remaining)
 }
 
-// TestWhatIsNoRate: a rate with less than one tick per token grants nothing, however close to one the number is.
+// TestWhatIsNoRate: a number of tokens that is not above 0 is not a rate, however close to 0 it is, and is refused.
 func TestWhatIsNoRate(t *testing.T) {
 	b, err := NewTokenBucket(1, time.Second, 5)
 	require.NoError(t, err)
@@ -307,7 +308,8 @@ func TestWhatIsNoRate(t *testing.T) {
 	}
 }
 
-// TestWhatEveryAlgorithmSaysOfItself: every algorithm has the same units as itself, and its receipt identifies a take.
+// TestWhatEveryAlgorithmSaysOfItself: for every algorithm, SameUnits of the algorithm and itself is true, and a receipt
+// identifies a take.
 func TestWhatEveryAlgorithmSaysOfItself(t *testing.T) {
 	bucket, err := NewTokenBucket(1, time.Second, 5)
 	require.NoError(t, err)

@@ -7,16 +7,17 @@ import (
 
 // If the limits of a table have several rates (see [TokenBucket.Priced]), each record has two more words: its prices. A
 // price is the cost of a token, in ticks, under the limit by which the record was last charged. A payload is a time,
-// and only the price converts it to tokens. A version of the record uses the word with the same parity:
+// and only the price converts it to tokens. Each version of the record uses one of the two words: the first if the
+// version is even, the second if it is odd:
 //
 //	 63              13   12   11        0
 //	+------------------+-----+-----------+
 //	| token, less one  | bit | mark      |
 //	+------------------+-----+-----------+
 //
-// bit is the second bit of the version. It distinguishes the price of this version from that of the version after the
-// next. mark is computed from the state for which the price of the next version was offered. See rule R27 of
-// shard/doc.go.
+// bit is the second bit of the version. It distinguishes the price of this version from the price of the version after
+// the next one, which uses the same word. mark is computed from the state for which the price was offered as that of
+// the next version. See rule R27 of shard/doc.go.
 
 const (
 	markBits  = 12
@@ -26,12 +27,12 @@ const (
 	markMixer = 0x9e3779b97f4a7c15 // odd, so that no bit of the payload is lost
 )
 
-// priceOf returns the price word for a version, offered for a state.
+// priceOf returns the price word with the price of a version, offered for a state.
 func priceOf(version, token uint64, offeredFor State) uint64 {
 	return (token-1)<<tokenBit | version>>1&1<<turnShift | mark(offeredFor)
 }
 
-// mark returns twelve bits of a mixed payload.
+// mark returns twelve bits that are computed from all bits of the payload.
 func mark(s State) uint64 { return s.Payload() * markMixer >> (64 - markBits) }
 
 // PriceIs reports whether the price word of a state's version holds a given price.
@@ -39,23 +40,24 @@ func PriceIs(word uint64, s State, token uint64) bool {
 	return word>>turnShift == (token-1)<<1|s.Version()>>1&1
 }
 
-// Price returns the price of a record in state s. It is not known only if a process has written words that no call
-// writes.
+// Price returns the price of a record in state s. ok is false only if a process has written words that no call of this
+// package writes.
 func (r Ring) Price(s State) (token uint64, ok bool) {
 	w := r[s.Version()&1].Load()
 	return w>>tokenBit + 1, w>>turnShift&1 == s.Version()>>1&1
 }
 
-// Begin writes the price of a claimed slot. No other goroutine changes it: a call that still offers a price to an
-// earlier tenure expects a word of that tenure.
+// Begin writes the price of a claimed slot. No other goroutine changes that price: a call that still offers a price to
+// an earlier tenure expects a word of that tenure, and so its compare-and-swap fails.
 func (r Ring) Begin(claimed State, token uint64) {
 	version := claimed.Version()
 	r[version&1].Store(priceOf(version, token, 0))
 	r[(version+1)&1].Store(priceOf(version-1, token, 0))
 }
 
-// Offer offers a price for the version after that of s, unless another one is already offered for s. It returns the
-// price that the next version has. at is the word with the state. ok is false if it holds another state by now.
+// Offer offers a price for the version after the version of s, unless another price is already offered for s. It
+// returns the price that the next version will have. at is the word with the state. ok is false if at holds another
+// state by now.
 func (r Ring) Offer(s State, token uint64, at *Word) (next uint64, ok bool) {
 	w, version := &r[(s.Version()+1)&1], s.Version()+1
 	mine := priceOf(version, token, s)
@@ -104,7 +106,8 @@ func shiftedBy(n uint64, by int) uint64 {
 	return n << by
 }
 
-// Sixteenths returns how many sixteenths of a nanosecond a number of ticks take, rounded down, from 1 to 2^55.
+// Sixteenths returns how many sixteenths of a nanosecond a number of ticks take. The result is rounded down, and is 1
+// to 2^55.
 func (b *TokenBucket) Sixteenths(ticks uint64) uint64 {
 	const parts = 16
 	mul, shift := b.speed()
@@ -120,9 +123,9 @@ func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
 	return max(min(shiftedBy(token, wasShift-shift-spare), maxBurstTicks), 1)
 }
 
-// Repriced returns what a record owes at the tick now after its price changes. It owes the same number of tokens at
-// both prices, counted at an instant, and at the latest time for which some may have been granted. See
-// [TokenBucket.Convert]. The result may be more than a record has room for.
+// Repriced returns what a record owes at the tick now after its price changes from price to token. The record owes the
+// same number of tokens before and after the change. If it becomes faster, that holds at the latest time for which
+// tokens may have been granted: see [TokenBucket.Convert]. The result may be more than a record has room for.
 func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now uint64) (owed uint64) {
 	owed = b.converted(b, s, nanos, Change{
 		Before: price, After: token, Highest: maxDebt, Latest: latest, Promised: nanos,
@@ -134,8 +137,8 @@ func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now u
 	return end - now
 }
 
-// Owing returns the payload of a record that owes owed ticks at the tick now, limited to what it has room for: 2^51
-// ticks for this call, and 2^50 more for other calls. This call is ahead of the other calls by ahead ticks.
+// Owing returns the payload of a record with a debt of owed ticks at the tick now, limited to what a record has room
+// for. That is 2^51 ticks at now, or 2^51 + 2^50 ticks for other calls, which are behind now by ahead ticks.
 func (b *TokenBucket) Owing(owed, now, ahead uint64) (payload uint64) {
 	return now + min(owed, maxBurstTicks+maxSkew-min(ahead, maxSkew))
 }
@@ -146,7 +149,7 @@ func Fit(ticks, price, token uint64) (at uint64, ok bool) {
 	return at, at <= maxBurstTicks
 }
 
-// Within converts ticks at one price to ticks at another, rounded down, and limited to the largest number.
+// Within converts ticks at one price to ticks at another, rounded down. The result is at most the largest uint64.
 func Within(ticks, price, token uint64) uint64 {
 	hi, lo := bits.Mul64(ticks, token)
 	if hi >= price {

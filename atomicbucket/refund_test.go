@@ -10,13 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refunded is givenBack where nothing was taken ahead of the clock, and no reservation waits.
+// refunded calls givenBack for a refund at the tick now, if nothing was taken ahead of the clock and no reservation
+// waits.
 func refunded(t *testing.T, algorithm Algorithm, s State, now uint64, d Demand, of Receipt, want State, name string) {
 	t.Helper()
 	givenBack(t, algorithm, s, Return{Now: now, Latest: now, Demand: d, Of: of}, want, name)
 }
 
-// givenBack requires that a refund leaves a record in a state, and that it writes nothing if the slot holds another.
+// givenBack requires that a refund leaves a record in the state want, and that the refund writes nothing if the slot
+// holds another state than s.
 func givenBack(t *testing.T, algorithm Algorithm, s State, g Return, want State, name string) {
 	t.Helper()
 	var w Word
@@ -32,7 +34,8 @@ func givenBack(t *testing.T, algorithm Algorithm, s State, g Return, want State,
 	assert.Equal(t, other, w.Load(), name)
 }
 
-// TestARefundBehindOthers: RefundBehind equals Refund if only takes came after the take, and needs less information.
+// TestARefundBehindOthers: if there were only takes since the take that is given back, RefundBehind does the same as
+// Refund. It needs less information.
 func TestARefundBehindOthers(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5)
 	require.NoError(t, err)
@@ -61,9 +64,9 @@ func TestARefundBehindOthers(t *testing.T) {
 // TestWhatARefundOfABucketGivesBack: a refund gives back at most the tokens that the record certainly owes because of
 // the take.
 func TestWhatARefundOfABucketGivesBack(t *testing.T) {
-	b, err := NewTokenBucket(1, 1000, 5) // a token is 1000 ticks of a nanosecond
+	b, err := NewTokenBucket(1, 1000, 5) // a token is 1000 ticks, and a tick is a nanosecond
 	require.NoError(t, err)
-	const at = uint64(1 << 40) // of the take, which left a debt of 3000
+	const at = uint64(1 << 40) // when the take was made, which left a debt of 3000
 	take := Receipt{tick: at + 3000, cost: 1000, nanos: int64(at), seen: seen{7, true}}
 	state := func(version, debt uint64) State { return NewState(Live, version, at+debt) }
 	one := b.Quota().Demand(1)
@@ -101,7 +104,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	} {
 		refunded(t, &b, c.state, at+c.later, c.d, c.of, c.want, name)
 	}
-	// A take that was ahead of the clock has used the tokens that came back by its time.
+	// These takes were ahead of the clock, and have used the tokens that come back until their time.
 	for name, c := range map[string]struct {
 		state  State
 		latest uint64
@@ -118,12 +121,13 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	} {
 		givenBack(t, &b, c.state, Return{Now: at, Latest: at + c.latest, Demand: one, Of: c.of}, c.want, name)
 	}
-	// A debt above the limit, of charges: no reservation waits.
+	// Charges can cause a debt above the limit even if no reservation waits.
 	charged := Return{Now: at, Latest: at, Demand: one, Of: take}
 	givenBack(t, &b, state(7, 9000), charged, state(8, 8000), "charged behind it")
 	charged.Of = Receipt{}
 	givenBack(t, &b, state(7, 9000), charged, state(8, 8000), "charged, no take in particular")
-	// When the payload has gone round the circle the tick looks as it did, and says nothing.
+	// After a whole turn of the payload's circle, the tick of the receipt is the same as before, but it no longer
+	// identifies the take.
 	const turn = uint64(1) << PayloadBits
 	givenBack(t, &b, state(7, 3000), Return{Now: at + turn, Latest: at + turn, Demand: one, Of: take}, state(8, 3000),
 		"the same, a turn later")
@@ -141,7 +145,8 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), of, state(7, most-1), "its own")
 }
 
-// TestWhatARefundOfAWindowGivesBack: it gives back to the window of the take, if that is still the current one.
+// TestWhatARefundOfAWindowGivesBack: a refund gives back to the window of the take, if that is still the current
+// window.
 func TestWhatARefundOfAWindowGivesBack(t *testing.T) {
 	w, err := NewFixedWindow(5, 7, 10*time.Microsecond*1000, false)
 	require.NoError(t, err)
@@ -183,7 +188,8 @@ func TestWhatARefundOfAWindowGivesBack(t *testing.T) {
 	givenBack(t, &w, state(7, now+w.length+1, 3), ahead, state(7, now+w.length+1, 1), "begins later, its own")
 }
 
-// TestWhatARefundOfTwoWindowsGivesBack: it gives back to the window of the take, the current or the previous one.
+// TestWhatARefundOfTwoWindowsGivesBack: a refund of a sliding window counter gives back to the window of the take, if
+// that is the current or the previous window.
 func TestWhatARefundOfTwoWindowsGivesBack(t *testing.T) {
 	w, err := NewSlidingWindow(5, 7, 10*time.Second)
 	require.NoError(t, err)
@@ -230,8 +236,9 @@ func TestWhatARefundOfTwoWindowsGivesBack(t *testing.T) {
 	givenBack(t, &w, state(7, 1004, 3, 2), ahead, state(7, 1004, 0, 2), "begins later, another's")
 }
 
-// TestWhatARefundInFlightGivesBack: it gives back to the period of the take, at any time, if that period is remembered
-// and the tenure is the same, however often the limit has changed since.
+// TestWhatARefundInFlightGivesBack: a refund of a limit in flight gives back to the period of the take, if the record
+// still has that period and the tenure is the same. The version does not matter, so it does not matter how often the
+// limit has changed since.
 func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	c, err := NewConcurrency(5, 7, 10*time.Second)
 	require.NoError(t, err)
@@ -240,7 +247,7 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 		return NewState(Live, 3, c.pack(index, previous, current, born))
 	}
 	in := func(born, index uint64) Receipt {
-		taken := int64(index-1) * int64(10*time.Second) // the record was one ahead
+		taken := int64(index-1) * int64(10*time.Second) // the record was one period ahead of the take
 		return Receipt{tick: 1<<bornBits | born, nanos: taken, seen: seen{known: true}}
 	}
 	d := func(n uint64) Demand { return c.Quota().Demand(n) }
@@ -293,8 +300,8 @@ func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	assert.False(t, r.in(NewState(Live, 0, 3)))
 }
 
-// TestHowFarAheadACountMayBe: if a call with a faster clock has written a record, a slower call reads it as of the
-// beginning of the record's window. A record that is too many windows ahead is read as one from the past.
+// TestHowFarAheadACountMayBe: if a call with a faster clock has written a record, a slower call reads it as it is at
+// the beginning of the record's window. A record that is too many windows ahead is read as a record from the past.
 func TestHowFarAheadACountMayBe(t *testing.T) {
 	w, err := NewSlidingWindow(5, MaxCount, 10*time.Second)
 	require.NoError(t, err)
@@ -312,7 +319,8 @@ func TestHowFarAheadACountMayBe(t *testing.T) {
 	}
 }
 
-// TestHowFarAheadWhatIsInFlightMayBe: for a call that is late by more periods, the record is read as past.
+// TestHowFarAheadWhatIsInFlightMayBe: a call may be up to late periods behind the record. A call that is further behind
+// reads the record as a record from the past.
 func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	c, err := NewConcurrency(5, MaxInFlight, time.Minute)
 	require.NoError(t, err)
@@ -325,7 +333,7 @@ func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	}
 }
 
-// TestProportion: the used part in one unit is converted to another unit, and rounded up.
+// TestProportion: proportion converts a used part from one unit to another, and rounds up.
 func TestProportion(t *testing.T) {
 	for _, c := range []struct{ part, from, to, want uint64 }{
 		{3, 5, 10, 6}, {0, 5, 10, 0}, {1, 3, 1, 1}, {2, 3, 1, 1}, {4, 3, 1, 2}, {1, 1 << 63, 1, 1}, {7, 3, 3, 7},
@@ -335,7 +343,7 @@ func TestProportion(t *testing.T) {
 	}
 }
 
-// TestAConversionRoundsUp: a part of a tick is rounded up, and waits do not become shorter.
+// TestAConversionRoundsUp: a conversion rounds a part of a tick up, so waits do not become shorter.
 func TestAConversionRoundsUp(t *testing.T) {
 	bucket := func(tokens float64, period time.Duration, burst uint64) *TokenBucket {
 		b, err := NewTokenBucket(tokens, period, burst)
@@ -347,9 +355,9 @@ func TestAConversionRoundsUp(t *testing.T) {
 		from, to     *TokenBucket
 		debt         uint64
 		want, behind uint64
-		unknown      uint64 // as much time
-		ahead        uint64 // as many tokens two nanoseconds later
-		shortly      uint64 // a reservation goes in a nanosecond
+		unknown      uint64 // the debt if it keeps its length in time, because the key is not known
+		ahead        uint64 // the debt if tokens were granted for a time two nanoseconds later
+		shortly      uint64 // the debt if the last reservation is due in a nanosecond
 	}{
 		"exact":  {bucket(1, 3, 1), bucket(1, 2, 1), 2, 2, 2, 2, 2, 2},
 		"slower": {bucket(1, 3, 2), bucket(1, 30, 1), 7, 70, 60 + 1, 7, 52, 61},
@@ -410,14 +418,15 @@ func TestAConversionFits(t *testing.T) {
 	assert.Equal(t, []uint64{index, 127, 127}, []uint64{c.index, c.previous, c.current})
 }
 
-// TestWhatALogCanFollow: limits up to the size of its rings, and windows that its ticks can represent.
+// TestWhatALogCanFollow: a log can take over the rings of another log if its limit is at most the size of these rings
+// and their ticks can represent its window.
 func TestWhatALogCanFollow(t *testing.T) {
 	log := func(limit, most uint64, window time.Duration) *SlidingLog {
 		l, err := NewSlidingLog(limit, most, window)
 		require.NoError(t, err)
 		return &l
 	}
-	fine, coarse := log(5, 7, time.Minute), log(1, 4096, time.Minute) // ticks of 1 ns, and of 4096
+	fine, coarse := log(5, 7, time.Minute), log(1, 4096, time.Minute) // ticks of 1 ns and of 4096 ns
 	assert.Equal(t, time.Microsecond, fine.shortest())
 	assert.Equal(t, 2*time.Duration(1<<43), fine.longest())
 	assert.Equal(t, 4096*200_000*time.Nanosecond, coarse.shortest())

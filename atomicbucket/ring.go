@@ -2,8 +2,9 @@ package atomicbucket
 
 import "github.com/weir-go/weir/internal/word"
 
-// A Ring holds the ticks of the last requests of a [SlidingLog]: the words that a record has in addition to its state.
-// It belongs to its slot as the payload does, and is changed by rule R10 of shard/doc.go. For other algorithms it is
+// A Ring has the words that a record has in addition to its state. For a [SlidingLog], they hold the ticks of the last
+// requests. (For a token bucket with prices they hold the prices: see [Ring.Price].) A Ring belongs to its slot as the
+// payload does. Rule R10 of shard/doc.go says how the ring of a log is changed. If a record is one word, its Ring is
 // nil.
 //
 //	 63    57  56   55                              0
@@ -11,7 +12,7 @@ import "github.com/weir-go/weir/internal/word"
 //	| version |gone| tick, modulo 2^56               |
 //	+---------+----+---------------------------------+
 //
-// version is that of the state for which the entry was made. gone says that the entry no longer counts.
+// version is the version of the state for which the entry was made. gone is set if the entry no longer counts.
 type Ring []word.Word
 
 const (
@@ -20,11 +21,11 @@ const (
 	entryTick = entryGone - 1
 )
 
-// entryOf returns an entry that is made for a state.
+// entryOf returns the entry of a tick that is made for a state.
 func entryOf(s State, tick uint64) uint64 { return s.Version()<<(entryBits+1) | tick&entryTick }
 
-// Clear empties the ring of a claimed slot. No other goroutine writes it: a call that still enters a request of an
-// earlier tenure expects an entry of that tenure.
+// Clear empties the ring of a claimed slot. No other goroutine writes the ring: a call that still enters a request of
+// an earlier tenure expects an entry of that tenure, and so its compare-and-swap fails.
 func (r Ring) Clear(claimed State) {
 	for i := range r {
 		r[i].Store(entryOf(claimed, 0) | entryGone)
@@ -36,13 +37,13 @@ type log struct {
 	rule    *SlidingLog
 	state   State
 	ring    Ring
-	newest  uint64 // full tick of the newest request, even if that was refunded
-	head    uint64 // its position in the ring
-	pending uint64 // entries that are not in the ring yet, all of the tick newest
+	newest  uint64 // full tick of the newest request, even if that request was refunded
+	head    uint64 // position of the newest entry in the ring
+	pending uint64 // how many entries are not in the ring yet; all have the tick newest
 	kept    uint64 // how many of the newest entries count; older ones do not, whatever the ring says
 }
 
-// position returns the position of the entry that is behind entries older than the newest.
+// position returns the position of an entry. behind is how many entries are newer than it.
 func (g *log) position(behind uint64) uint64 {
 	if behind > g.head {
 		behind -= g.rule.size
@@ -50,7 +51,7 @@ func (g *log) position(behind uint64) uint64 {
 	return g.head - behind
 }
 
-// tick returns the tick of the entry that is behind entries older than the newest, and whether it counts.
+// tick returns the tick of an entry, and whether the entry counts. behind is how many entries are newer than it.
 func (g *log) tick(behind uint64) (tick uint64, ok bool) {
 	if behind < g.pending {
 		return g.newest, true
@@ -77,10 +78,10 @@ func (g *log) left(behind, now uint64) uint64 {
 }
 
 // since returns how many entries have the given tick or a later one. It is a binary search: entries are in the order of
-// their ticks, and all entries behind a gone one are gone. A concurrent exchange only makes entries older. So there was
-// a moment during the call at which the result was right.
+// their ticks, and all entries behind a gone one are gone. A concurrent exchange only makes entries older. So the
+// result was right at some moment during the call.
 func (g *log) since(tick uint64) uint64 {
-	low, high := uint64(0), g.kept // the first low entries are that late, and none from high on is
+	low, high := uint64(0), g.kept // the newest low entries are that late; entries from high on are not
 	for low < high {
 		middle := (low + high) / 2
 		if at, ok := g.tick(middle); ok && int64(at-tick) >= 0 {
@@ -102,8 +103,8 @@ func (g *log) usedAt(tick, now uint64) uint64 {
 	return max(min(g.since(tick), used), later) - later
 }
 
-// flush enters the last change, which only the state holds, in the ring. It reports false if the slot holds another
-// state by now.
+// flush writes the last change, which only the state holds so far, to the ring. It reports false if the slot holds
+// another state by now.
 func (g *log) flush(at *Word) bool {
 	want := entryOf(g.state, g.newest)
 	for behind := range g.pending {
@@ -144,11 +145,12 @@ func (g *log) drop(at *Word) bool {
 	return true
 }
 
-// exchange corrects the ring after a refund has dropped the oldest entry instead of the refunded one, which has the
-// tick tick. hand is the tick of the dropped entry. exchange stores it in the next newer entry, takes that entry's tick
-// as the new hand, and so on, until hand is the refunded tick. The entries stay ordered. At every moment, and even if
-// the call stops forever, the window has as many entries as it should, and none leaves it too early. So exchange may
-// end early: if the version has changed (R10), or if it meets an entry that it cannot have passed.
+// exchange corrects the ring after a refund has dropped the oldest entry instead of the refunded entry, whose tick is
+// the argument tick. hand is the tick of the dropped entry. exchange stores hand in the next newer entry, takes the
+// previous tick of that entry as the new hand, and so on, until hand is the refunded tick. The entries stay ordered. At
+// every moment, even if the call never continues, the window has as many entries as it should have, and no entry leaves
+// it too early. So exchange may end before it is complete. It does so if the version has changed (R10), or if it finds
+// an entry whose tick is not from hand to tick: another call wrote that entry.
 func (g *log) exchange(behind, hand, tick uint64, at *Word) {
 	for behind > 0 && hand != tick {
 		behind--

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnEntryOfARing: it has all seven bits of a state's version, and 56 bits of the tick.
+// TestAnEntryOfARing: an entry has all seven bits of a state's version, and 56 bits of the tick.
 func TestAnEntryOfARing(t *testing.T) {
 	s := NewState(Live, 0b1000001, 0)
 	require.Equal(t, uint64(0b1000001<<57|5), entryOf(s, 5))
@@ -122,7 +122,7 @@ func TestWhatTheStateSaysGoesBeforeTheRing(t *testing.T) {
 	require.True(t, counts)
 }
 
-// TestHowManyAreOfATick: how many tokens of the window were taken in one tick.
+// TestHowManyAreOfATick: usedAt returns how many tokens in the window were taken at a given tick.
 func TestHowManyAreOfATick(t *testing.T) {
 	g, _ := aLog(t, 6, 10, 20, 20, 21, 30, 30)
 	g.rule.length = 100

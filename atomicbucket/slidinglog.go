@@ -5,14 +5,16 @@ import (
 	"time"
 )
 
-// A SlidingLog is the algorithm of a sliding window log. It keeps the times of the last requests, one for each token.
-// It admits a request if the window that ends with the request then has at most the limit. It is exact.
+// A SlidingLog is the algorithm of a sliding window log. It keeps one time for each token that was taken: the time of
+// the request. It admits a request if, after it, at most the limit was taken in the window that ends with the request.
+// This algorithm is exact.
 //
 // The times are in a ring with an entry for each token of the limit. The payload is packed {time of the newest request,
-// its position in the ring, a number, whether the number counts kept tokens}. The payload alone holds the last change,
-// and the call that makes the next change first enters it in the ring. So one word still decides: a compare-and-swap of
-// it evicts or reuses the record with its ring. After a take, the number is how many tokens the newest request had,
-// which all have its time. After a refund, it is how many of the newest tokens count; older ones are gone.
+// its position in the ring, a number, whether the number counts kept tokens}. At first, only the payload holds the last
+// change. The call that makes the next change first writes the last one to the ring. So the state word still decides
+// alone: a compare-and-swap of this word evicts or reuses the record together with its ring. After a take, the number
+// is how many tokens the newest request took; all of them have its time. After a refund, the number is how many of the
+// newest tokens count; older tokens no longer do.
 //
 // A tick is a power of two of nanoseconds: one, unless the fields would need more than 54 bits. If it is more than one,
 // a request leaves the window late, never early, by up to two ticks, which is less than a hundred-thousandth of the
@@ -21,12 +23,12 @@ type SlidingLog struct {
 	clock  divider
 	window time.Duration
 	length uint64 // ticks that a request stays in the window
-	stays  uint64 // ticks for which a record stays after its newest request, at least length: see Staying
+	stays  uint64 // ticks that a record stays after its newest request, at least length: see Staying
 	room   time.Duration
 	tokens uint64
 	size   uint64 // entries of a ring
 	bits   uint   // width of a position, and of a number of entries
-	narrow uint64 // how many ticks a request may be ahead of now
+	narrow uint64 // how many ticks ahead of now a request may be
 	skew   time.Duration
 }
 
@@ -34,8 +36,8 @@ type SlidingLog struct {
 const MaxLog = 4096
 
 // NewSlidingLog returns the algorithm of limit tokens in any window, with rings for limits up to most. most must be at
-// least limit. Both are 1 to [MaxLog], and the window is a microsecond to [MaxWindow]. The fields for such a limit and
-// window must fit into 54 bits. Other numbers return an error that names the value and the range.
+// least limit. Both are 1 to [MaxLog], and the window is a microsecond to [MaxWindow]. The fields of the payload for
+// most and this window must fit into 54 bits. Other numbers return an error that names the value and the range.
 func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error) {
 	if err := checkWindow(limit, most, window, MaxLog); err != nil {
 		return SlidingLog{}, err
@@ -63,7 +65,7 @@ func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error)
 // other bits.
 func logTurn(limit uint64) uint64 { return 1 << (PayloadBits - 1 - 2*bits.Len64(limit)) }
 
-// shortest returns the shortest window for which the algorithm's ticks are fine enough.
+// shortest returns the shortest window for which the algorithm's ticks are short enough.
 func (l *SlidingLog) shortest() time.Duration {
 	if period := time.Duration(l.clock.first(1)); period > 1 {
 		return period * 200_000
@@ -74,16 +76,16 @@ func (l *SlidingLog) shortest() time.Duration {
 // longest returns the longest window that the algorithm's records can represent.
 func (l *SlidingLog) longest() time.Duration { return min(2*l.skew, MaxWindow) }
 
-// Staying returns the algorithm with records that stay for a time after their newest request, if that is longer than
-// the window. Otherwise tokens that were taken in longer windows would be forgotten while windows are shorter, and
-// would not count when windows are long again.
+// Staying returns the algorithm with records that stay for the time room after their newest request, if room is longer
+// than the window. Without that, tokens that were taken while windows were longer would be forgotten while windows are
+// shorter, and would not count when windows become long again.
 func (l *SlidingLog) Staying(room time.Duration) *SlidingLog {
 	to := *l
 	to.room, to.stays = room, max(to.length, l.ticksOf(min(room, l.longest())))
 	return &to
 }
 
-// ticksOf returns how many ticks a request is in a window.
+// ticksOf returns for how many ticks a request is in a window of the given length.
 func (l *SlidingLog) ticksOf(window time.Duration) uint64 {
 	period := l.clock.first(1)
 	if ticks := ceilDiv(uint64(window), period); period == 1 {
@@ -93,13 +95,13 @@ func (l *SlidingLog) ticksOf(window time.Duration) uint64 {
 	}
 }
 
-// RingSize returns how many words a ring has: one for each token of the largest limit.
+// RingSize returns how many words a ring has: one for each token of the largest limit for which there is room.
 func (l *SlidingLog) RingSize() uint64 { return l.size }
 
 // Ticks returns the tick of an instant, rounded down.
 func (l *SlidingLog) Ticks(nanos int64) uint64 { return l.clock.quo(nanos) }
 
-// MaxSkew is how far apart two instants that meet in one call may be.
+// MaxSkew returns how far apart two instants may be if one call compares them.
 func (l *SlidingLog) MaxSkew() time.Duration { return l.skew }
 
 // Quota returns what the algorithm grants.
@@ -137,7 +139,7 @@ func (l *SlidingLog) left(request, now uint64) uint64 {
 	return uint64(max(int64(request+l.length-now), 0))
 }
 
-// UntilIdle returns how many ticks remain until the record may be forgotten, because of the newest request, even if
+// UntilIdle returns how many ticks remain until the record may be forgotten. It counts from the newest request, even if
 // that request was given back. If all requests were given back, it returns 0.
 func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
 	var g log
@@ -152,8 +154,8 @@ func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
 // longer window will count them ([SlidingLog.Staying]).
 func (l *SlidingLog) Idle(s State, now uint64) bool { return l.UntilIdle(s, now) == 0 }
 
-// IdleFor returns for how many ticks the record might have been forgotten. It returns 0 if the newest request was given
-// back.
+// IdleFor returns for how many ticks the record could have been forgotten already. It counts from the newest request,
+// even if that request was given back.
 func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
 	var g log
 	l.unpack(&g, s.Record(), now)
@@ -163,8 +165,8 @@ func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
 // Full returns the payload of a log without requests.
 func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.stays, 0, requested(0)) }
 
-// Take returns the payload after a request at the tick now, and whether the log admits the request. It does if the
-// window has at most the limit after the request.
+// Take returns the payload after a request at the tick now, and whether the log admits the request. It does if, after
+// the request, the window has at most as many tokens as the limit.
 func (l *SlidingLog) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
 	var g log
 	l.unpack(&g, r, now)
@@ -178,7 +180,7 @@ func (l *SlidingLog) Take(r Record, now uint64, d Demand) (payload uint64, ok bo
 	return l.pack(g.newest, g.head, requested(d.Cost)), ok
 }
 
-// Flush enters the last request or refund in the ring, before the next change replaces it in the state.
+// Flush writes the last request or refund to the ring, before the next change replaces it in the state.
 func (l *SlidingLog) Flush(r Record, now uint64, at *Word) bool {
 	var g log
 	l.unpack(&g, r, now)
@@ -192,16 +194,17 @@ func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
 	return Receipt{g.newest, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund removes from the window tokens of the request that a receipt identifies, if they are still there. Without a
-// receipt it removes the oldest tokens: if it removed newer tokens than the refunded ones, a window could have more
-// than the limit. The window ends at the refund's own time, even if the newest request was ahead of that. Requests that
-// have not left by then still count for calls at their clock's time.
+// Refund removes tokens of the request that a receipt identifies, as far as they are still in the window. Without a
+// receipt it removes the oldest tokens in the window: if it removed newer tokens than the refunded ones, a window could
+// have more than the limit. The window ends at the refund's own time, even if the newest request is ahead of that time.
+// Requests that are in this window still count for calls at their clock's time.
 //
-// The change of the state removes the oldest tokens, and all that no window will count ([SlidingLog.Staying]). It
-// changes the version, because a refunded log could otherwise return to an earlier state to the bit. With a receipt, or
-// if tokens stay that have left the window, Refund then exchanges the removed ticks for the ticks that should have been
-// removed. If the ring is full of tokens that a longer window may count, older ones may have been overwritten. Refund
-// then gives nothing back, because the ring would not show that they count.
+// The change of the state removes the oldest tokens, and all tokens that no window will count ([SlidingLog.Staying]).
+// It changes the version, because the state of a refunded log could otherwise become equal to an earlier state. Refund
+// then exchanges the removed ticks for the ticks that should have been removed. It needs to do so if there is a
+// receipt, or if the log keeps tokens that have left the window. If the ring is full of tokens that a longer window may
+// count, older tokens may have been overwritten. Refund then gives nothing back, because the ring would not show that
+// the overwritten tokens count.
 func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bool) {
 	var g log
 	now, of := what.Now, what.Of
@@ -210,7 +213,7 @@ func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bo
 	back := min(what.Demand.Cost, used)
 	if of.known {
 		back = min(back, g.usedAt(of.tick, now))
-	} else if what.Latest > now { // requests ahead of the clock may have used room that exists only later
+	} else if what.Latest > now { // requests ahead of the clock may have used room that does not exist yet
 		back = min(back, used-min(used, g.since(now+1)))
 	}
 	stay := used
@@ -223,7 +226,7 @@ func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bo
 	if !g.flush(at) { // R10
 		return 0, false
 	}
-	swaps := make([][2]uint64, 0, 8) // the removed ticks, and those that should be removed
+	swaps := make([][2]uint64, 0, 8) // pairs of a removed tick and the tick that should be removed
 	for i := range back {
 		if of.known || stay > used {
 			hand, _ := g.tick(stay - back + i)
@@ -281,8 +284,8 @@ func (l *SlidingLog) Status(r Record, nanos int64, d Demand) Status {
 	for {
 		used := g.used(now)
 		status := Status{Remaining: d.Limit - min(used, d.Limit)}
-		// A concurrent exchange may have made entries older since they were counted, so that they have left by now.
-		// Then the oldest one has left, too, and they are counted again.
+		// A concurrent exchange may have made entries older since they were counted, so that some have left by now.
+		// Then the oldest entry has left, too, so the entries are counted again.
 		if d.Cost > status.Remaining {
 			status.RetryAfter = l.Wait(nanos, g.left(d.Limit-d.Cost, now))
 		}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A SlidingWindow is the algorithm of a sliding window counter. It estimates the tokens of the last window from two
-// counts: those of the clock's current window and of the previous one. It assumes that the tokens of the previous
-// window were spread evenly:
+// A SlidingWindow is the algorithm of a sliding window counter. It estimates how many tokens were taken in the window
+// that ends now. For this it has two counts: the tokens taken in the clock's current window and the tokens taken in the
+// previous one. It assumes that the tokens of the previous window were spread evenly:
 //
 //	estimate = floor(previous * share of the previous window that is still inside) + current
 //
@@ -17,7 +17,7 @@ type SlidingWindow struct {
 	window uint64 // in nanoseconds
 	tokens uint64
 	bits   uint   // of each count
-	late   uint64 // how many windows a record may be ahead of now
+	late   uint64 // how many windows ahead of now a record may be
 	skew   time.Duration
 }
 
@@ -26,14 +26,14 @@ const MaxCount = 1<<24 - 1
 
 // NewSlidingWindow returns the algorithm of limit tokens in any window, with room for counts up to most. most must be
 // at least limit. Both are 1 to [MaxCount], and the window is a microsecond to [MaxWindow]. Both counts and the index
-// of the window must fit into 54 bits, and the index must not wrap around in less than eight minutes. Other numbers
-// return an error that names the value and the range.
+// of the window must together fit into 54 bits, and the index must not wrap around in less than eight minutes. Other
+// numbers return an error that names the value and the range.
 func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
 	return NewRoomySliding(limit, most, window, window)
 }
 
-// NewRoomySliding is [NewSlidingWindow] with room for the counts of earlier limits that last up to a time, at least a
-// window, after a conversion.
+// NewRoomySliding is [NewSlidingWindow] with room for the counts of earlier limits, which may last longer than two
+// windows after a conversion: up to room, which must be at least a window.
 func NewRoomySliding(limit, most uint64, window, room time.Duration) (SlidingWindow, error) {
 	if err := checkWindow(limit, most, window, MaxCount); err != nil {
 		return SlidingWindow{}, err
@@ -55,7 +55,7 @@ func NewRoomySliding(limit, most uint64, window, room time.Duration) (SlidingWin
 // Ticks returns the tick of an instant: a nanosecond.
 func (w *SlidingWindow) Ticks(nanos int64) uint64 { return uint64(nanos) }
 
-// MaxSkew is how far apart two instants that meet in one call may be.
+// MaxSkew returns how far apart two instants may be if one call compares them.
 func (w *SlidingWindow) MaxSkew() time.Duration { return w.skew }
 
 // Quota returns what the algorithm grants.
@@ -64,7 +64,7 @@ func (w *SlidingWindow) Quota() Quota { return Quota{1, w.tokens} }
 // RingSize returns 0: a record is one word.
 func (w *SlidingWindow) RingSize() uint64 { return 0 }
 
-// counts is an unpacked payload at an instant.
+// counts has the fields of an unpacked payload, at an instant.
 type counts struct {
 	index             uint64 // of the window
 	left              uint64 // nanoseconds until the window ends: from 1 to its length
@@ -72,8 +72,8 @@ type counts struct {
 	previous, current uint64
 }
 
-// read returns the record at the tick now. If now is before the record's window, it counts as the window's beginning,
-// at which the whole previous window counts.
+// read returns the record at the tick now. If now is before the record's window, the record is read as at the beginning
+// of that window, when the whole previous window still counts.
 func (w *SlidingWindow) read(s State, now uint64) counts {
 	c := counts{index: w.clock.quo(int64(now))}
 	c.left = (c.index+1)*w.window - now
@@ -100,7 +100,7 @@ func (w *SlidingWindow) pack(c counts) uint64 {
 	return c.index<<(2*w.bits) | c.previous<<w.bits | c.current
 }
 
-// below reports whether the estimate is at most a number of tokens. It is if the share of the previous window,
+// below reports whether the estimate is at most tokens. That is the case if the share of the previous window,
 // floor(previous * left / window), is at most tokens minus the current count.
 func (w *SlidingWindow) below(c counts, tokens uint64) bool {
 	if c.current > tokens {
@@ -111,14 +111,14 @@ func (w *SlidingWindow) below(c counts, tokens uint64) bool {
 	return hi < overHi || hi == overHi && lo < overLo
 }
 
-// estimate returns the tokens of the last window, as the algorithm counts them.
+// estimate returns how many tokens were taken in the window that ends now, as the algorithm estimates them.
 func (w *SlidingWindow) estimate(c counts) uint64 {
 	hi, lo := bits.Mul64(c.previous, c.left)
 	share, _ := bits.Div64(hi, lo, w.window) // left <= window and previous < 2^24, so hi < window
 	return share + c.current
 }
 
-// estimateUp is estimate rounded up.
+// estimateUp returns the estimate, but rounded up.
 func (w *SlidingWindow) estimateUp(c counts) uint64 {
 	used := w.estimate(c)
 	if hi, lo := bits.Mul64(c.previous, c.left); hi > 0 || lo > 0 {
@@ -151,9 +151,9 @@ func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives a cost back to the window of the take: the current or the previous one. If that window is not known, it
-// gives the cost back to the current window first, and the rest to the previous one. (If a take was ahead of the clock,
-// the current window may be the record's previous one.)
+// Refund gives a cost back to the window of the take, if that is the current or the previous window. If the window of
+// the take is not known, Refund gives the cost back to the current window first, and the rest to the previous one. (If
+// a take was ahead of the clock, the current window may be the record's previous one.)
 func (w *SlidingWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	c, of, cost := w.read(r.State, g.Now), g.Of, g.Demand.Cost
 	if c.current == 0 && c.previous == 0 {
@@ -172,7 +172,7 @@ func (w *SlidingWindow) Refund(r Record, g Return, at *Word) (after State, ok bo
 // Idle reports whether the estimate is 0 and stays 0.
 func (w *SlidingWindow) Idle(s State, now uint64) bool { return w.below(w.read(s, now), 0) }
 
-// IdleFor returns how many windows ago the key's last take was.
+// IdleFor returns how many windows have begun since the window of the key's last take.
 func (w *SlidingWindow) IdleFor(s State, now uint64) uint64 {
 	circle := uint64(payloadMask) >> (2 * w.bits)
 	return (w.clock.quo(int64(now)) - uint64(s)&payloadMask>>(2*w.bits)) & circle
@@ -183,22 +183,22 @@ func (w *SlidingWindow) UntilIdle(s State, now uint64) uint64 {
 	return w.until(w.read(s, now), 0)
 }
 
-// until returns the nanoseconds until the estimate is at most a number of tokens, exactly.
+// until returns exactly how many nanoseconds remain until the estimate is at most tokens.
 func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
 	if w.below(c, tokens) {
 		return 0
 	}
-	// If the current count is at most tokens, that happens in this window. Otherwise it happens in the next window,
-	// whose previous count is the current one.
+	// If the current count is at most tokens, that happens in this window. Otherwise it happens in the next window, in
+	// which the current count is the previous one.
 	if c.current <= tokens {
 		return c.ahead + c.left - w.leftFor(c.previous, tokens-c.current)
 	}
 	return c.ahead + c.left + w.window - w.leftFor(c.current, tokens)
 }
 
-// leftFor returns the longest rest of the current window for which the weighted previous count is at most tokens: the
-// largest left with previous * left < (tokens+1) * window. tokens must be less than previous. (The quotient fits into
-// 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
+// leftFor returns the longest rest of the current window, left, with which the weighted previous count is still at most
+// tokens. That is the largest left with previous * left < (tokens+1) * window. tokens must be less than previous. (The
+// quotient fits into 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
 func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
 	hi, lo := bits.Mul64(tokens+1, w.window)
 	if lo == 0 {

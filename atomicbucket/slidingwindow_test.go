@@ -20,13 +20,13 @@ func slidingTrial(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, 
 		random:    rand.New(rand.NewPCG(seed, limit)),
 		idleAfter: func(nanos int64) int64 { return model.RetryAfter(nanos, limit) },
 	}
-	// Waits are those of a call that is not late by a whole window of the clock.
+	// Waits are exact only if the record is not in a later window of the clock than the call.
 	r.lateWaits = func(nanos int64) bool { return nanos/int64(window) >= r.wrote/int64(window) }
 	return r
 }
 
-// TestSlidingWindowAgainstTheModel (I1, I2, I8): the two counters equal the model's, to the nanosecond, for any limit
-// and window.
+// TestSlidingWindowAgainstTheModel (I1, I2, I8): for any limit and window, the two counters equal the counters of the
+// model at every nanosecond.
 func TestSlidingWindowAgainstTheModel(t *testing.T) {
 	tried := 0
 	for _, w := range windows {
@@ -45,8 +45,8 @@ func TestSlidingWindowAgainstTheModel(t *testing.T) {
 	assert.Greater(t, tried, 12)
 }
 
-// The estimate is floor(previous * share of the previous window still inside) + current. The documents have these
-// numbers: 80 in the last minute, 30 in this one, and a quarter of this one is over.
+// The estimate is floor(previous * share of the previous window still inside) + current. The test has the example of
+// the documents: 80 tokens in the last minute, 30 in this minute, and a quarter of this minute is over.
 func TestSlidingWindowByHeart(t *testing.T) {
 	algorithm, err := atomicbucket.NewSlidingWindow(100, 100, time.Minute)
 	require.NoError(t, err)
@@ -58,11 +58,11 @@ func TestSlidingWindowByHeart(t *testing.T) {
 	now := at + minute*5/4
 	assert.EqualValues(t, 90, algorithm.Debt(c.state.Record(), algorithm.Ticks(now)))
 	assert.Equal(t, atomicbucket.Status{Remaining: 10, ResetAfter: 45 * time.Second}, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(10)))
-	// 11 fit in when floor(80 * left / 60 s) is 59: when left is below 45 s.
+	// 11 tokens fit when floor(80 * left / 60 s) is 59, which is when left is below 45 s.
 	assert.Equal(t, time.Nanosecond, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(11)).RetryAfter)
-	// 70 fit in when it is 0: when left is below 0.75 s.
+	// 70 tokens fit when floor(80 * left / 60 s) is 0, which is when left is below 0.75 s.
 	assert.Equal(t, 44250*time.Millisecond+1, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(70)).RetryAfter)
-	// 71 only in the next window, when floor(30 * left / 60 s) is 29: as soon as it has begun.
+	// 71 tokens fit only in the next window, when floor(30 * left / 60 s) is 29: as soon as the window has begun.
 	assert.Equal(t, 45*time.Second+1, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(71)).RetryAfter)
 	assert.Equal(t, 45*time.Second+58*time.Second+1, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(100)).RetryAfter)
 	assert.EqualValues(t, 103*time.Second+1, algorithm.UntilIdle(c.state, algorithm.Ticks(now)))
@@ -79,8 +79,8 @@ func TestSlidingWindowByHeart(t *testing.T) {
 	assert.Equal(t, atomicbucket.Status{Remaining: 100}, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(1)))
 }
 
-// RetryAfter is the first moment at which the estimate admits the request, in this window or the next, also for a limit
-// above the window's number of nanoseconds. The test tries every moment.
+// RetryAfter ends at the first moment at which the estimate admits the request, in this window or the next. That is
+// also true if the limit is higher than the window's number of nanoseconds. The test tries every moment.
 func TestSlidingWindowRetryAfterIsTheFirstMoment(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for _, limit := range []uint64{1, 2, 7, 999, 1000, 1001, 4095} {
@@ -118,7 +118,7 @@ func TestSlidingWindowOnTheCircle(t *testing.T) {
 	}
 }
 
-// A count has room for more than the limit: for those of other tiers.
+// The counts have room for more than the limit, for the higher limits of other tiers.
 func TestSlidingWindowHasRoomForTiers(t *testing.T) {
 	algorithm, err := atomicbucket.NewSlidingWindow(3, 1000, time.Minute)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestSlidingWindowHasRoomForTiers(t *testing.T) {
 	payload, ok := algorithm.Take(c.state.Record(), algorithm.Ticks(at), paid)
 	require.True(t, ok)
 	c.write(at, payload)
-	next := at + int64(time.Minute)*3/2 // 500 are left of them
+	next := at + int64(time.Minute)*3/2 // 500 of the 1000 still count
 	paid.Cost = 500
 	payload, ok = algorithm.Take(c.state.Record(), algorithm.Ticks(next), paid)
 	require.True(t, ok)

@@ -15,24 +15,24 @@ const (
 	tagShift     = PayloadBits + VersionBits
 )
 
-// A Tag says what a slot is and which goroutine may write it.
+// A Tag says what a slot is and which goroutine may write to it.
 type Tag uint8
 
 const (
-	// NeverUsed is the tag of the word 0, the state of a slot since start. No
-	// transition leads back here: that is why a search may stop at such a slot.
+	// NeverUsed is the tag of the word 0, which is the state of a slot that was not used since the start. No transition
+	// leads back to this tag. That is why a search may stop at such a slot.
 	NeverUsed Tag = iota
 	// Free: the slot has no owner and its key word means nothing.
 	Free
-	// Claimed: one goroutine owns the slot and is writing the key word.
-	// No other writes either word, and none waits for it.
+	// Claimed: one goroutine owns the slot and is writing the key word. No other goroutine writes either word, and none
+	// waits for this one.
 	Claimed
 	// Tentative: the key word is valid, but it is undecided whether this is the key's only record.
 	Tentative
 	// Live: the slot belongs to its key; the payload is the key's bucket.
 	Live
-	// Second is also live. The table's plan may change while the table is in use, and the two tags say which of two
-	// plans a payload follows.
+	// Second is also live. The table's plan may change while the table is in use, and the two tags Live and Second say
+	// which of two plans a payload follows.
 	Second
 )
 
@@ -76,7 +76,7 @@ func (s State) Payload() uint64 { return uint64(s) & payloadMask }
 // IsLive reports whether the tag is [Live] or [Second]. These are the highest tags, so one comparison is enough.
 func (s State) IsLive() bool { return s >= State(Live)<<tagShift }
 
-// String is for test failures: tag, version and payload.
+// String returns the tag, version and payload, for the messages of tests.
 func (s State) String() string {
 	return fmt.Sprintf("%v v%d %#x", s.Tag(), s.Version(), s.Payload())
 }

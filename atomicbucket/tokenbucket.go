@@ -5,58 +5,59 @@ import (
 	"time"
 )
 
-// A TokenBucket is the algorithm of a token bucket: how fast tokens come back, and how many fit. It is immutable and
-// holds no key's state, which is in the payload of the key's [State]. Make one with [NewTokenBucket].
+// A TokenBucket is the algorithm of a token bucket: how fast tokens come back, and how many fit. It is immutable. It
+// does not hold the state of any key: that is in the payload of the key's [State]. Make one with [NewTokenBucket].
 //
 // # Token ticks
 //
-// Time and tokens are counted in one unit, the tick: a fixed fraction of a token, and the time in which that much of a
-// token comes back. Costs and the burst are whole numbers of ticks. The instant t is the tick floor(t * ticks per
-// nanosecond), modulo 2^64. It is computed from absolute time, so nothing is divided and no rounding accumulates from
-// one request to the next. The payload is the theoretical arrival time (TAT), modulo 2^54: the tick at which the bucket
-// is full again.
+// Time and tokens are counted in one unit, the tick. As a number of tokens, a tick is a fixed fraction of a token. As a
+// time, it is the time in which that fraction comes back. Costs and the burst are whole numbers of ticks. The instant t
+// is the tick floor(t * ticks per nanosecond), modulo 2^64. It is computed from absolute time, so nothing is divided
+// and no rounding accumulates from one request to the next. The payload is the theoretical arrival time (TAT), modulo
+// 2^54: the tick at which the bucket is full again.
 //
 //	debt   =   TAT - now, or 0 if that has passed
 //	idle   iff debt = 0
 //	admit  iff debt + cost <= burst
 //	TAT'   =   max(TAT, now + round) + cost
 //
-// In an exact algorithm a nanosecond is a whole number of ticks. With the rate reduced to a tokens every b nanoseconds,
-// a tick is 1/b of a token, a nanosecond is a ticks, and nothing is rounded: round is 0. This needs a <= 16, and burst
-// * b within 2^51 ticks. It covers every rate whose tokens are a whole number of nanoseconds apart, or a whole number
-// of halves, thirds, ... sixteenths of one, with bursts up to what comes back in 39 hours or more.
+// In an exact algorithm a nanosecond is a whole number of ticks. Let the rate be "a" tokens every b nanoseconds, as a
+// reduced fraction. Then a tick is 1/b of a token, a nanosecond is "a" ticks, and nothing is rounded: round is 0. This
+// needs a <= 16, and burst * b within 2^51 ticks. It covers every rate whose tokens are a whole number of nanoseconds
+// apart, or a whole number of halves, thirds, ... sixteenths of a nanosecond. It covers bursts up to what comes back in
+// 39 hours, or longer for some rates.
 //
-// Any other algorithm divides the token into 2^frac ticks. Each is half a nanosecond to a nanosecond long, or longer if
-// the burst would otherwise exceed 2^51 ticks. Now is rounded down, and an idle bucket is charged from the next tick
-// (round is 1). So a request is never admitted early, and at most two ticks late. The drawback: if a burst comes
-// within one tick, its last token waits for the next tick.
+// Any other algorithm divides the token into 2^frac ticks. Each tick is half a nanosecond to a nanosecond long, or
+// longer if the burst would otherwise exceed 2^51 ticks. The tick now is rounded down, and an idle bucket is charged
+// from the next tick (round is 1). So a request is never admitted early, and it is admitted at most two ticks late. The
+// drawback is that the last token of a burst waits for the next tick, if the whole burst comes within one tick.
 //
 // The circle of the payload is 13 days or longer. The future is a small part of it: a TAT can be ahead of now by at
 // most the burst and the skew between two clocks, so everything beyond 2^51 + 2^50 + 1 ticks is read as past. That
-// leaves 13/16 of the circle, 10 days, in which an idle record must be forgotten or used before it would look indebted
-// again. The table takes care of that.
+// leaves 13/16 of the circle, 10 days. Within this time an idle record must be forgotten or used, because after it the
+// record would look as if it owed something. The table takes care of that.
 //
 // # Batches
 //
-// A bucket that is refilled in batches, with several tokens at once every interval of the clock, is the same algorithm
-// with a clock that advances in steps. A tick is a token, and time stands still between two refills. The rest of an
-// interval cannot be lost, because only the clock knows intervals. Buckets whose rates come with the calls and that
-// take more than 26 days to fill have a similar clock ([NewTicks]): a step is one tick, of 2 to 16 nanoseconds.
+// A bucket that is refilled in batches gets several tokens at once, every interval of the clock. It is the same
+// algorithm with a clock that advances in steps. A tick is a token, and time stands still between two refills. No part
+// of an interval can be lost, because intervals exist only in the clock. Buckets whose rates come with the calls and
+// that take more than 26 days to fill have a similar clock ([NewTicks]): a step is one tick, of 2 to 16 nanoseconds.
 type TokenBucket struct {
 	exact uint64 // ticks per nanosecond of an exact algorithm, else 0
 	burst uint64 // in ticks
-	token uint64 // ticks in a token
+	token uint64 // cost of a token, in ticks
 	round uint64 // 0 for an algorithm that never rounds, else 1
-	step  uint64 // ticks per count of the clock: the refill of a batch, else 1
-	// prices says that limits come with the calls, so that records have prices.
+	step  uint64 // ticks per count of the clock: the refill of a bucket with batches, else 1
+	// prices is true if limits come with the calls, so that records have prices.
 	prices bool
-	// clock converts an instant to ticks, or to steps. In an exact algorithm it converts ticks to nanoseconds.
+	// clock converts an instant to ticks, or to steps. In an exact algorithm it instead converts ticks to nanoseconds.
 	clock  divider
 	tokens divider // converts ticks to tokens
 }
 
-// maxSkew is how far apart, in ticks, two instants that one call compares may be without being misread: a sixteenth of
-// the circle, half of the largest burst.
+// maxSkew is how far apart, in ticks, two instants may be if one call compares them. It is a sixteenth of the circle,
+// which is half of the largest burst.
 const maxSkew = 1 << 50
 
 // maxDebt is how far ahead of now a payload may be: the largest burst, the tick by which the charge of an idle bucket
@@ -81,8 +82,8 @@ func (b *TokenBucket) Span(ticks uint64) time.Duration {
 	return time.Duration(b.clock.first(max(ticks/b.step, 1) - 1))
 }
 
-// MaxSkew is how far apart two instants that one call compares may be without being misread: at least 19 hours, and at
-// most 18 years (2^59 ns). It is a sixteenth of the payload's circle, unless that is longer than the range of time.
+// MaxSkew returns how far apart two instants may be if one call compares them: at least 19 hours, and at most 18 years
+// (2^59 ns). It is a sixteenth of the payload's circle, unless that is longer than the range of time.
 func (b *TokenBucket) MaxSkew() time.Duration {
 	if b.exact != 0 {
 		return time.Duration(maxSkew / b.exact)
@@ -90,7 +91,7 @@ func (b *TokenBucket) MaxSkew() time.Duration {
 	return time.Duration(min(b.clock.first(maxSkew/b.step-2), 1<<59))
 }
 
-// Step returns how many ticks pass at once: the refill of a batch, else 1.
+// Step returns how many ticks pass at once: the refill of a bucket with batches, else 1.
 func (b *TokenBucket) Step() uint64 { return max(b.step, 1) }
 
 // Exact reports whether the algorithm never rounds.
@@ -110,8 +111,8 @@ func (b *TokenBucket) RingSize() uint64 {
 	return 0
 }
 
-// debt returns the ticks from now until the bucket is full, zero for a full one. The mask removes tag and version of s,
-// and the bits of now above the payload.
+// debt returns the ticks from now until the bucket is full, and zero for a full bucket. The mask removes the tag and
+// version of s, and the bits of now above the payload.
 func debt(s State, now uint64) uint64 {
 	d := (uint64(s) - now) & payloadMask
 	if d > maxDebt {
@@ -138,24 +139,26 @@ func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 	return Receipt{after.Payload(), cost, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives back what the record certainly owes because of the take, or of a part of it. Let B be the debt, and B'
-// the debt without that part. The difference starts as the cost of the part. It shrinks by the time that passes while
-// B' is zero and B is not. B' is at least the debt that the rest of the take alone would leave. How much comes back
-// depends on what happened since the take:
+// Refund gives back a take, or a part of a take: what the record certainly owes because of it. Let B be the debt, and
+// B' the debt that the record would have without that part. The difference starts as the cost of the part. It shrinks
+// by the time that passes while B' is zero and B is not. B' is at least the debt that the rest of the take alone would
+// leave. How much comes back depends on what happened since the take:
 //
-//   - The take is longer ago than any debt lasts: nothing comes back.
-//   - Nothing was taken since, or all of it was given back as if it had not been taken: the whole cost.
-//   - There were other takes: B' was above zero until the tick at which the bucket would have been full without the
-//     take. So it is the part, or the cost of the whole take less the time since that tick if that is less.
-//   - There were also other refunds, after which that tick is not known: the part, or the cost of the whole take less
-//     the time since the take if that is less.
+//   - The take is longer ago than any debt lasts. Then nothing comes back.
+//   - Nothing was taken since, or all that was taken was given back completely, so that the payload is the same again.
+//     Then the whole cost comes back.
+//   - There were other takes. Then B' was above zero until the tick at which the bucket would have been full without
+//     the take. So the cost of the part comes back, or, if that is less, the cost of the whole take minus the time
+//     since that tick.
+//   - There were also other refunds, after which that tick is not known. Then the cost of the part comes back, or, if
+//     that is less, the cost of the whole take minus the time since the take.
 //
-// Every refund but the first changes the version, so the last case can be distinguished from the others.
+// Every refund except the first one changes the version. So the last case can be distinguished from the other cases.
 //
-// All of this is calculated at the time of the latest take, or at the time at which the last reservation is due, if
-// that is later than now. At an earlier time the bucket owes more because of the take, but the later take has already
-// used what comes back until then. If that time is later than now, and it is not known which take is given back,
-// nothing comes back.
+// All of this is calculated at the latest of three times: now, the time of the latest take, and the time at which the
+// last reservation is due. At an earlier time the bucket owes more because of the take, but the later take has already
+// used what comes back until its time. If the latest time is later than now, and it is not known which take is given
+// back, nothing comes back.
 func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	owed, cost, of := debt(r.State, g.Now), g.Demand.Cost, g.Of
 	back, passed := min(debt(r.State, g.Latest), cost), uint64(0)
@@ -177,8 +180,8 @@ func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool
 	return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)
 }
 
-// RefundBehind is Refund for a take that left the record in the state after, if since then there were only takes, none
-// of them later than now, and no reservation is waiting.
+// RefundBehind is Refund for a take that left the record in the state after. It is only for the case that there were
+// only takes since then, that none of them was later than now, and that no reservation is waiting.
 func (b *TokenBucket) RefundBehind(s, after State, now, cost uint64, at *Word) (State, bool) {
 	owed := debt(s, now)
 	return at.Convert(s, s.Tag(), now+owed-min(owed, cost, debt(after, now)))
@@ -190,7 +193,7 @@ func (b *TokenBucket) Idle(s State, now uint64) bool { return debt(s, now) == 0 
 // IdleFor returns for how many ticks a full bucket has been full.
 func (b *TokenBucket) IdleFor(s State, now uint64) uint64 { return (now - uint64(s)) & payloadMask }
 
-// Debt returns how many ticks remain until the bucket is full, zero for an idle one.
+// Debt returns how many ticks remain until the bucket is full, and zero for an idle bucket.
 func (b *TokenBucket) Debt(r Record, now uint64) uint64 { return debt(r.State, now) }
 
 // UntilIdle returns how many ticks remain until the bucket is idle: its debt.
@@ -205,19 +208,19 @@ func (b *TokenBucket) Shortfall(r Record, now uint64, d Demand) uint64 {
 	return need - min(need, d.Limit)
 }
 
-// Ahead returns d with its limit raised by what comes back within a wait from an instant on: the demand of a caller
-// that takes now and then waits. No bucket owes more than 2^51 ticks.
+// Ahead returns d with its limit raised by what comes back within a wait from an instant on. It is the demand of a
+// caller that takes now and then waits. The raised limit is at most 2^51 ticks, because no bucket owes more.
 func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	if b.exact != 0 {
-		wait = min(wait, time.Duration(maxBurstTicks/b.exact)) // more would wrap
+		wait = min(wait, time.Duration(maxBurstTicks/b.exact)) // a longer wait would overflow
 	}
 	end := nanos + min(int64(wait), math.MaxInt64-nanos)
 	d.Limit = min(d.Limit+b.Ticks(end)-b.Ticks(nanos), maxBurstTicks)
 	return d
 }
 
-// Overdrawn returns the time from an instant until the debt is at most the limit: how long a caller that has taken in
-// advance must wait.
+// Overdrawn returns the time from an instant until the debt is at most the limit. That is how long a caller that has
+// taken in advance must wait.
 func (b *TokenBucket) Overdrawn(s State, nanos int64, limit uint64) time.Duration {
 	owed := debt(s, b.Ticks(nanos))
 	return b.Wait(nanos, owed-min(owed, limit))
@@ -233,8 +236,8 @@ func (b *TokenBucket) Status(r Record, nanos int64, d Demand) (status Status) {
 	return status
 }
 
-// Left returns what a client may want to know at an instant about a bucket with a debt: how many tokens, of token ticks
-// each, are left of a limit in ticks, and the time until the bucket is full.
+// Left returns what a client may want to know at an instant about a bucket: how many tokens are left, and the time
+// until the bucket is full. owed is the debt in ticks, limit is in ticks, and token is the cost of a token in ticks.
 func (b *TokenBucket) Left(nanos int64, owed, limit, token uint64) (tokens uint64, reset time.Duration) {
 	// Rounding, a reservation or a lower tier can put the debt above the limit.
 	left := limit - min(owed, limit)
@@ -254,15 +257,16 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 	return (ticks + b.token - 1) / b.token
 }
 
-// Wait returns the time from the instant nanos until a number of ticks have passed: the exact inverse of
-// [TokenBucket.Ticks]. One nanosecond less is not enough. A wait longer than the longest Duration, about 292 years, is
-// reported as that. If the algorithm rounds, so is a wait that ends 2^63 ns or more after the origin.
+// Wait returns the time from the instant nanos until a number of ticks have passed. It is the exact inverse of
+// [TokenBucket.Ticks]: one nanosecond less is not enough. If the wait is longer than the longest Duration, about 292
+// years, Wait returns the longest Duration. If the algorithm rounds, Wait also does so for a wait that ends 2^63 ns or
+// more after the origin.
 func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
 	if ticks == 0 {
 		return 0
 	}
 	if b.exact != 0 {
-		if ticks > math.MaxInt64-maxExact { // more than the divider accepts
+		if ticks > math.MaxInt64-maxExact { // more ticks than the divider accepts
 			return time.Duration(min(ceilDiv(ticks, b.exact), math.MaxInt64))
 		}
 		return time.Duration(b.clock.quo(int64(ticks + b.exact - 1)))

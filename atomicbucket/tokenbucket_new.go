@@ -11,24 +11,25 @@ import (
 
 // Ranges of the numbers of a [TokenBucket].
 const (
-	// MaxTokensPerSecond is the highest rate: one token a nanosecond.
+	// MaxTokensPerSecond is the highest rate: one token per nanosecond.
 	MaxTokensPerSecond = 1_000_000_000
 	// MaxBurst is the largest bucket.
 	MaxBurst = 1 << 32
 )
 
-// ShortestRoom is the longest debt in time that a record has room for at every rate: 39 hours.
+// ShortestRoom is the longest debt, as a time, for which records have room at every rate: 39 hours.
 const ShortestRoom = maxBurstTicks / maxExact * time.Nanosecond
 
 const (
-	// maxBurstTicks bounds the burst in ticks, and so the number of ticks in a token.
+	// maxBurstTicks bounds the burst in ticks, and therefore also the cost of a token in ticks.
 	maxBurstTicks = 1 << 51
-	// maxExact bounds the ticks in a nanosecond of an exact algorithm.
+	// maxExact bounds how many ticks a nanosecond has in an exact algorithm.
 	maxExact = 16
 )
 
-// NewTokenBucket returns the algorithm of a bucket that gets tokens every period, spread evenly, and holds at most
-// burst. tokens stands for the decimal number as which it prints: 0.1 is exactly a tenth.
+// NewTokenBucket returns the algorithm of a bucket that gets the given number of tokens every period, spread evenly,
+// and holds at most burst tokens. The float tokens stands for the decimal number as which it prints, so 0.1 is exactly
+// a tenth.
 //
 // The rate is one token in 2^63-1 ns (292 years) to [MaxTokensPerSecond], and the burst is 1 to [MaxBurst]. Other
 // numbers return an error that names the value and the range.
@@ -36,8 +37,8 @@ func NewTokenBucket(tokens float64, period time.Duration, burst uint64) (TokenBu
 	return NewRoomyBucket(tokens, period, burst, burst)
 }
 
-// NewRoomyBucket is [NewTokenBucket] for a bucket whose records have room for a debt of room tokens, if that is more
-// than the burst. It is for a bucket that had a larger burst before.
+// NewRoomyBucket is [NewTokenBucket], but if room is more than the burst, records have room for a debt of room tokens.
+// It is for a bucket that had a larger burst before.
 func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (TokenBucket, error) {
 	if err := CheckRate(tokens, period); err != nil {
 		return TokenBucket{}, err
@@ -54,11 +55,11 @@ func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (T
 	return b, nil
 }
 
-// exactBucket returns the exact algorithm of a rate in tokens per nanosecond, if there
-// is one.
+// exactBucket returns the exact algorithm of a rate, which is in tokens per nanosecond. It reports false if there is
+// none.
 func exactBucket(rate *big.Rat, burst uint64) (TokenBucket, bool) {
 	a, b := rate.Num(), rate.Denom()
-	if a.Uint64() > maxExact || !b.IsUint64() { // a is at most the tokens, or their 17 digits
+	if a.Uint64() > maxExact || !b.IsUint64() { // a is at most tokens, or the number of its 17 digits
 		return TokenBucket{}, false
 	}
 	hi, ticks := bits.Mul64(burst, b.Uint64())
@@ -77,7 +78,7 @@ func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 	for burst<<(frac+1) <= maxBurstTicks {
 		frac++
 	}
-	// perNano is the exact number of ticks in a nanosecond. The loop ends, because it is at most 1 at frac = 0.
+	// perNano is the exact number of ticks in a nanosecond. The loop ends, because perNano is at most 1 at frac = 0.
 	perNano := shifted(rate, frac)
 	for two := big.NewRat(2, 1); perNano.Cmp(two) >= 0; frac-- {
 		perNano = shifted(perNano, -1)
@@ -90,8 +91,8 @@ func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 	}
 }
 
-// NewBatchBucket returns the algorithm of a bucket that holds at most burst, and gets refill tokens at once at every
-// multiple of interval.
+// NewBatchBucket returns the algorithm of a bucket that holds at most burst tokens, and gets refill tokens at once at
+// every multiple of interval.
 //
 // refill is 1 to [MaxBurst] and at most one token per nanosecond, burst is 1 to [MaxBurst], and the interval is at
 // least a nanosecond. Other numbers return an error that names the value and the range.
@@ -108,14 +109,15 @@ func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenB
 	}, nil
 }
 
-// Share returns the quota of another rate and burst with this algorithm's clock and records: for another tier of the
-// plan. A token is rounded up to whole ticks of this algorithm. If the rate would become slower by more than a
-// millionth, it returns an error.
+// Share returns the quota of another rate and burst in ticks of this algorithm, for another tier of the plan. That tier
+// uses the clock and the records of this algorithm. A token is rounded up to whole ticks. If the rate would become
+// slower by more than a millionth because of that, Share returns an error.
 func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) (Quota, error) {
 	return b.share(tokens, period, burst, 1_000_000, "a millionth")
 }
 
-// share is Share for a rate that may become slower by one part in parts. The error calls that part by the name in part.
+// share is Share, but the rate may become slower by one part in parts. The string part is the name of that part in the
+// error, such as "a millionth".
 func (b *TokenBucket) share(tokens float64, period time.Duration, burst uint64, parts int64, part string) (Quota, error) {
 	other, err := NewTokenBucket(tokens, period, burst)
 	if err != nil {
@@ -138,7 +140,7 @@ func (b *TokenBucket) share(tokens float64, period time.Duration, burst uint64, 
 	return Quota{token.Uint64(), other.Quota().Tokens}, nil
 }
 
-// tooLong is the error for a burst that does not fit into a record.
+// tooLong returns the error for a burst that does not fit into a record.
 func (b *TokenBucket) tooLong(tokens float64, period time.Duration, burst, token uint64) error {
 	return fmt.Errorf("burst of %d tokens at %v tokens every %v: on the table's clock, whose tick is %s ns, want at most %d",
 		burst, tokens, period, new(big.Rat).Inv(b.ticksPerNano()).FloatString(3), maxBurstTicks/token)

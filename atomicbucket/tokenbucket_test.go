@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// policies are numbers from one end of the ranges to the other.
+// policies are the numbers of token buckets, from one end of the allowed ranges to the other.
 var policies = []struct {
 	tokens float64
 	period time.Duration
@@ -53,7 +53,7 @@ func TestTokenBucketKnowsWhetherItIsExact(t *testing.T) {
 	}
 }
 
-// A bucket as the table would use it: one word, forgotten when idle.
+// A bucket is one word, which the test uses as a table would: it forgets the word when the bucket is idle.
 type bucket struct {
 	algorithm atomicbucket.TokenBucket
 	state     atomicbucket.State
@@ -78,9 +78,10 @@ func (b *bucket) take(nanos int64, n uint64) bool {
 	return ok
 }
 
-// TestTokenBucketAgainstRationals (I1, I2): an exact algorithm equals the exact bucket. Any other is never early, and
-// late by at most two ticks: the exact bucket with the same history admits whatever this one admits, and with two ticks
-// less in it refuses whatever this one refuses.
+// TestTokenBucketAgainstRationals (I1, I2): an exact algorithm equals the exact bucket. Any other algorithm is never
+// early, and it is late by at most two ticks. To check this, the test compares it with an exact bucket that has the
+// same history. The exact bucket must admit whatever the algorithm admits. With two ticks less in it, the exact bucket
+// must refuse whatever the algorithm refuses.
 func TestTokenBucketAgainstRationals(t *testing.T) {
 	for i, p := range policies {
 		t.Run(fmt.Sprintf("%v per %v burst %d", p.tokens, p.period, p.burst), func(t *testing.T) {
@@ -114,7 +115,7 @@ func checkAgainstRationals(t *testing.T, b *bucket, exact *reference.TokenBucket
 			less := new(big.Rat).Sub(before, late)
 			require.Negative(t, less.Cmp(new(big.Rat).SetInt(new(big.Int).SetUint64(n))), "late: %d of %v tokens at %d", n, before, nanos)
 		}
-		// To the edge of the next admission, near it, or far away.
+		// The clock moves to the edge of the next admission, near it, or far away.
 		wait := b.algorithm.Status(b.state.Record(), nanos, b.algorithm.Quota().Demand(n)).RetryAfter
 		switch step := random.IntN(6); {
 		case step == 0:
@@ -128,12 +129,12 @@ func checkAgainstRationals(t *testing.T, b *bucket, exact *reference.TokenBucket
 		}
 		nanos += min(max(int64(wait), 0), int64(week))
 		if random.IntN(2) == 0 && b.algorithm.Idle(b.state, b.algorithm.Ticks(nanos)) {
-			b.used = false // as the table may forget it: unobservable (I7)
+			b.used = false // a table may forget it here, and no call can observe that (I7)
 		}
 	}
 }
 
-// week is a time in which no record comes round.
+// week is shorter than the time after which an idle record looks as if it owed something again.
 const week = 7 * 24 * time.Hour
 
 func floor(r *big.Rat) uint64 { return new(big.Int).Quo(r.Num(), r.Denom()).Uint64() }
@@ -167,7 +168,7 @@ func TestTokenBucketWaitIsExact(t *testing.T) {
 	}
 }
 
-// Ticks and Wait against rationals, up to the end of the timeline.
+// Ticks and Wait equal rational arithmetic, up to the end of the timeline.
 func TestTokenBucketTicksAndWait(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for _, p := range policies {
@@ -180,7 +181,7 @@ func TestTokenBucketTicksAndWait(t *testing.T) {
 			tick := algorithm.Ticks(nanos)
 			want := new(big.Rat).Mul(exact, new(big.Rat).SetInt64(nanos))
 			off := want.Sub(want, new(big.Rat).SetInt(new(big.Int).SetUint64(tick)))
-			if algorithm.Exact() { // modulo 2^64
+			if algorithm.Exact() { // ticks count modulo 2^64
 				circle := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 64))
 				require.True(t, off.Quo(off, circle).IsInt())
 			} else {
@@ -188,7 +189,7 @@ func TestTokenBucketTicksAndWait(t *testing.T) {
 				require.Negative(t, off.Cmp(big.NewRat(2, 1)), "more than a tick and the drift slow at %d", nanos)
 			}
 
-			// Wait is enough and a nanosecond less is not.
+			// After Wait, the ticks have passed, and a nanosecond earlier they have not.
 			ticks := random.Uint64N(1<<51) >> random.IntN(51)
 			wait := algorithm.Wait(nanos, ticks)
 			if wait < math.MaxInt64-time.Duration(nanos) {
@@ -204,7 +205,7 @@ func TestTokenBucketTicksAndWait(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, time.Duration(math.MaxInt64), algorithm.Wait(1e18, 1<<51), "beyond the end of the timeline")
 
-	algorithm, err = atomicbucket.NewTokenBucket(476.8371582031, time.Second, 5) // almost two ticks a nanosecond
+	algorithm, err = atomicbucket.NewTokenBucket(476.8371582031, time.Second, 5) // almost two ticks per nanosecond
 	require.NoError(t, err)
 	assert.Equal(t, time.Duration(math.MaxInt64), algorithm.Wait(math.MaxInt64, 1<<22), "beyond the last tick")
 }
@@ -223,7 +224,8 @@ func TestTokenBucketMaxSkew(t *testing.T) {
 	}
 }
 
-// A TAT that is further ahead than burst and skew allow has wrapped around the circle: it is in the past.
+// If a TAT is further ahead than burst and skew allow, it has wrapped around the circle, so it is read as a time in the
+// past.
 func TestTokenBucketNarrowFuture(t *testing.T) {
 	b := newBucket(t, 1, time.Second, 5)
 	const now = 1 << 60
@@ -237,12 +239,12 @@ func TestTokenBucketNarrowFuture(t *testing.T) {
 	}
 }
 
-// The fault of other implementations: polling faster than a token comes back must
-// not keep the bucket empty.
+// A client that polls faster than a token comes back must not keep the bucket empty. Some other implementations have
+// this fault.
 func TestTokenBucketPollingKeepsTheRemainder(t *testing.T) {
 	b := newBucket(t, 10, time.Second, 1)
 	nanos, admitted := int64(1e17), 0
-	for range 1000 { // a second, at a thousand polls
+	for range 1000 { // one second, with a poll per millisecond
 		if b.take(nanos, 1) {
 			admitted++
 		}
@@ -251,7 +253,7 @@ func TestTokenBucketPollingKeepsTheRemainder(t *testing.T) {
 	assert.Equal(t, 10, admitted)
 }
 
-// The fault of x/time/rate and others: a time in the past sets the clock back and creates tokens (I8).
+// A time in the past must not set the clock back and create tokens (I8). This is a fault of x/time/rate and others.
 func TestTokenBucketLateTimeMintsNothing(t *testing.T) {
 	b := newBucket(t, 1000, time.Second, 1)
 	now, admitted := int64(1e17), 0
@@ -288,7 +290,7 @@ func TestTokenBucketRefusesNumbersOutOfRange(t *testing.T) {
 	}
 }
 
-// FuzzTokenBucket compares any numbers with rational arithmetic.
+// FuzzTokenBucket compares token buckets with any numbers with rational arithmetic.
 func FuzzTokenBucket(f *testing.F) {
 	for _, p := range policies {
 		f.Add(p.tokens, int64(p.period), p.burst, uint64(1))
@@ -303,8 +305,7 @@ func FuzzTokenBucket(f *testing.F) {
 	})
 }
 
-// TestWaitForMoreTicksThanThereAre: the wait for any number of ticks is the exact one, or the
-// longest Duration.
+// TestWaitForMoreTicksThanThereAre: the wait for any number of ticks is exact, or is the longest Duration.
 func TestWaitForMoreTicksThanThereAre(t *testing.T) {
 	for _, rate := range []struct {
 		tokens float64
@@ -321,8 +322,8 @@ func TestWaitForMoreTicksThanThereAre(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftIsInTheTokensOfTheLimit: the tokens left are tokens of the limit, even if their cost differs from the
-// bucket's own.
+// TestWhatIsLeftIsInTheTokensOfTheLimit: Left counts in tokens of the limit, even if these have another cost than the
+// bucket's own tokens.
 func TestWhatIsLeftIsInTheTokensOfTheLimit(t *testing.T) {
 	for _, p := range policies {
 		b, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)

@@ -2,37 +2,38 @@ package atomicbucket
 
 import "github.com/weir-go/weir/internal/word"
 
-// A Word is a state word in memory. Its methods are the transitions of the state diagram in the package comment. A
-// transition for which calls may compete takes the state from which it starts, and reports whether this call made it.
-// If it reports false, it wrote nothing. The zero Word is a slot that was never used.
+// A Word is a state word in memory. Its methods are the transitions of the state diagram in the package comment. If
+// calls may compete for a transition, its method takes the state from which the transition starts, and reports whether
+// this call made the transition. If the method reports false, it wrote nothing. The zero Word is a slot that was never
+// used.
 type Word struct{ w word.Word }
 
 // Load returns the state.
 func (w *Word) Load() State { return State(w.w.Load()) }
 
-// Claim takes the slot for a new tenure: version+1, CLAIM, and the claimant's number in the payload. The caller must
-// know that the slot may be claimed: it was never used, is free, is idle, or is being evicted.
+// Claim takes the slot for a new tenure. The new state has the tag CLAIM, version+1, and the claimant's number as its
+// payload. The caller must know that the slot may be claimed: it was never used, is free, is idle, or is being evicted.
 func (w *Word) Claim(from State, claimant uint64) (State, bool) {
 	to := NewState(Claimed, from.Version()+1, claimant)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
-// Publish makes the claimed slot visible to other calls for its key. The key word was written before. Only the claimer
-// may call it, and no other goroutine writes a slot in CLAIM, so it is a plain store.
+// Publish makes the claimed slot visible to other calls for its key. The key word must have been written before. Only
+// the claimer may call it, and no other goroutine writes a slot in CLAIM, so it is a plain store.
 func (w *Word) Publish(from State) State {
 	to := from.with(Tentative, 0)
 	w.w.Store(uint64(to))
 	return to
 }
 
-// Abandon frees a claimed slot whose claimer is dead: no goroutine will publish a record there.
+// Abandon frees a claimed slot whose claimer is dead, because no goroutine will publish a record in this slot.
 func (w *Word) Abandon(from State) bool {
 	return w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))
 }
 
 // Commit decides that the tentative record is the key's only one, with payload as its bucket after the caller's take.
-// The take is part of the commit, so exactly one call is admitted by it, whichever call claimed the slot.
-// live is Live or Second.
+// The take is part of the commit, so the commit admits exactly one call, whichever call claimed the slot. live is Live
+// or Second.
 func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {
 	to := from.with(live, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
@@ -51,9 +52,9 @@ func (w *Word) Move(from State, payload uint64) (State, bool) {
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
-// Convert changes which of two plans a live record follows, and its bucket; or, for a refund, only its bucket. It
-// changes the version. Otherwise the record could return to exactly an earlier state: if a plan is changed and changed
-// back, or if tokens are taken and given back.
+// Convert changes which of two plans a live record follows, and its bucket. For a refund, it changes only the bucket.
+// Convert also changes the version. Otherwise the record could return to exactly an earlier state, for example if a
+// plan is changed and changed back, or if tokens are taken and given back.
 func (w *Word) Convert(from State, live Tag, payload uint64) (State, bool) {
 	to := NewState(live, from.Version()+1, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))

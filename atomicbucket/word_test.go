@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A slot's life, transition by transition.
+// TestWordArrows goes through the life of a slot, transition by transition.
 func TestWordArrows(t *testing.T) {
 	var w Word
 	require.Equal(t, State(0), w.Load())

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// BenchmarkRow is every row with weir, its floors and the peers, under names such as Row/allowed-1k/clock=tsc/of=weir.
-// Every row counts its decisions and fails if they are not as its name says. Rows of ten million keys take seconds to
-// set up, and are left out with -short.
+// BenchmarkRow measures every row with weir, its floors and the peers, under names such as
+// Row/allowed-1k/clock=tsc/of=weir. Every row counts its decisions and fails if they are not as its name says. Rows of
+// ten million keys take seconds to set up, and are left out with -short.
 func BenchmarkRow(b *testing.B) {
 	for _, row := range workload.Rows() {
 		b.Run(row.Name, func(b *testing.B) {
@@ -35,8 +35,8 @@ func BenchmarkRow(b *testing.B) {
 	}
 }
 
-// benchSubject measures one subject. It is made once, however often the benchmark is called with
-// another b.N.
+// benchSubject measures one subject. It makes the subject once, even if the benchmark calls its function several times
+// with different b.N.
 func benchSubject(b *testing.B, row *workload.Row, name string) {
 	if measure.Cannot(row, name) != "" {
 		return
@@ -78,7 +78,7 @@ func benchSubject(b *testing.B, row *workload.Row, name string) {
 	})
 }
 
-// label returns the name of a subject as benchstat reads it: "weir, TSC clock" is
+// label returns the name of a subject in the form that benchstat reads. For example, the label of "weir, TSC clock" is
 // clock=tsc/of=weir.
 func label(name string) string {
 	of, clock, ok := strings.Cut(name, ", ")

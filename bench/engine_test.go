@@ -13,16 +13,16 @@ import (
 
 // These benchmarks compare calls and algorithms of weir with each other.
 
-// year is a window of the clock that does not end during a benchmark.
+// year is the length of a window that does not end during a benchmark.
 const year = 365 * 24 * time.Hour
 
-// question is a limiter that is asked by another call than Allow.
+// question makes a limiter of a function, for calls other than Allow.
 type question func(key string) bool
 
 func (q question) Allow(key string) bool { return q(key) }
 
-// compare measures a limiter on a row and fails if it does not decide as the row says. fill is how
-// often every key is asked before, so that rows that refuse do.
+// compare measures a limiter on a row and fails if the limiter does not decide as the row says. fill is how often every
+// key is requested before the measurement, so that the limiter refuses on rows that refuse.
 func compare(b *testing.B, row workload.Row, fill int, l peers.Limiter) {
 	before, requests := row.Load()
 	decider := measure.Keyed{Limiter: l}
@@ -47,7 +47,7 @@ func find(b *testing.B, name string) workload.Row {
 	return row
 }
 
-// limiter returns a limiter that the benchmark closes.
+// limiter returns a limiter that is closed when the benchmark ends.
 func limiter(b *testing.B, p engine.Policy, options ...engine.Option) *engine.Limiter {
 	l, err := engine.New(p, options...)
 	if err != nil {
@@ -57,7 +57,8 @@ func limiter(b *testing.B, p engine.Policy, options ...engine.Option) *engine.Li
 	return l
 }
 
-// BenchmarkTake is the complete Decision, compared with the bare answer.
+// BenchmarkTake compares Take, which returns a complete Decision, with Allow, which only returns whether a request
+// passes.
 func BenchmarkTake(b *testing.B) {
 	for _, rule := range []struct {
 		name string
@@ -74,8 +75,8 @@ func BenchmarkTake(b *testing.B) {
 // ignore is an observer that does nothing.
 func ignore(engine.Key, uint64) {}
 
-// BenchmarkObserve is a refusal without an observer, and with one that is called for one in a thousand
-// and of all.
+// BenchmarkObserve measures a refusal without an observer, with an observer that is called for one refusal in a
+// thousand, and with an observer that is called for every refusal.
 func BenchmarkObserve(b *testing.B) {
 	for _, o := range []struct {
 		name    string
@@ -90,7 +91,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkSweep is one pass over a table of a million keys that are in use.
+// BenchmarkSweep measures one pass over a table of a million keys that are in use.
 func BenchmarkSweep(b *testing.B) {
 	l := limiter(b, engine.TokenBucket(engine.Per(1, time.Hour), 1))
 	row := find(b, "zipf-1m")
@@ -103,7 +104,8 @@ func BenchmarkSweep(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(l.Stats().Slots), "ns/slot")
 }
 
-// algorithms have numbers that admit everything, and numbers that admit only the first requests of a key.
+// algorithms lists policies of every algorithm: free admits everything, and strict admits only the first requests of a
+// key.
 var algorithms = []struct {
 	name         string
 	free, strict engine.Policy
@@ -113,14 +115,14 @@ var algorithms = []struct {
 	{"batch", engine.BatchRefill(1e9, time.Second, 1<<32), engine.BatchRefill(1, year, 1), 1},
 	{"fixed", engine.FixedWindow(1<<28, time.Hour), engine.FixedWindow(1, year), 1},
 	{"counter", engine.SlidingWindow(1<<24-1, time.Minute), engine.SlidingWindow(1, year), 1},
-	// Memory is 16 + 4*8 bytes a slot.
+	// This takes 16 + 4*8 bytes of memory per slot.
 	{"log4", engine.SlidingLog(4, time.Microsecond), engine.SlidingLog(4, year), 4},
-	// For few keys only. All requests of a key within one tick of a coarse clock fit the limit.
+	// This is only used with few keys. All requests of a key within one tick of a coarse clock fit into the limit.
 	{"log127", engine.SlidingLog(127, time.Microsecond), engine.SlidingLog(127, year), 127},
 }
 
-// BenchmarkAlgorithms is Allow of every algorithm, compared with the floor of its row, on 1,000 keys and
-// on a million, Zipf.
+// BenchmarkAlgorithms measures Allow with every algorithm, and the floor of the row for comparison. The rows have 1,000
+// keys and, in a Zipf distribution, a million keys.
 func BenchmarkAlgorithms(b *testing.B) {
 	denied := find(b, "zipf-1m")
 	denied.Name, denied.Refused = "denied-1m", true
@@ -136,13 +138,13 @@ func BenchmarkAlgorithms(b *testing.B) {
 				if row.Refused {
 					policy, fill = a.strict, a.first
 				}
-				// As many slots as keys and more, so that every key finds room. But the rings of
-				// log127 would be 2 GB then.
+				// There are more slots than keys, so that every key finds room. For log127 there are fewer, because its
+				// rings would take 2 GB.
 				room := row.Capacity * 5 / 4
 				if a.name == "log127" {
 					room = 4 * row.Keys
 				}
-				var l *engine.Limiter // made once, for it takes longer than the row
+				var l *engine.Limiter // made once, because it takes longer than the row
 				b.Run("clock=tsc/of="+a.name, func(b *testing.B) {
 					if l == nil {
 						var err error
@@ -153,14 +155,14 @@ func BenchmarkAlgorithms(b *testing.B) {
 					compare(b, row, fill, l)
 				})
 				if l != nil {
-					l.Close() // its sweeper would disturb the next one
+					l.Close() // otherwise its sweeper would disturb the next benchmark
 				}
 			}
 		})
 	}
 }
 
-// Names are what benchstat reads.
+// Labels have the form that benchstat reads.
 func TestLabels(t *testing.T) {
 	for name, want := range map[string]string{
 		measure.WeirTSC:        "clock=tsc/of=weir",

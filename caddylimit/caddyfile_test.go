@@ -15,7 +15,7 @@ func adapt(directives string) (string, error) {
 	return string(config), err
 }
 
-// TestDirectivesAsJSON: Caddy accepts every option of both directives, and they come before basic_auth.
+// TestDirectivesAsJSON: Caddy accepts every option of both directives, and orders both before basic_auth.
 func TestDirectivesAsJSON(t *testing.T) {
 	got, err := adapt(`
 		basic_auth {
@@ -144,7 +144,7 @@ func TestDirectivesAsJSON(t *testing.T) {
 	assert.Less(t, strings.Index(got, compat), auth)
 }
 
-// TestBadDirectives: the error names the line, the value and the range.
+// TestBadDirectives: for a wrong value, the error names the line, the value and the allowed range.
 func TestBadDirectives(t *testing.T) {
 	weir := func(option string) string { return "weir {\nlimit a {\n" + option + "\n}\n}" }
 	zone := func(option string) string { return "rate_limit {\nzone a {\n" + option + "\n}\n}" }

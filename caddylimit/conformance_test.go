@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// TestConformance runs the cases against the handler, in configurations of a real Caddy that follow each other.
+// TestConformance runs the cases against the handler. It uses consecutive configurations of a real Caddy.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name:     "caddylimit",
@@ -45,7 +45,7 @@ type conforming struct {
 	current atomic.Pointer[testcaddy.Config]
 }
 
-// Reload starts a configuration, and stops the one before, as Caddy does.
+// Reload starts a configuration and stops the previous one, as Caddy does.
 func (s *conforming) Reload(c conformance.Config) error {
 	h, err := handler(s.env, c)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *conforming) Close() {
 	s.current.Load().Stop(s.env.T)
 }
 
-// ServeHTTP does what Caddy's server does. The client's address is the one that a trusted proxy reports.
+// ServeHTTP does the work of Caddy's server. The client's address is the address that a trusted proxy reports.
 func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.RemoteAddr = net.JoinHostPort(overhttp.Request(r).Client, "1")
 	behind := overhttp.Backend(s.env)
@@ -89,7 +89,7 @@ func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handler is the directive for a configuration.
+// handler returns the directive's handler for a configuration.
 func handler(env *conformance.Env, c conformance.Config) (*caddylimit.Handler, error) {
 	h := &caddylimit.Handler{State: c.Dir}
 	for _, l := range c.Limits {
@@ -167,7 +167,7 @@ func numbers(made *caddylimit.Limit, l conformance.Limit) {
 	}
 }
 
-// rateOf returns the numbers of a limit as the directive writes them.
+// rateOf returns the numbers of a limit in the notation of the directive.
 func rateOf(l conformance.Limit, n conformance.Numbers) caddylimit.Numbers {
 	switch n.Constant {
 	case conformance.Blocked:

@@ -9,18 +9,18 @@ Caddyfile, which is ordered before basic_auth:
 		}
 	}
 
-A [Handler] has one or several [Limit]s. A request is checked against all that match it, all or nothing: where one
-refuses, the others keep their tokens. It answers with RateLimit fields, and refuses by the error 429, which
-handle_errors gets.
+A [Handler] has one or several [Limit]s. A request is checked against all limits that match it, all or nothing: if one
+limit refuses, the others keep their tokens. Answers have RateLimit fields. For a refused request, the handler returns
+the error 429, which handle_errors can handle.
 
-A limit is known by its name. Handlers of one configuration that name a limit alike share it, and must give it the same
-numbers. When the configuration is loaded anew, limits of the same name keep what they have counted: no client has a
-fresh bucket.
+A limit is identified by its name. Handlers of one configuration that use the same name share the limit, and must give
+it the same numbers. If the configuration is loaded again, limits with the same name keep what they have counted, so no
+client gets a fresh bucket.
 
-Package compat takes the configuration of mholt/caddy-ratelimit instead. docs/caddy.md is the manual of both.
+Package compat accepts the configuration of mholt/caddy-ratelimit instead. docs/caddy.md is the manual for both.
 
 # Stability
 
-The configuration follows semantic versions from v0.1.0 on, and so do the names of metrics.
+The configuration and the names of metrics follow semantic versions from v0.1.0 on.
 */
 package caddylimit

@@ -22,32 +22,32 @@ import (
 
 func init() { caddy.RegisterModule((*Handler)(nil)) }
 
-// module distinguishes the zones of this handler and of package compat.
+// module distinguishes the zones of this handler from those of package compat.
 const module = "weir"
 
 // A Handler checks requests against limits.
 type Handler struct {
-	// Limits are the limits. A request is checked against all that match it, all or nothing.
+	// Limits are the limits of the handler. A request is checked against all limits that match it, all or nothing.
 	Limits []Limit `json:"limits,omitempty"`
-	// Headers are the styles of the header fields in answers: ietf, legacy, draft-06, several of them, or none. The
+	// Headers are the styles of the header fields in answers: one or several of ietf, legacy and draft-06, or none. The
 	// default is ietf.
 	Headers []string `json:"headers,omitempty"`
-	// Jitter is the most that is added to Retry-After, in whole seconds up to an hour. 0 adds nothing.
+	// Jitter is the largest addition to Retry-After, in whole seconds up to an hour. 0 adds nothing.
 	Jitter caddy.Duration `json:"retry_jitter,omitempty"`
 	// LogKey logs the key of each refused request. The key may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
-	// State is a folder of this machine, as a full path. Limits that are not in a store have files there. All processes
-	// of the machine count together in these files, and the files outlive the processes. A sliding-log cannot be kept
-	// there. Limits in a store have files there with this machine's debts to the store, such as tokens that it admitted
-	// while the store was lost. The next process or configuration pays it. The folder must belong to the user of Caddy,
-	// or to root.
+	// State is a folder of this machine, as a full path. Limits that are not in a store keep their counts in files
+	// there. All processes of the machine count together in these files, and the files outlive the processes. A
+	// sliding-log cannot have such a file. For limits in a store, the files contain this machine's debts to the store,
+	// such as tokens that it admitted while the store was lost. The next process or configuration charges the store
+	// with these debts. The folder must belong to Caddy's user or to root.
 	State string `json:"state,omitempty"`
 
 	sharing.Sharing
 
 	log    *zap.Logger
 	limits *httplimit.Middleware
-	by     map[string]*limit // by their names in the middleware
+	by     map[string]*limit // limits by their names in the middleware
 	app    *zone.App         // nil if no limit is in a store
 	told   hearsay
 }
@@ -149,8 +149,8 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 	return styles, nil
 }
 
-// ServeHTTP passes an admitted request on, and returns an error for any other. A refused gRPC call would not understand
-// an HTTP error, so it is answered in its own protocol.
+// ServeHTTP passes an admitted request on, and returns an error for any other request. A gRPC client would not
+// understand an HTTP error, so a refused gRPC call is answered in its own protocol.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if h.app != nil && h.app.Enter() {
 		defer h.app.Leave()
@@ -163,7 +163,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	var err error
 	res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
-		defer h.settle(&res, r) // a panic goes on
+		defer h.settle(&res, r) // even if the handler panics
 		if err = next.ServeHTTP(w, r); err == nil {
 			return 0
 		}
@@ -171,12 +171,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		if errors.As(err, &failed) && failed.StatusCode != 0 {
 			return failed.StatusCode
 		}
-		return http.StatusInternalServerError // as Caddy answers it
+		return http.StatusInternalServerError // the status with which Caddy answers it
 	})
 	return err
 }
 
-// settle settles the holds of a request that is over, if its placeholders have the cost.
+// settle settles the holds of a request that is over, if the values of its placeholders are costs.
 func (h *Handler) settle(res *httplimit.Result, r *http.Request) {
 	for i := range res.Len() {
 		l := h.by[res.Check(i).Name()]
@@ -200,7 +200,7 @@ func (h *Handler) settle(res *httplimit.Result, r *http.Request) {
 	}
 }
 
-// useOf returns the zone of a limit of the middleware.
+// useOf returns the zone that belongs to a limit of the middleware.
 func (h *Handler) useOf(limit string) *zone.Use { return h.by[limit].use }
 
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {
@@ -208,7 +208,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	var wait time.Duration
 	if c, ok := res.Tightest(); ok && res.Status() == http.StatusTooManyRequests {
 		refusing = h.by[c.Name()]
-		if !c.InFlight() { // when a request in flight will be over is not known
+		if !c.InFlight() { // it is unknown when a request in flight will be over
 			wait = c.Decision.RetryAfter
 		}
 		if entry := h.log.Check(zap.InfoLevel, "rate limit exceeded"); entry != nil {

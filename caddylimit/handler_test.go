@@ -18,7 +18,7 @@ func start(t testing.TB, config string) *testcaddy.Config {
 	return testcaddy.Start(t, "weir", config)
 }
 
-// passed returns how many of n requests with these header fields are admitted.
+// passed makes n requests with these header fields, and returns how many are admitted.
 func passed(c *testcaddy.Config, n int, header ...string) (admitted int) {
 	for range n {
 		r := testcaddy.From("192.0.2.1:1")
@@ -46,8 +46,8 @@ func TestAlgorithms(t *testing.T) {
 	assert.Equal(t, 0, passed(none, 3))
 }
 
-// TestSeveralLimitsAllOrNothing: a request that one limit refuses costs nothing in the others, and headers name the
-// tightest limit.
+// TestSeveralLimitsAllOrNothing: a request that one limit refuses takes nothing from the other limits. The headers name
+// the tightest limit.
 func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"all","key":["everyone"],"rate":"5/h"},{"name":"own","key":["{http.request.header.X}"],"rate":"2/h"}]}`)
 	assert.Equal(t, 2, passed(c, 10, "X", "a"))
@@ -59,7 +59,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	assert.Contains(t, w.Header().Get("RateLimit"), `"all";r=0;t=`)
 }
 
-// TestClientsAreAddresses: without other settings, the key is the client's address: 32 bits of IPv4 or 64 bits of IPv6.
+// TestClientsAreAddresses: by default, the key is the client's address: 32 bits of IPv4 or 64 bits of IPv6.
 func TestClientsAreAddresses(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"address","rate":"1/h"}]}`)
 	from := func(remote string) int { return c.Do(testcaddy.From(remote)).Code }
@@ -82,7 +82,8 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 2, passed(fixed, 10))
 }
 
-// TestSettledCosts: a limit takes the estimated cost, and the answer's cost settles it.
+// TestSettledCosts: a limit takes the estimated cost first. When the request is over, the cost in the answer settles
+// it.
 func TestSettledCosts(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"tokens","rate":"10/h","cost":"{http.request.header.Cost}",
 		"settle":"{http.response.header.X-Tokens}","refund_status":["5xx"]}]}`)
@@ -149,7 +150,7 @@ func TestShadowRefusesNothing(t *testing.T) {
 	assert.Equal(t, 5, passed(c, 5))
 }
 
-// TestRequestsInFlight: requests count until their handler returns or panics.
+// TestRequestsInFlight: a request counts until its handler returns or panics.
 func TestRequestsInFlight(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"in flight","concurrency":2}]}`)
 	serve := func(next caddyhttp.HandlerFunc) error {
@@ -169,7 +170,8 @@ func TestRequestsInFlight(t *testing.T) {
 	assert.NoError(t, serve(nested(func() { assert.Equal(t, 3, passed(c, 3)) })))
 }
 
-// TestGRPCCallsAreAnsweredInTheirProtocol, since they do not understand 429.
+// TestGRPCCallsAreAnsweredInTheirProtocol: refused gRPC calls are answered as gRPC, because their clients do not
+// understand 429.
 func TestGRPCCallsAreAnsweredInTheirProtocol(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"grpc","rate":"1/h"}]}`)
 	for i, want := range []string{"", "8"} {

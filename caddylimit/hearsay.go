@@ -8,19 +8,19 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// trusts reports whether a request is from a trusted proxy of the server.
+// trusts reports whether a request comes from a trusted proxy of the server.
 func trusts(r *http.Request) bool {
 	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
 	return trusted
 }
 
-// A hearsay has the canonical names of the fields in which trusted proxies send limits. If a client's fields were
-// passed on, a server behind this one, which trusts it, would trust them.
+// A hearsay contains the canonical names of the fields in which trusted proxies send limits. These fields must not be
+// passed on if a client sent them, because a server behind this one trusts this server and would trust the fields too.
 type hearsay []string
 
-// remove removes the fields of h from the header and the trailer of a request, unless the request is from a trusted
-// proxy. It also removes fields whose names servers may treat as such a name, even from requests of trusted proxies,
-// because a proxy may pass these fields on from its client.
+// remove removes the fields of h from the header and the trailer of a request, unless the request comes from a trusted
+// proxy. In addition, it removes fields whose names some servers treat as one of these names. It removes them even from
+// requests of trusted proxies, because a proxy may pass them on from its client.
 func (h hearsay) remove(r *http.Request) {
 	if len(h) == 0 {
 		return
@@ -44,8 +44,8 @@ func (h hearsay) from(fields http.Header, trusted bool) {
 	}
 }
 
-// reads reports whether servers may treat one field name as another: letters and digits are the same, and all other
-// characters are at the same places.
+// reads reports whether some servers may treat the field name as the other name as. This is so if letters and digits
+// are the same and all other characters are at the same positions.
 func reads(name, as string) bool {
 	if len(name) != len(as) {
 		return false
@@ -69,7 +69,7 @@ func plain(c byte) byte {
 	return '-'
 }
 
-// A trailing is a body that reports when the trailer behind it has arrived.
+// A trailing is a body that reports when the trailer after it has arrived.
 type trailing struct {
 	io.ReadCloser
 	received func()

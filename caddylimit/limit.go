@@ -26,91 +26,93 @@ import (
 type Limit struct {
 	// Name identifies the limit in headers, metrics and later configurations: 1 to 128 printable ASCII characters.
 	Name string `json:"name,omitempty"`
-	// Match selects the requests that the limit applies to. The default is all.
+	// Match selects the requests to which the limit applies. The default is all requests.
 	Match caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
-	// Key is a list of texts with placeholders. Together they are the key that has a bucket of its own. The default is
-	// the address of the client, {http.vars.client_ip}.
+	// Key is a list of texts with placeholders. The texts together are the key, and each key has its own bucket. The
+	// default is the address of the client, {http.vars.client_ip}.
 	Key []string `json:"key,omitempty"`
-	// Algorithm is token-bucket, by default, fixed-window, sliding-window, sliding-log or batch-refill.
+	// Algorithm is token-bucket (the default), fixed-window, sliding-window, sliding-log or batch-refill.
 	Algorithm string `json:"algorithm,omitempty"`
-	// Rate is the number of tokens in a period, such as 10/s, 100/m or 5/10s. A fixed window may have a period of the
-	// calendar: 1000/day, /week or /month. 0 refuses all, and unlimited admits all.
+	// Rate is the number of tokens per period, such as 10/s, 100/m or 5/10s. A fixed window may have a period of the
+	// calendar: 1000/day, /week or /month. 0 refuses all requests, and unlimited admits all.
 	Rate string `json:"rate,omitempty"`
-	// Burst is the number of tokens in a full bucket. 0 stands for the tokens of the rate in its period.
+	// Burst is the number of tokens in a full bucket. 0 stands for the number of tokens in Rate.
 	Burst uint64 `json:"burst,omitempty"`
 	// Aligned makes fixed windows start at multiples of their length since 1970.
 	Aligned bool `json:"aligned,omitempty"`
 	// Zone is the time zone of a rate with a period of the calendar, such as Europe/Berlin. The default is UTC.
 	Zone string `json:"zone,omitempty"`
-	// Concurrency is how many requests of a key may be in flight, 1 to 65,535, instead of a rate.
+	// Concurrency is how many requests of a key may be in flight, 1 to 65,535. It is used instead of Rate.
 	Concurrency uint64 `json:"concurrency,omitempty"`
-	// Cost is the number of tokens that a request takes: a number, or a placeholder whose value is a number. Any other
-	// value refuses the request, and an empty value is 1.
+	// Cost is the number of tokens that a request takes: a number, or a placeholder whose value is a number. An empty
+	// value counts as 1. If it has any other value, the request is refused.
 	Cost string `json:"cost,omitempty"`
-	// Settle is a placeholder whose value is the cost of a request when the request is over:
-	// {http.response.header.X-Tokens}, or one that a handler sets. Cost is then an estimate; at most the limit is held.
-	// If the value is empty or not a whole number, the request costs the estimate.
+	// Settle is a placeholder, such as {http.response.header.X-Tokens} or one that a handler sets. When the request is
+	// over, its value is the cost of the request. Cost is then an estimate, of which at most the limit is taken. If the
+	// value is empty or not a whole number, the request costs the estimate.
 	Settle string `json:"settle,omitempty"`
 	// Quota is a placeholder whose value is the limit of the request: a rate, optionally followed by a blank and a
-	// burst; "unlimited"; or 0 to refuse it. An empty value stands for the limit's own numbers. Any other value is
-	// answered 503.
+	// burst; "unlimited"; or 0, which refuses the request. An empty value stands for the limit's own numbers. If it has
+	// any other value, the request is answered 503.
 	Quota string `json:"quota,omitempty"`
-	// Quotas are limits from outside, for the keys of a file or a hash, or of a header of a trusted proxy.
+	// Quotas are limits from outside the configuration. They are in a file or a hash, or in a header that a trusted
+	// proxy sends.
 	Quotas *Quotas `json:"quotas,omitempty"`
-	// Tiers has other numbers for some requests.
+	// Tiers contains other numbers for some requests.
 	Tiers *Tiers `json:"tiers,omitempty"`
-	// MaxWait is how long a request that would be refused may wait for its tokens, in the order of arrival: 1 ms to 1
-	// minute; 0 does not wait. Only for token buckets in this process.
+	// MaxWait is how long a request that would be refused may wait for its tokens: 1 ms to 1 minute, or 0 for no wait.
+	// Requests get their tokens in the order of arrival. Only for token buckets in this process.
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`
-	// RefundStatus has the statuses of answers whose requests get their tokens back, such as 404, 5xx or 400-499.
+	// RefundStatus contains statuses such as 404, 5xx or 400-499. If an answer has one of them, its request gets its
+	// tokens back.
 	RefundStatus []string `json:"refund_status,omitempty"`
-	// Local keeps the limit in this process although the handler has a store.
+	// Local keeps the limit in this process even if the handler has a store.
 	Local bool `json:"local,omitempty"`
-	// IPv4Prefix and IPv6Prefix are how many bits of an address are the key. The defaults are 32 and 64.
+	// IPv4Prefix and IPv6Prefix are how many bits of an address belong to the key. The defaults are 32 and 64.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 	// Shadow makes the limit count and report without refusing anything.
 	Shadow bool `json:"shadow,omitempty"`
 	// MaxKeys is the number of keys for which there is room. The default is a million. For a sliding log it is 100,000,
-	// or fewer if 256 MiB does not hold that many.
+	// or fewer if 256 MiB is too small for that many.
 	MaxKeys int `json:"max_keys,omitempty"`
 	// Overflow decides about a new key when there is no room: evict (the default) drops the key that has used least;
-	// refuse; or admit.
+	// refuse refuses the new key; admit admits it without a record.
 	Overflow string `json:"overflow,omitempty"`
 }
 
-// Tiers has other numbers for some requests of a limit, selected by the value of a placeholder. What a key has used
-// still counts when it changes its tier.
+// Tiers contains other numbers for some requests of a limit, selected by the value of a placeholder. When a key changes
+// its tier, the tokens that it has used still count.
 type Tiers struct {
-	// By is the placeholder. A request whose value is not in Values has the limit's own numbers.
+	// By is the placeholder. If its value is not in Values, the request has the limit's own numbers.
 	By string `json:"by,omitempty"`
-	// Values has the numbers for each value, up to 14.
+	// Values contains the numbers for up to 14 values of the placeholder.
 	Values map[string]Numbers `json:"values,omitempty"`
 }
 
-// Numbers are the numbers of a tier: a rate in the same notation as the limit's, and a burst. The algorithm and the
-// period of windows are those of the limit.
+// Numbers are the numbers of a tier: a rate in the same notation as the limit's, and a burst. The tier has the limit's
+// algorithm and period of windows.
 type Numbers struct {
 	Rate  string `json:"rate,omitempty"`
 	Burst uint64 `json:"burst,omitempty"`
 }
 
-// limit is a Limit at work.
+// A limit is a Limit that was provisioned.
 type limit struct {
 	name     string
 	use      *zone.Use
 	key      *key.Key
 	inFlight bool
 	exceeded error
-	settle   *key.Template // nil if the cost is no estimate
+	settle   *key.Template // nil if the cost is not an estimate
 	limit    httplimit.Limit
 	warnings []string
 }
 
 const (
 	defaultKey = "{http.vars.client_ip}"
-	// longestQuota is the longest time that the bucket of a quota may take to fill. A monthly limit fits. The clock of
-	// such a limiter ticks every 2 ns ([engine.TokenBuckets]).
+	// longestQuota is the longest time that the bucket of a quota may take to fill. It is long enough for a monthly
+	// limit. The clock of a limiter with this time ticks every 2 ns ([engine.TokenBuckets]).
 	longestQuota = 52 * 24 * time.Hour
 )
 
@@ -174,7 +176,8 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	return made, nil
 }
 
-// costs sets the cost of requests, and the placeholder that settles it. A cost that is a number must not be above most.
+// costs sets the cost of requests, and the placeholder that settles it. If the cost is a number, it must not be above
+// most.
 func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err error) {
 	var warnings []string
 	if described.Cost, warnings, err = parseCost(l.Cost, most); err != nil {
@@ -190,11 +193,11 @@ func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err
 	return err
 }
 
-// byQuota reports whether requests may have other numbers than the limit's own and its tiers'.
+// byQuota reports whether requests may have numbers other than those of the limit and its tiers.
 func (l *Limit) byQuota() bool { return l.Quota != "" || l.Quotas != nil }
 
-// quota makes the limit use the numbers that come with requests, and makes its zone a zone of quotas. own is the
-// limit's policy; shared has the handler's store.
+// quota makes the limit use the numbers that come with requests, and makes zoned the spec of a zone for quotas. own is
+// the limit's policy. shared contains the handler's store.
 func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, shared zone.Spec, zoned *zone.Spec,
 	to *httplimit.Limit) (warnings []string, err error) {
 	switch {
@@ -225,7 +228,7 @@ func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, share
 	return warnings, nil
 }
 
-// counts returns texts that describe which requests share a bucket, and which numbers they have.
+// counts returns texts that describe which requests share a bucket, and by what they select their numbers.
 func (l *Limit) counts() (texts []string) {
 	texts = append(texts, fmt.Sprintf("%q %d %d %q", l.Key, l.IPv4Prefix, l.IPv6Prefix, l.Quota))
 	if l.Tiers != nil {
@@ -236,7 +239,7 @@ func (l *Limit) counts() (texts []string) {
 
 func (l *Limit) key() (*key.Key, []string, error) { return l.keyOf(l.Key) }
 
-// keyOf returns the key of some templates; without templates, the default key.
+// keyOf returns the key that is made from templates. Without templates, it is the default key.
 func (l *Limit) keyOf(templates []string) (*key.Key, []string, error) {
 	bits := l.IPv6Prefix
 	if len(templates) == 0 {
@@ -257,7 +260,7 @@ func parseOverflow(text string) (engine.OverflowPolicy, error) {
 	return 0, fmt.Errorf("overflow %q: want evict, refuse or admit", text)
 }
 
-// policies returns the policy of a request without a quota, and the policies of the tiers in the order of their names.
+// policies returns the policy for requests without a quota, and the policies of the tiers in the order of their names.
 func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (own engine.Policy, tiers []engine.Policy, err error) {
 	numbers := spec.Limit{
 		Aligned: l.Aligned, Zone: l.Zone, MaxWait: time.Duration(l.MaxWait), Refund: len(l.RefundStatus) > 0, Overflow: overflow,
@@ -328,8 +331,8 @@ func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*ht
 	}, warnings, nil
 }
 
-// parseStatuses returns a function that reports whether requests with a status get their tokens back; nil without
-// texts.
+// parseStatuses returns a function that reports whether requests with a status get their tokens back. If there are no
+// texts, it returns nil.
 func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
 	type statuses struct{ first, last int }
 	var all []statuses

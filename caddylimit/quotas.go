@@ -22,29 +22,30 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
-// Quotas are limits from outside the configuration. They have one source: a file or a hash in the store that has limits
-// for keys, or a header of a trusted proxy.
+// Quotas are limits from outside the configuration. They come from one source: a file with the limits of keys, a hash
+// with them in the store, or a header that a trusted proxy sends.
 type Quotas struct {
-	// File is the name of a file with the limit of each key: JSON if the name ends in .json, otherwise CSV.
+	// File is the name of a file that contains the limit of each key: JSON if the name ends in .json, otherwise CSV.
 	File string `json:"file,omitempty"`
-	// Hash is the name of a hash with the limit of each key, in the handler's store.
+	// Hash is the name of a hash in the handler's store that contains the limit of each key.
 	Hash string `json:"hash,omitempty"`
 	// Every is how often the file or the hash is read: 1 s to a day. The default is 1 minute.
 	Every caddy.Duration `json:"every,omitempty"`
-	// By is the text that is looked up in the file or the hash, with placeholders. The default is the key of the limit,
-	// which must then be one text.
+	// By is a text with placeholders. Its value is looked up in the file or the hash. The default is the key of the
+	// limit, which must then be a single text.
 	By string `json:"by,omitempty"`
-	// Plans have the numbers of plans, by the names that the file or the hash uses.
+	// Plans contains the numbers of plans, by the names that the file or the hash uses.
 	Plans map[string]Numbers `json:"plans,omitempty"`
-	// Header is a header field in the syntax of RateLimit-Policy. It is only read in requests of the server's trusted
-	// proxies.
+	// Header is the name of a header field in the syntax of RateLimit-Policy. The field is only read in requests from
+	// the server's trusted proxies.
 	Header string `json:"header,omitempty"`
-	// Item is the value of the header's item to use. The default is the name of the limit.
+	// Item is the value of the item in the header that applies. The default is the name of the limit.
 	Item string `json:"item,omitempty"`
 	// Unknown decides about a request without a limit from outside: default applies the limit's own numbers, and refuse
 	// refuses it.
 	Unknown string `json:"unknown,omitempty"`
-	// Max is the most tokens that a limit from outside may have, 1 to 4,294,967,296. The default is a million.
+	// Max is the largest number of tokens that a limit from outside may have, 1 to 4,294,967,296. The default is a
+	// million.
 	Max uint64 `json:"max,omitempty"`
 }
 
@@ -78,14 +79,14 @@ func (q *Quotas) check() error {
 // An outside finds the limits that come from outside the configuration.
 type outside struct {
 	*Quotas
-	name  string     // of the limit
-	own   spec.Limit // the limit's own numbers, with the plans as its tiers
+	name  string     // name of the limit
+	own   spec.Limit // the limit's own numbers, with the plans as tiers
 	other engine.Policy
 	plans map[string]engine.Policy
 }
 
-// quotas sets the quota of a limit to the limits from outside. store has the handler's store; zoned is the spec of the
-// limit's zone.
+// quotas sets the quota of a limit to the limits from outside. store contains the handler's store, and zoned is the
+// spec of the limit's zone.
 func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, store, zoned zone.Spec, to *httplimit.Limit) ([]string, error) {
 	o, err := l.outside(own, zoned)
 	if err != nil {
@@ -131,7 +132,7 @@ func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, stor
 	return warnings, nil
 }
 
-// outside checks the limit's Quotas against its numbers.
+// outside checks that the limit's Quotas fit its numbers, and returns them as an outside.
 func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err error) {
 	o = &outside{Quotas: l.Quotas, name: l.Name, plans: map[string]engine.Policy{}}
 	o.own.Base, o.own.InStore = zoned.Policy, zoned.InStore(l.Name)
@@ -168,7 +169,7 @@ func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err err
 	return o, nil
 }
 
-// lookup returns the key that is looked up for a request.
+// lookup returns the key whose text is looked up in the file or the hash for a request.
 func (l *Limit) lookup() (*key.Key, []string, error) {
 	by := l.Key
 	if l.Quotas.By != "" {
@@ -180,8 +181,8 @@ func (l *Limit) lookup() (*key.Key, []string, error) {
 	return l.keyOf(by)
 }
 
-// source returns the function that reads the file or the hash. meant converts a key in it to the text that lookup gives
-// for requests with this key.
+// source returns the function that reads the file or the hash. meant converts a key in the file or the hash to the text
+// that the key of lookup has for requests with this key.
 func (o *outside) source(app *zone.App, store zone.Spec, meant func(string) string) (quotas.Source, error) {
 	numbers, err := o.own.Quotas()
 	if err != nil {
@@ -202,7 +203,7 @@ func (o *outside) source(app *zone.App, store zone.Spec, meant func(string) stri
 	}, nil
 }
 
-// header returns the function that reads the limit of a request from its header.
+// header returns the function that reads a request's limit from its header.
 func (o *outside) header() func(*http.Request) (engine.Policy, error) {
 	field := quotas.Field{Limit: o.own, Name: o.Item}
 	if field.Name == "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// quoted is a text as JSON has it.
+// quoted returns a text as a JSON string.
 func quoted(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
@@ -35,7 +35,7 @@ func plans(t *testing.T, name, text string) string {
 	return path
 }
 
-// byFile is a limit whose keys have limits in a file.
+// byFile returns the JSON of a limit whose keys have limits in a file.
 func byFile(file, more string) string {
 	return `{"limits":[{"name":"plans","rate":"2/h","key":["{http.request.header.User}"],"quotas":{"file":` + quoted(file) + more + `}}]}`
 }
@@ -60,9 +60,9 @@ func TestAFileOfLimits(t *testing.T) {
 	assert.Equal(t, 0, passed(by, 1, "User", "a", "X", "berta"))
 }
 
-// TestSlowAndFastLimitsOfAFile: a file and its plans may have what the limit's zone takes, whatever the limit's rate
-// is, also in a store. A quota that the zone cannot take is an error in the configuration, and does not become an error
-// of each request.
+// TestSlowAndFastLimitsOfAFile: a file and its plans may have every quota that the limit's zone accepts, no matter what
+// the limit's rate is. This also holds in a store. If the zone does not accept a quota, the configuration gets an
+// error. The error does not come only with each request.
 func TestSlowAndFastLimitsOfAFile(t *testing.T) {
 	address, _ := startRedis(t)
 	for where, store := range map[string]string{"process": "", "store": `"store":"redis://` + address + `",`} {
@@ -86,7 +86,8 @@ func TestSlowAndFastLimitsOfAFile(t *testing.T) {
 	assert.ErrorContains(t, err, "line 1: rate 3/720h0m0s: a node's share: ")
 }
 
-// TestAFileOfLimitsThatChanges: keys have other limits soon, and keep what they have used.
+// TestAFileOfLimitsThatChanges: when the file changes, its keys soon have the new limits. The tokens that they have
+// used still count.
 func TestAFileOfLimitsThatChanges(t *testing.T) {
 	file := plans(t, "plans.csv", "anna,3/h\n")
 	c := start(t, strings.Replace(byFile(file, `,"every":"1s"`), `"name":"plans"`, `"name":"changing"`, 1))
@@ -97,7 +98,8 @@ func TestAFileOfLimitsThatChanges(t *testing.T) {
 	assert.Equal(t, 2, passed(c, 9, "User", "anna"))
 }
 
-// TestTheLimitOfAHeader: only a trusted proxy of the server can set the limit by a header. A bad one is as none.
+// TestTheLimitOfAHeader: only a trusted proxy of the server can set the limit by a header. A bad value counts as no
+// header.
 func TestTheLimitOfAHeader(t *testing.T) {
 	user := 0
 	for _, unknown := range []string{"default", "refuse"} {
@@ -127,7 +129,7 @@ func TestTheLimitOfAHeader(t *testing.T) {
 	}
 }
 
-// TestAHashOfLimits: keys have the limits of a hash in the store, even if their buckets are in the store, too.
+// TestAHashOfLimits: keys have the limits of a hash in the store. This also works if their buckets are in the store.
 func TestAHashOfLimits(t *testing.T) {
 	address, redis := startRedis(t)
 	redisDo(t, address, "HSET plans anna free berta 5/h,6 carl unlimited")
@@ -179,7 +181,7 @@ func TestBadQuotas(t *testing.T) {
 	}
 }
 
-// redisDo has a server do something.
+// redisDo makes a server run a command.
 func redisDo(t *testing.T, address, command string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)

@@ -28,11 +28,11 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testprogram"
 )
 
-// A server is Caddy in this process. There is one at a time.
+// A server is a Caddy in this process. Only one can run at a time.
 type server struct {
 	t    *testing.T
 	port string
-	log  string // file
+	log  string // path of the log file
 }
 
 func newServer(t *testing.T) *server {
@@ -41,7 +41,7 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// load loads a Caddyfile with one site of these directives, and returns Caddy's error.
+// load loads a Caddyfile that has one site with these directives, and returns Caddy's error.
 func (s *server) load(directives string, global ...string) error {
 	s.t.Helper()
 	text := "{\nadmin off\nauto_https off\npersist_config off\nlog {\noutput file " + s.log + "\n}\n" + strings.Join(global, "\n") + "\n}\n" +
@@ -53,7 +53,7 @@ func (s *server) load(directives string, global ...string) error {
 	return caddy.Load(config, true)
 }
 
-// get returns the answer to a request from an address of this machine, 127.0.0.x.
+// get makes a request from an address of this machine, 127.0.0.x, and returns the answer.
 func (s *server) get(from, path string, header ...string) (status int, body string, fields http.Header) {
 	s.t.Helper()
 	status, body, fields, err := s.try(from, path, header...)
@@ -64,7 +64,7 @@ func (s *server) get(from, path string, header ...string) (status int, body stri
 	return status, body, fields
 }
 
-// try is get where the request may fail.
+// try does the same as get, but returns an error if the request fails.
 func (s *server) try(from, path string, header ...string) (status int, body string, fields http.Header, err error) {
 	r, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:"+s.port+path, nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *server) try(from, path string, header ...string) (status int, body stri
 	return answer.StatusCode, string(text), answer.Header, err
 }
 
-// passed returns how many of n requests are answered 200.
+// passed makes n requests, and returns how many are answered 200.
 func (s *server) passed(n int, from string, header ...string) (passed int) {
 	for range n {
 		if status, _, _ := s.get(from, "/", header...); status == http.StatusOK {
@@ -94,8 +94,8 @@ func (s *server) passed(n int, from string, header ...string) (passed int) {
 	return passed
 }
 
-// TestDirectivesInCaddy: both directives run in a real Caddy. handle_errors gets the errors, placeholders and the log
-// and metrics have their values, and counts are kept over a change of the configuration.
+// TestDirectivesInCaddy: both directives run in a real Caddy. handle_errors gets the errors. Placeholders, the log and
+// metrics have the right values. After a change of the configuration, the counts are kept.
 func TestDirectivesInCaddy(t *testing.T) {
 	s := newServer(t)
 	const site = `
@@ -168,13 +168,14 @@ func TestDirectivesInCaddy(t *testing.T) {
 		assert.Contains(t, body, want)
 	}
 
-	// Another configuration with the same limits, and then higher ones: no client gets a fresh bucket.
+	// The next configuration has the same limits, and the one after it has higher limits: no client gets a fresh
+	// bucket.
 	require.NoError(t, s.load(site+"\nheader X-New yes"))
 	assert.Equal(t, 0, s.passed(3, "127.0.0.1"))
 	require.NoError(t, s.load(strings.ReplaceAll(site, "events 2", "events 200")))
 	for i := range 199 {
 		status, _, _ = s.get("127.0.0.1", "/old/b")
-		if i < 198 { // two of the 200 are used
+		if i < 198 { // 2 of the 200 are used already
 			require.Equal(t, 200, status, i)
 		}
 	}
@@ -184,8 +185,8 @@ func TestDirectivesInCaddy(t *testing.T) {
 	assert.Contains(t, body, `caddy_rate_limit_process_time_seconds_count{zone="by_address"} 202`, "histograms go on")
 }
 
-// TestCostsThatAServerSays: the server reports a cost in its header, in a trailer after a stream, or in a value that
-// the site makes from an answer.
+// TestCostsThatAServerSays: the server reports a cost in a header, in a trailer after a stream, or in a value that the
+// site makes from an answer.
 func TestCostsThatAServerSays(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -229,9 +230,10 @@ func TestCostsThatAServerSays(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: a weir behind Caddy, which trusts it, would have the client say its own limit. The
-// limit of a trusted proxy passes, in the one spelling in which it is read here, and other fields of any client pass.
-// So it is where a matcher or an error leads elsewhere.
+// TestALimitOfAClientDoesNotPass: a client sends a limit in a header, and the weir behind Caddy would trust it because
+// it trusts Caddy. So Caddy does not pass the field on. It passes a trusted proxy's field on, but only in the one
+// spelling in which it reads the field itself, and it passes on other fields of every client. This also holds for
+// requests that a matcher or an error leads to another upstream.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -295,8 +297,8 @@ func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	}
 }
 
-// TestAQuotaThatAClientWrites: a quota in a field that a client can write gets a warning, because nothing shows who has
-// written it. A quota that the server sets gets none.
+// TestAQuotaThatAClientWrites: if a quota is in a field that a client can write, there is a warning, because nothing
+// shows who has written it. If the server sets the quota, there is no warning.
 func TestAQuotaThatAClientWrites(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.load("respond ok"))
@@ -312,8 +314,8 @@ func TestAQuotaThatAClientWrites(t *testing.T) {
 	}
 }
 
-// TestTheExampleOfTheOriginal: the Caddyfile of its documents, with all options, and the log warns that no machine
-// shares the zones.
+// TestTheExampleOfTheOriginal: the Caddyfile in the original's documents, with all options, works. The log warns that
+// no machine shares the zones.
 func TestTheExampleOfTheOriginal(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.load(`rate_limit {
@@ -353,8 +355,8 @@ func TestTheExampleOfTheOriginal(t *testing.T) {
 	assert.Equal(t, 1, s.passed(3, "127.0.0.1"))
 }
 
-// TestAFailedLoadChangesNothing: a load changes nothing if it is refused, or if it cannot be started because its port
-// is taken.
+// TestAFailedLoadChangesNothing: a load changes nothing if it is refused, or if it cannot start because its port is in
+// use.
 func TestAFailedLoadChangesNothing(t *testing.T) {
 	s := newServer(t)
 	const site = "rate_limit {\nzone failing {\nkey static\nwindow 1h\nevents %\n}\n}\nrespond ok\n"
@@ -372,7 +374,7 @@ func TestAFailedLoadChangesNothing(t *testing.T) {
 	assert.Equal(t, 2, s.passed(5, "127.0.0.1"))
 }
 
-// TestTwoSitesWithDifferentNumbers: two sites share a zone of the same name, and must give it the same numbers.
+// TestTwoSitesWithDifferentNumbers: two sites that name the same zone share it, so they must give it the same numbers.
 func TestTwoSitesWithDifferentNumbers(t *testing.T) {
 	s := newServer(t)
 	site := "weir {\nlimit both {\nkey static\nrate 3/h\n}\n}\nrespond ok\n"
@@ -382,7 +384,7 @@ func TestTwoSitesWithDifferentNumbers(t *testing.T) {
 	assert.Equal(t, 3, s.passed(5, "127.0.0.1"))
 }
 
-// listener is a handler of events.
+// listener handles events.
 type listener struct{}
 
 var (
@@ -403,7 +405,7 @@ func (listener) Handle(_ context.Context, event caddy.Event) error {
 	return nil
 }
 
-// TestEventsOfRefusals: the same events are emitted as by the original.
+// TestEventsOfRefusals: the directive emits the same events as the original.
 func TestEventsOfRefusals(t *testing.T) {
 	hearing.Lock()
 	heard = nil
@@ -426,7 +428,7 @@ func TestEventsOfRefusals(t *testing.T) {
 	assert.Contains(t, heard[0], "wait")
 }
 
-// TestRequestsDuringLoads: requests continue while one configuration follows another, and no change gives a full
+// TestRequestsDuringLoads: requests continue while one configuration replaces another. No change gives a client a full
 // bucket.
 func TestRequestsDuringLoads(t *testing.T) {
 	s := newServer(t)
@@ -452,10 +454,10 @@ func TestRequestsDuringLoads(t *testing.T) {
 			}
 		}()
 	}
-	// Numbers that change in place, and tables that hand over what was counted.
+	// Some changes keep the limiter and change its numbers. Others make a new table, to which the counts move.
 	changes := []string{"50", "60", "60\nmax_keys 7", "60\nmax_keys 8", "50\nmax_keys 8", "60\nmax_keys 9"}
 	for _, events := range changes {
-		<-asked // at least one request between two loads
+		<-asked // at least one request between any two loads
 		assert.NoError(t, s.load(site(events)))
 	}
 	close(stop)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIsOwedOutlivesTheProcess: with a state, a Caddy that is started again while its store is gone has no second
-// share, and the store is charged with what was admitted.
+// TestWhatIsOwedOutlivesTheProcess: a Caddy with a state is restarted while its store is lost. It gets no second share,
+// and later the store is charged with the tokens that were admitted.
 func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	address, redis := startRedis(t)
 	for name, limit := range map[string]string{"rate": `"rate":"100/d"`, "quota": `"rate":"1/d","quota":"100/d{http.request.header.None}"`} {

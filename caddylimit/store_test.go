@@ -24,7 +24,7 @@ func startRedis(t *testing.T, options ...string) (string, *testprogram.Process) 
 	return startRedisAt(t, "127.0.0.1:"+testprogram.FreePort(t), options...)
 }
 
-// startRedisAt is startRedis at an address.
+// startRedisAt does the same as startRedis, at the given address.
 func startRedisAt(t *testing.T, address string, options ...string) (string, *testprogram.Process) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)
@@ -51,8 +51,8 @@ func startRedisAt(t *testing.T, address string, options ...string) (string, *tes
 	}
 }
 
-// TestLimitsInAStore: both modules count in the store. A second zone of the same numbers and name, as another machine
-// has it, shares the count.
+// TestLimitsInAStore: both modules count in the store. A second zone with the same numbers and name, as on another
+// machine, shares the count.
 func TestLimitsInAStore(t *testing.T) {
 	store, _ := startRedis(t)
 	t.Setenv("WEIR_TEST_STORE", "redis://"+store)
@@ -73,8 +73,8 @@ func TestLimitsInAStore(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, compat.Do(put).Code)
 }
 
-// TestAStoreWithAPassword: it stands in the address, which may be a placeholder. A password that the store does not
-// accept is an error, which does not repeat it.
+// TestAStoreWithAPassword: the password of a store is in its address, and may be a placeholder there. If the store does
+// not accept the password, there is an error, which does not contain the password.
 func TestAStoreWithAPassword(t *testing.T) {
 	address, _ := startRedis(t, "--requirepass", "sesame")
 	t.Setenv("WEIR_TEST_PASSWORD", "sesame")
@@ -87,7 +87,7 @@ func TestAStoreWithAPassword(t *testing.T) {
 	assert.NotContains(t, err.Error(), "swordfish")
 }
 
-// TestZonesOfBothModulesInAStore: a limit and a zone of one name and the same numbers have two counts.
+// TestZonesOfBothModulesInAStore: a limit and a zone with the same name and the same numbers have separate counts.
 func TestZonesOfBothModulesInAStore(t *testing.T) {
 	address, _ := startRedis(t)
 	store := `"store":"redis://` + address + `",`
@@ -97,11 +97,12 @@ func TestZonesOfBothModulesInAStore(t *testing.T) {
 	assert.Equal(t, 4, passed(compat, 6))
 }
 
-// TestHoldsOverAReload: the cost of a request beyond its hold counts even if the limit has other numbers when the
-// request ends. What it did not need comes back in a store. In memory a change of numbers keeps it.
+// TestHoldsOverAReload: a request has a hold, and the limit gets other numbers before the request ends. If the cost
+// exceeds the hold, the excess counts. If the cost is lower, the difference comes back in a store. In memory, it stays
+// taken after a change of numbers.
 func TestHoldsOverAReload(t *testing.T) {
 	address, _ := startRedis(t)
-	for cost, want := range map[string][2]int{"9": {2, 2}, "0": {3, 4}} { // of five tokens, of a limit of 20
+	for cost, want := range map[string][2]int{"9": {2, 2}, "0": {3, 4}} { // holds of five tokens, of a limit of 20
 		for i, store := range []string{"", "store redis://" + address} {
 			came, goOn := make(chan struct{}, 1), make(chan struct{})
 			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -139,7 +140,7 @@ func TestHoldsOverAReload(t *testing.T) {
 	}
 }
 
-// arrived waits until the upstream has the request, and fails if there is an answer first.
+// arrived waits until the upstream has received the request. It fails the test if there is an answer before that.
 func arrived(t *testing.T, came <-chan struct{}, answered <-chan int) {
 	t.Helper()
 	select {
@@ -149,7 +150,8 @@ func arrived(t *testing.T, came <-chan struct{}, answered <-chan int) {
 	}
 }
 
-// TestSharesOfMachines: while the store is lost a machine admits its share, which is of all nodes unless it is said.
+// TestSharesOfMachines: while the store is lost, a machine admits its share. By default, the share is the limit divided
+// by the number of nodes.
 func TestSharesOfMachines(t *testing.T) {
 	address, redis := startRedis(t)
 	shares := func(name, options string) *testcaddy.Config {
@@ -162,7 +164,8 @@ func TestSharesOfMachines(t *testing.T) {
 	assert.Equal(t, 50, passed(half, 60))
 }
 
-// TestAStoreLogsWhereTheConfigurationInForceDoes, also if its connection is that of a configuration before.
+// TestAStoreLogsWhereTheConfigurationInForceDoes: a store's connection logs to the log of the active configuration,
+// even if an earlier configuration made the connection.
 func TestAStoreLogsWhereTheConfigurationInForceDoes(t *testing.T) {
 	address, redis := startRedis(t)
 	s := newServer(t)
@@ -175,7 +178,7 @@ func TestAStoreLogsWhereTheConfigurationInForceDoes(t *testing.T) {
 		s.get("127.0.0.1", "/")
 		log, err := os.ReadFile(s.log)
 		require.NoError(t, err)
-		if strings.Contains(string(log), "the store is lost") { // go test ends what never says so
+		if strings.Contains(string(log), "the store is lost") { // otherwise go test times out
 			return
 		}
 	}
@@ -200,12 +203,12 @@ func TestLimitsThatAStoreCannotKeep(t *testing.T) {
 	}
 }
 
-// TestHoldsOfAStoreThatIsRemoved: a reload that takes the store out of the configuration, or puts another one in, while
-// a request is in flight does not change what the request settles: the store that it held in gets the cost.
+// TestHoldsOfAStoreThatIsRemoved: while a request is in flight, a reload removes the store from the configuration or
+// replaces it. The request must still settle its cost in the store in which it has its hold.
 func TestHoldsOfAStoreThatIsRemoved(t *testing.T) {
 	first, _ := startRedis(t)
 	second, _ := startRedis(t)
-	for cost, want := range map[string]int{"9": 2, "0": 4} { // five tokens each, of a limit of 20
+	for cost, want := range map[string]int{"9": 2, "0": 4} { // each hold takes five tokens, of a limit of 20
 		for _, then := range []string{"", "store redis://" + second} {
 			came, proceed := make(chan struct{}, 1), make(chan struct{})
 			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

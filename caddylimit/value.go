@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/key"
 )
 
-// parseCost returns the function of a cost; nil for 1. most is the largest number.
+// parseCost returns a function that returns the cost of a request, or nil if every cost is 1. most is the largest cost
+// that the text may have as a number.
 func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warnings []string, err error) {
 	if text == "" {
 		return nil, nil, nil
@@ -43,7 +44,7 @@ func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warni
 }
 
 // parseSettle returns the placeholder of a cost that is known when the request is over. It returns an error for a
-// placeholder that the client sets, because a client could then choose its own price.
+// placeholder whose value the client sets, because a client could then choose its own cost.
 func parseSettle(text string) (*key.Template, []string, error) {
 	template, warnings, err := key.Parse(text)
 	switch {
@@ -58,14 +59,14 @@ func parseSettle(text string) (*key.Template, []string, error) {
 	return &template, warnings, nil
 }
 
-// ofAnswers matches Caddy's placeholders whose values the handlers of a request set. The values of others, such as what
-// a matcher found in a path, come from the request.
+// ofAnswers matches the placeholders of Caddy whose values are set by the handlers of a request. The values of other
+// placeholders, such as a part of a path that a matcher found, come from the request.
 var ofAnswers = regexp.MustCompile(`^\{http\.(response|vars|reverse_proxy|intercept)\.`)
 
-// ofClients matches the placeholders of Caddy that a client writes.
+// ofClients matches the placeholders of Caddy whose values a client can write.
 var ofClients = regexp.MustCompile(`\{http\.(regexp|request\.(header|cookie|uri|orig_uri|host|hostport|method|body))\b`)
 
-// parseQuota returns the function of a quota.
+// parseQuota returns a function that returns the quota of a request.
 func parseQuota(text string, own engine.Policy) (quota func(*http.Request) (engine.Policy, error), warnings []string, err error) {
 	template, warnings, err := key.Parse(text)
 	if err != nil {
@@ -81,8 +82,8 @@ func parseQuota(text string, own engine.Policy) (quota func(*http.Request) (engi
 	return func(r *http.Request) (engine.Policy, error) { return quotaOf(template.Of(r), own) }, warnings, nil
 }
 
-// quotaOf reads a quota: a rate, and a burst behind a blank. Any other text is an error: such a request is answered
-// 503.
+// quotaOf reads a quota, which is a rate and optionally a burst after a blank. Any other text is an error, and its
+// request is answered 503.
 func quotaOf(text string, own engine.Policy) (engine.Policy, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return own, nil

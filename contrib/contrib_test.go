@@ -23,8 +23,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// frameworks serve until the test ends, and return where. The path /ok answers 200, /no answers 401, /error answers 403
-// by an error, and /panic panics. Each of them calls during.
+// frameworks has a function for each framework. It starts a server that runs until the test ends, and returns its URL.
+// The path /ok answers 200, /no answers 401, /error returns an error that becomes 403, and /panic panics. Each of their
+// handlers calls during.
 var frameworks = map[string]func(t *testing.T, limits *httplimit.Middleware, during func()) (url string){
 	"gin": func(t *testing.T, limits *httplimit.Middleware, during func()) string {
 		gin.SetMode(gin.ReleaseMode)
@@ -86,7 +87,8 @@ func served(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// each runs a test with every framework, and a limit of n that is made by change.
+// each runs a test with every framework. The server has one limit with the policy. change may change the fields of this
+// limit.
 func each(t *testing.T, policy engine.Policy, change func(*httplimit.Limit), during func(*testing.T),
 	test func(t *testing.T, limiter *engine.Limiter, get func(path string, headers ...string) *http.Response)) {
 	for name, start := range frameworks {
@@ -139,7 +141,7 @@ func TestRefusals(t *testing.T) {
 		})
 }
 
-// TestRefunds: a refund depends on the status that the client gets, also after an error or a panic.
+// TestRefunds: a refund depends on the status that the client gets, even if the handler returns an error or panics.
 func TestRefunds(t *testing.T) {
 	each(t, engine.TokenBucket(engine.Per(1, time.Minute), 4), func(l *httplimit.Limit) { l.Refund = httplimit.RefundStatus(200, 299) }, nothing,
 		func(t *testing.T, limiter *engine.Limiter, get func(string, ...string) *http.Response) {
@@ -153,7 +155,7 @@ func TestRefunds(t *testing.T) {
 		})
 }
 
-// TestInFlight: a request is in flight while its handler runs, and no longer, also after a panic.
+// TestInFlight: a request is in flight while its handler runs, and no longer, even if the handler panics.
 func TestInFlight(t *testing.T) {
 	var in *engine.Limiter
 	each(t, engine.Concurrency(2, time.Hour), func(l *httplimit.Limit) { in = l.Limiter },
@@ -166,8 +168,8 @@ func TestInFlight(t *testing.T) {
 		})
 }
 
-// TestTwoValuesOfAKey: a client that sends two values of a field is charged as by httplimit, whichever of them the
-// program reads.
+// TestTwoValuesOfAKey: a client sends two values of a header field. The limits get both values, as with net/http, so
+// the key is the same as with httplimit.
 func TestTwoValuesOfAKey(t *testing.T) {
 	want := http.Header{"X-Api-Key": {"a", "b"}}
 	each(t, engine.TokenBucket(engine.Per(1, time.Minute), 4), func(l *httplimit.Limit) {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTableOfInvariantsIsTrue compares the table of correctness.md with what the tests of this repository say of
-// themselves: a comment "TestName (I1, I7): ..." names the invariants that the test is about.
+// TestTheTableOfInvariantsIsTrue compares the table of correctness.md with the comments of the tests. A comment
+// "TestName (I1, I7): ..." names the invariants that the test checks.
 func TestTheTableOfInvariantsIsTrue(t *testing.T) {
 	text, err := os.ReadFile("correctness.md")
 	require.NoError(t, err)
@@ -41,13 +41,13 @@ func TestTheTableOfInvariantsIsTrue(t *testing.T) {
 	assert.Len(t, shown, 9, "every invariant has a test")
 }
 
-// A claim is a claim of a test's comment.
+// A claim is a test with the invariants that its comment names.
 type claim struct {
 	folder, test string
 	invariants   []string
 }
 
-// claims returns those of all tests, by folder and name.
+// claims returns the claims of all tests, sorted by folder and name.
 func claims(t *testing.T) []claim {
 	t.Helper()
 	comment := regexp.MustCompile(`(?m)^// ((?:Test|Fuzz)\w+) \((I\d(?:, I\d)*)\)[^\n]*\n(?://.*\n)*func (\w+)\(`)
@@ -71,9 +71,9 @@ func claims(t *testing.T) []claim {
 	return all
 }
 
-// TestTheTableOfVerbsIsTrue reads the tables that say which test makes which verb under what: every letter names a test
-// that exists and is about the invariant of the table, no cell is blank, and the page explains and counts the places
-// without a test.
+// TestTheTableOfVerbsIsTrue reads the tables of correctness.md that say which test covers which kind of call (verb) in
+// which situation. Every capital letter must stand for a test that exists and checks the invariant of its table. No
+// cell may be blank. The page must explain and count the cells without a test.
 func TestTheTableOfVerbsIsTrue(t *testing.T) {
 	page, err := os.ReadFile("correctness.md")
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestTheTableOfVerbsIsTrue(t *testing.T) {
 	assert.Contains(t, strings.Join(strings.Fields(text), " "), sentence)
 }
 
-// hasTest reports whether a package has a test of that name.
+// hasTest reports whether any package has a test with that name.
 func hasTest(t *testing.T, name string) (found bool) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
@@ -140,7 +140,8 @@ func hasTest(t *testing.T, name string) (found bool) {
 	return found
 }
 
-// TestTheNumbersOfMutantsAreTrue counts the mutants of the table, the lease and the spread bucket in their sources.
+// TestTheNumbersOfMutantsAreTrue counts the mutants of the table, the lease and the spread bucket in their sources, and
+// checks the numbers in correctness.md.
 func TestTheNumbersOfMutantsAreTrue(t *testing.T) {
 	count := func(file string) (all int, byRule map[string]int) {
 		source, err := os.ReadFile(file)

@@ -1,5 +1,5 @@
-// Package docs has tests that keep the documents true: what they link to, which commands they name, what the programs
-// in them print, and what the architecture says of the code. The commands of the documents are run in cmd/weir.
+// Package docs has tests that check the documents: their links, the commands that they name, the output of the programs
+// in them, and what the architecture page says about the code. Tests in cmd/weir run the commands of the documents.
 package docs
 
 import (
@@ -25,7 +25,8 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestLinksResolve follows every link of the documents to a file and, if it names one, a heading there.
+// TestLinksResolve checks that every link of the documents leads to a file that exists. If the link names a heading,
+// the file must have it.
 func TestLinksResolve(t *testing.T) {
 	texts := documents(t)
 	followed := 0
@@ -46,7 +47,7 @@ func TestLinksResolve(t *testing.T) {
 	assert.Greater(t, followed, 50)
 }
 
-// TestMakeTargetsExist finds every target that the code of a document names in the Makefile.
+// TestMakeTargetsExist checks that the Makefile has every target that a document names in code.
 func TestMakeTargetsExist(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	require.NoError(t, err)
@@ -73,7 +74,7 @@ func TestMakeTargetsExist(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreListed finds every record of docs/decisions in the list there, by its number and title.
+// TestDecisionsAreListed checks that the list in docs/decisions has every record, with its number and title.
 func TestDecisionsAreListed(t *testing.T) {
 	texts := documents(t)
 	numbers := map[string]string{}
@@ -94,7 +95,8 @@ func TestDecisionsAreListed(t *testing.T) {
 	assert.NotEmpty(t, numbers)
 }
 
-// TestNamedTestsExist finds every test and file of Go code that a document names in code, somewhere in the repository.
+// TestNamedTestsExist checks that every test and every Go file that a document names in code exists somewhere in the
+// repository.
 func TestNamedTestsExist(t *testing.T) {
 	there := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
@@ -121,7 +123,7 @@ func TestNamedTestsExist(t *testing.T) {
 	assert.Greater(t, named, 20)
 }
 
-// Text right behind a table is a row of it.
+// Markdown treats text directly behind a table as a row of the table, so there must be a blank line between them.
 func TestNoTextIsARowOfATable(t *testing.T) {
 	for name, text := range documents(t) {
 		inCode, before := false, ""

@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fileName matches the name of a file of a kind of which the repository has all that a comment may name, with as much
-// of its path as is written.
+// fileName matches the name of a file, with as much of its path as is written. It matches only the extensions for which
+// every file that a comment names must be in the repository.
 var fileName = regexp.MustCompile(`[\w./-]*\w\.(?:go|md|lua|pml)\b`)
 
-// TestFilesThatCommentsNameExist: a comment in Go code that names a file names one that is there, by the end of its
-// path at least. Addresses are passed over.
+// TestFilesThatCommentsNameExist: if a comment in Go code names a file, the repository has a file with this name, or
+// with a path that ends in this name. Web addresses are ignored.
 func TestFilesThatCommentsNameExist(t *testing.T) {
 	var sources []string
-	exists := map[string]bool{} // every end of every path
+	exists := map[string]bool{} // the paths of all files, and all ends of these paths
 	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

@@ -13,17 +13,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	_ "github.com/weir-go/weir/engine" // what the programs import, so that the test runs again when it changes
+	_ "github.com/weir-go/weir/engine" // imported by the programs, so the test runs again when it changes
 	_ "github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/document"
 )
 
-// TestProgramsOfTheDocuments compiles every Go program of the documents and runs those whose output they show. The
-// README has nothing but whole programs.
+// TestProgramsOfTheDocuments compiles every Go program in the documents, and runs the programs whose output a document
+// shows. In the README, all Go code must be complete programs.
 func TestProgramsOfTheDocuments(t *testing.T) {
 	type program struct {
 		document.Example
-		name string // of the document
+		name string // the name of the document
 	}
 	var programs []program
 	for name, text := range documents(t) {
@@ -36,7 +36,8 @@ func TestProgramsOfTheDocuments(t *testing.T) {
 		}
 	}
 
-	// The programs are laid over folders of this one that do not exist, to be built by the requirements of this module.
+	// An overlay puts the programs into folders of this directory that do not exist, so that they are built with the
+	// requirements of this module.
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()

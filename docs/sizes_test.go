@@ -16,15 +16,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The largest that a part of the code may be, tests aside. The fields of a struct are the unexported ones: those that
-// hold behavior. The fields of configurations and reports are exported.
+// These are the largest sizes of parts of the code, except tests. Only the unexported fields of a struct count, because
+// exported fields are those of configurations and reports.
 const (
-	mostLines         = 400 // of a file
+	mostLines         = 400 // lines of a file
 	mostFunctionLines = 60
-	mostFields        = 10 // of a struct
+	mostFields        = 10 // unexported fields of a struct
 )
 
-// larger are the parts that are larger, each with how large it may be, and the reason.
+// larger lists the parts that may be larger, each with the size that it may have, and the reason.
 var larger = map[string]struct {
 	most int
 	why  string
@@ -77,7 +77,8 @@ var larger = map[string]struct {
 	"shard/table.go Table":                           {29, "the words of a table, grouped by who writes them"},
 }
 
-// TestNothingIsTooLarge: a file, a function or a struct that is larger is on the list above, and nothing else is.
+// TestNothingIsTooLarge: the list above has every file, function and struct that is larger than the sizes above, and
+// nothing else.
 func TestNothingIsTooLarge(t *testing.T) {
 	seen := map[string]bool{}
 	check := func(name string, size, most int, unit string) {
@@ -129,7 +130,7 @@ func TestNothingIsTooLarge(t *testing.T) {
 	}
 }
 
-// unexported counts the fields of a struct that are not visible outside of the package. Padding does not count.
+// unexported returns the number of fields of a struct that are not visible outside the package. Padding does not count.
 func unexported(s *ast.StructType) (n int) {
 	for _, field := range s.Fields.List {
 		for _, name := range field.Names {

@@ -15,7 +15,8 @@ import (
 )
 
 // TestNoCommentIsWiderThan120Columns measures the lines of all comments in Go code. A tab counts four columns, and any
-// other character one. Directives and generated files are not measured, and code only where a comment follows it.
+// other character one. Directives and generated files are not measured. Code is measured only if a comment follows it
+// on the same line.
 func TestNoCommentIsWiderThan120Columns(t *testing.T) {
 	const widest = 120
 	files := 0
@@ -46,7 +47,7 @@ func TestNoCommentIsWiderThan120Columns(t *testing.T) {
 	assert.Greater(t, files, 300)
 }
 
-// commentLines returns the indexes of the lines of a Go file that have a comment, other than a directive.
+// commentLines returns the indexes of the lines of a Go file that contain a comment which is not a directive.
 func commentLines(source []byte) (indexes []int) {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(source))

@@ -2,10 +2,10 @@ package engine
 
 import "fmt"
 
-// An Algorithm is a way to count. [Policy.Algorithm] returns the algorithm of a policy.
+// An Algorithm is the method by which a policy counts tokens. [Policy.Algorithm] returns the algorithm of a policy.
 type Algorithm uint8
 
-// The algorithms, each named after the function that makes a [Policy] of it. The zero Policy has NoAlgorithm.
+// The algorithms, each named after the function that makes a [Policy] of it. The zero [Policy] has NoAlgorithm.
 const (
 	NoAlgorithm Algorithm = iota
 	AlgorithmTokenBucket
@@ -30,8 +30,8 @@ func Algorithms() []Algorithm {
 	}
 }
 
-// String returns the name as it is written in a sentence: "token bucket", "batch refill", "fixed window",
-// "sliding window", "sliding log" or "concurrency"; "" for NoAlgorithm.
+// String returns the name of the algorithm as it is written in a sentence: "token bucket", "batch refill", "fixed
+// window", "sliding window", "sliding log" or "concurrency"; "" for NoAlgorithm.
 func (a Algorithm) String() string {
 	if int(a) < len(algorithmNames) {
 		return algorithmNames[a]

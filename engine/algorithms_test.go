@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// perMinute makes policies of one algorithm, with a number of tokens a minute.
+// perMinute makes policies of one algorithm, with a number of tokens per minute.
 type perMinute struct {
 	name   string
 	policy func(limit uint64) Policy
@@ -32,16 +32,15 @@ var algorithms = []perMinute{
 	{"concurrency", func(limit uint64) Policy { return Concurrency(limit, time.Minute) }},
 }
 
-// tier is the policy of a tier of the same limiter as others.
+// tier returns a policy with the given limit. All policies that tier returns can be tiers of the same limiter.
 func (a perMinute) tier(limit uint64) Policy {
-	if a.name == "batch refill" { // whose tiers differ in what they hold
+	if a.name == "batch refill" { // its tiers may differ only in what they hold
 		return BatchRefill(10, time.Minute, limit)
 	}
 	return a.policy(limit)
 }
 
-// forEach runs a test for every algorithm, with 100 tokens a minute. The clock begins 20
-// seconds after a full minute.
+// forEach runs a test for every algorithm, with 100 tokens per minute. The clock begins 20 seconds after a full minute.
 func forEach(t *testing.T, options []Option, f func(t *testing.T, a perMinute, l *Limiter, h *hand)) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {
@@ -86,8 +85,8 @@ func TestAlignedWindowEndsOnTheMinute(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 99, ResetAfter: time.Minute}, l.Take("k", 1))
 }
 
-// The estimate is floor(previous x weight) + current. With 80 in the last minute, 30 in this one, and a quarter of this
-// one over, it is 60 + 30.
+// The estimate is floor(previous x weight) + current. With 80 tokens in the last minute, 30 in this minute, and a
+// quarter of this minute over, the estimate is 60 + 30.
 func TestSlidingWindowEstimate(t *testing.T) {
 	l, h := newLimiter(t, SlidingWindow(100, time.Minute))
 	require.True(t, l.Take("k", 80).Allowed)
@@ -103,7 +102,7 @@ func TestSlidingWindowEstimate(t *testing.T) {
 	assert.EqualValues(t, 80, l.Peek(l.Key("k"), 0).Remaining, "floor(20.5)")
 }
 
-// The exact log: each token leaves the window at its own time, and none earlier.
+// In a sliding log, each token leaves the window exactly when its own time has passed, and no token leaves earlier.
 func TestSlidingLogIsExact(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(100, time.Minute))
 	for range 10 {
@@ -118,11 +117,11 @@ func TestSlidingLogIsExact(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 5, ResetAfter: time.Second}, l.Take("k", 25))
 }
 
-// Refused requests do not count. (The fault: a sliding counter counts them, so a client that keeps asking is never
-// admitted again.)
+// Refused requests do not count. (Some sliding window counters have the fault that they count them, so a client that
+// keeps asking is never admitted again.)
 func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
-		quiet := l.Key("quiet") // takes as much, and then waits
+		quiet := l.Key("quiet") // takes as much as the other key, and then waits
 		require.True(t, l.Take("k", 100).Allowed)
 		require.True(t, l.TakeKey(quiet, 100).Allowed)
 		for range 5000 {
@@ -142,7 +141,8 @@ func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	})
 }
 
-// RetryAfter is exact for every cost, also in Peek: waiting that long is enough, and a nanosecond less is not.
+// RetryAfter is exact for every cost, also in Peek: after that wait the request passes, and a nanosecond earlier it
+// does not.
 func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		random := rand.New(rand.NewPCG(8, 8))
@@ -167,8 +167,8 @@ func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 	})
 }
 
-// Capacity 100, 10 per 1000 ms: a client that polls faster than the interval gets what comes back. (The fault:
-// lastRefill = now at every check.)
+// The capacity is 100, and 10 tokens come back every 1000 ms. A client that polls more often than that gets all that
+// comes back. (A limiter that sets lastRefill = now at every check does not give it that.)
 func TestBatchRefillWhileAClientPolls(t *testing.T) {
 	l, h := newLimiter(t, BatchRefill(10, time.Second, 100))
 	require.True(t, l.Take("k", 100).Allowed)
@@ -190,7 +190,7 @@ func TestBatchRefillWhileAClientPolls(t *testing.T) {
 	assert.False(t, l.Allow("k"), "the bucket holds no more")
 }
 
-// max 10, 2 tokens/s, consume(key, cost).
+// The bucket holds at most 10 tokens and gets 2 per second. Requests have different costs.
 func TestTokenBucketWithCosts(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(2), 10))
 	assert.Equal(t, Decision{Allowed: true, Limit: 10, Remaining: 3, ResetAfter: 3500 * time.Millisecond},
@@ -203,8 +203,8 @@ func TestTokenBucketWithCosts(t *testing.T) {
 	assert.False(t, l.Allow("k"))
 }
 
-// A request for more than the limit is never admitted, by any algorithm, and changes nothing. (The fault: the first
-// request of a new key is admitted whatever it costs, and the count becomes negative.)
+// A request for more than the limit is never admitted, by any algorithm, and changes nothing. (Some limiters have the
+// fault that they admit the first request of a new key whatever it costs, and the count becomes negative.)
 func TestFirstRequestAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		for _, n := range []uint64{101, 1 << 32, 1 << 62, math.MaxUint64 - 50, math.MaxUint64} {
@@ -225,8 +225,8 @@ func TestFirstRequestAboveTheLimit(t *testing.T) {
 	})
 }
 
-// TestSweepNeverResetsALiveQuota (I7): a sweep at any moment changes no answer, however long a key was not used. (The
-// fault: a cleanup after a fixed idle time.)
+// TestSweepNeverResetsALiveQuota (I7): a sweep at any moment changes no answer, however long a key was not used. (A
+// limiter that forgets keys after a fixed idle time has this fault.)
 func TestSweepNeverResetsALiveQuota(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		random := rand.New(rand.NewPCG(9, 9))
@@ -246,7 +246,8 @@ func TestSweepNeverResetsALiveQuota(t *testing.T) {
 			for i := range uint64(10) {
 				after[i] = l.Peek(l.KeyUint64(i), 1+i*10)
 				if after[i].Remaining == 100 {
-					// The window of a counter may not be over yet when nothing counts any more.
+					// A window may not be over yet when nothing counts any more, so a forgotten key has another
+					// ResetAfter.
 					before[i].ResetAfter, after[i].ResetAfter = 0, 0
 				}
 			}
@@ -258,8 +259,8 @@ func TestSweepNeverResetsALiveQuota(t *testing.T) {
 }
 
 // TestRequestsAtAWindowEdge (I1, I8): concurrent requests whose clocks are on both sides of a window edge do not reset
-// counters. (The fault: 4.7 times the limit with 200 goroutines, because those that saw the new window and those that
-// still saw the old one reset each other's counter.)
+// counters. (A limiter with this fault admitted 4.7 times the limit with 200 goroutines. The goroutines that saw the
+// new window and the goroutines that still saw the old one reset each other's counter.)
 func TestRequestsAtAWindowEdge(t *testing.T) {
 	edge := time.Unix(1_700_000_040, 0) // a full minute
 	for _, a := range algorithms {
@@ -281,9 +282,9 @@ func TestRequestsAtAWindowEdge(t *testing.T) {
 				})
 			}
 			all.Wait()
-			most := map[string]int64{ // in three nanoseconds
-				"batch refill": 200, "aligned window": 200, // at an edge, twice: that is what they are
-				"sliding window": 101, // floor(100 * almost all)
+			most := map[string]int64{ // how many tokens a key may get within three nanoseconds
+				"batch refill": 200, "aligned window": 200, // these two algorithms grant the limit twice at an edge
+				"sliding window": 101, // the estimate of the previous window is floor(100 * almost 1) = 99
 			}[a.name]
 			if most == 0 {
 				most = 100
@@ -298,8 +299,8 @@ func TestRequestsAtAWindowEdge(t *testing.T) {
 	}
 }
 
-// TestStaleTimes (I8): a time in the past creates no tokens, in any algorithm. (The fault of x/time/rate: 1001 events
-// in a millisecond at 1000/s.)
+// TestStaleTimes (I8): a time in the past creates no tokens, in any algorithm. (In x/time/rate it does: 1001 events in
+// a millisecond at 1000/s.)
 func TestStaleTimes(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k, base := l.Key("k"), h.now()
@@ -320,7 +321,7 @@ func TestStaleTimes(t *testing.T) {
 	})
 }
 
-// A clock that leaps ahead is trusted: the whole limit is there again, and time does not go back.
+// A clock that leaps ahead is trusted: the whole limit is available again, and time does not go back.
 func TestLeapingTimes(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k := l.Key("k")
@@ -335,8 +336,9 @@ func TestLeapingTimes(t *testing.T) {
 }
 
 // TestATimeFromTheFutureMovesNothing (I1): a request with a time ten years ahead is refused, and all other keys are
-// unaffected. A request that is ahead by less than maxLead is decided at its own time, also in a full table. Other
-// requests are not: a record that is idle only at that time is not forgotten, and no other key gets its tokens sooner.
+// unaffected. A request that is ahead by at most maxLead is decided at its own time, also in a full table. This time
+// does not count for anything else: a record that is idle only at that time is not forgotten, and no other key gets its
+// tokens sooner.
 func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1), Overflow(Refuse)}, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39*time.Second + 500*time.Millisecond) // half a second before the next minute
@@ -369,8 +371,9 @@ func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	})
 }
 
-// TestARateThatRoundsChargesFromTheNextNanosecond: at 97/s with burst 10, Remaining is 8, 8, 7. It is exactly what can
-// be taken at that instant. The missing part of a token is back two nanoseconds later at the latest.
+// TestARateThatRoundsChargesFromTheNextNanosecond: at 97/s with burst 10, Remaining is 8, 8, 7 and 6 in four requests.
+// Remaining is exactly the number of tokens that can be taken at that instant. The missing part of a token comes back
+// at most two nanoseconds later.
 func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(97), 10))
 	for _, want := range []uint64{8, 8, 7, 6} {
@@ -393,8 +396,8 @@ func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	}
 }
 
-// A limit of 1e6 a second grants 1e6 in the first second and 1e6 in the next. (The fault: the interval divided by the
-// tokens was used as the number of tokens, so the next second granted 1,000.)
+// A limit of 1e6 per second grants 1e6 in the first second and 1e6 in the next. (A limiter with a fault used the
+// interval divided by the tokens as the number of tokens, so it granted 1,000 in the next second.)
 func TestAMillionASecondInEverySecond(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -402,19 +405,19 @@ func TestAMillionASecondInEverySecond(t *testing.T) {
 	}{
 		{TokenBucket(PerSecond(1e6), 1e6), 1_000_000},
 		{BatchRefill(1e6, time.Second, 1e6), 1_000_000},
-		{FixedWindow(1e6, time.Second), 999_000}, // next to so large a count there is no room for nanoseconds
+		{FixedWindow(1e6, time.Second), 999_000}, // so large a count leaves no room for nanoseconds
 		{FixedWindow(1e6, time.Second).Aligned(), 1_000_000},
-		{SlidingWindow(1e6, time.Second), 999_000}, // one step behind
+		{SlidingWindow(1e6, time.Second), 999_000}, // the last step of a second may be missing
 	} {
 		l, h := newLimiter(t, c.policy)
 		for second := range 4 {
 			admitted := 0
-			for range 1000 { // evenly, a thousand each millisecond
+			for range 1000 { // a thousand tokens per millisecond
 				if l.Take("k", 1000).Allowed {
 					admitted += 1000
 				}
 				if second == 0 {
-					for l.Take("k", 1000).Allowed { // and all at once in the first
+					for l.Take("k", 1000).Allowed { // in the first second, all at once
 						admitted += 1000
 					}
 				}
@@ -427,14 +430,14 @@ func TestAMillionASecondInEverySecond(t *testing.T) {
 			assert.LessOrEqual(t, admitted, 1_000_000, "%v, second %d", c.policy, second+1)
 			least := c.least
 			if c.policy.algorithm == AlgorithmSlidingWindow && second == 1 {
-				least = 900_000 // the first million was not evenly spread
+				least = 900_000 // the first million was not spread evenly
 			}
 			assert.GreaterOrEqual(t, admitted, least, "%v, second %d", c.policy, second+1)
 		}
 	}
 }
 
-// 1e7 an hour: nothing overflows. (The fault: int64 nanoseconds times tokens.)
+// At 1e7 tokens per hour, nothing overflows. (The product of nanoseconds and tokens does not fit into an int64.)
 func TestTenMillionAnHour(t *testing.T) {
 	for _, p := range []Policy{
 		TokenBucket(Per(1e7, time.Hour), 1e7), BatchRefill(1e7, time.Hour, 1e7), FixedWindow(1e7, time.Hour),
@@ -457,8 +460,8 @@ func TestTenMillionAnHour(t *testing.T) {
 	assert.EqualValues(t, 100_000, l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// 3e8 a second is 300 a microsecond. (The fault: with whole nanoseconds per token, 3 instead of 3 1/3, the rate is 11 %
-// too fast.)
+// 3e8 tokens per second are 300 per microsecond. (With whole nanoseconds per token, 3 instead of 3 1/3, the rate would
+// be 11 % too fast.)
 func TestThreeHundredMillionASecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(3e8), 600))
 	require.True(t, l.Take("k", 600).Allowed)
@@ -469,8 +472,8 @@ func TestThreeHundredMillionASecond(t *testing.T) {
 	}
 }
 
-// New refuses numbers that no algorithm can grant, and names them. (The fault: they were accepted, and caused a panic
-// later.)
+// New refuses numbers that the algorithm cannot grant, and names them. (A limiter with a fault accepted them, and they
+// caused a panic later.)
 func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -502,7 +505,7 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 		assert.ErrorContains(t, err, c.want)
 		assert.Nil(t, l)
 
-		// SetPolicy does not accept them either, and changes nothing then.
+		// SetPolicy does not accept these numbers either, and then changes nothing.
 		if c.policy.algorithm != NoAlgorithm && !c.policy.aligned && c.policy.algorithm != AlgorithmSlidingLog {
 			var good Policy
 			for _, a := range algorithms {
@@ -520,7 +523,7 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 }
 
 // TestSetPolicyHandsOutNoFreshBucket (I1): after a change of the limit, the tokens that a key has taken still count,
-// and the rest of the new limit is there at once.
+// and the rest of the new limit is available at once.
 func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 	for _, a := range algorithms[:5] {
 		t.Run(a.name, func(t *testing.T) {
@@ -547,7 +550,7 @@ func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 			}
 		})
 	}
-	t.Run("sliding log", func(t *testing.T) { // whose requests stay what they are
+	t.Run("sliding log", func(t *testing.T) { // a conversion does not change its requests
 		l, h := newLimiter(t, SlidingLog(100, time.Minute))
 		require.True(t, l.Take("half", 50).Allowed)
 		require.True(t, l.Take("all", 100).Allowed)
@@ -566,8 +569,8 @@ func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 	})
 }
 
-// TestChangesOfPolicyDoNotAddUp: a controller changes the limit up and down a hundred times, in small and large steps.
-// All roundings together are less than a token.
+// TestChangesOfPolicyDoNotAddUp: the limit goes up and down a hundred times, in small and large steps. All roundings
+// together are less than a token.
 func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	courses := map[string]func(i uint64) uint64{
 		"to and fro":     func(i uint64) uint64 { return 100 + i%2 },
@@ -597,9 +600,9 @@ func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	}
 }
 
-// A window of another length: taken tokens still count. A fixed window that becomes longer ends later by as much. A
-// window that becomes shorter ends when it would have ended, or when a window that begins now would end, if no more
-// than the limit was taken.
+// If SetPolicy changes the length of the window, taken tokens still count. A fixed window that becomes longer ends
+// later by the same time. A fixed window that becomes shorter ends when it would have ended, or, if that is sooner,
+// when a window that begins now would end (if no more than the limit was taken).
 func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	require.True(t, l.Take("k", 5).Allowed)
@@ -610,8 +613,8 @@ func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	require.NoError(t, l.SetPolicy(FixedWindow(10, 20*time.Second)))
 	assert.Equal(t, 20*time.Second, l.Take("k", 6).RetryAfter)
 
-	// An aligned window ends with the first whole window of the clock since it began. It began ahead of the clock, and
-	// windows of 7s begin 2s before that and 5s after.
+	// An aligned window ends with the first whole window of the clock since the old one began. Here the old one began
+	// ahead of the clock. Windows of 7s begin 2s before that and 5s after.
 	l, h = newLimiter(t, FixedWindow(5, 10*time.Second).Aligned())
 	h.advance(10*time.Second - 1)
 	require.True(t, l.TakeAt(l.Key("k"), 5, time.Unix(1_700_000_010, 0)).Allowed)
@@ -654,8 +657,8 @@ func TestSetPolicyOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestSetPolicyUnderTraffic (I1): the clock stands still and the limit goes up and down. No key gets more than the
-// highest limit.
+// TestSetPolicyUnderTraffic (I1): the clock stands still and the limit goes up and down while goroutines take. No key
+// gets more than the highest limit.
 func TestSetPolicyUnderTraffic(t *testing.T) {
 	rounds := 25
 	if testing.Short() {
@@ -674,7 +677,7 @@ func underTraffic(t *testing.T, a perMinute, seed uint64) {
 	const keys, goroutines = 6, 4
 	limits := []uint64{1000, 600, 210, 7, 1000, 350}
 	l, _ := newLimiter(t, a.policy(limits[0]), MaxKeys(20), Shards(1))
-	granted := make([]map[uint64]uint64, goroutines*keys) // by goroutine and key: limit to tokens
+	granted := make([]map[uint64]uint64, goroutines*keys) // by goroutine and key: tokens that each limit granted
 	var all, busy sync.WaitGroup
 	var stop atomic.Bool
 	busy.Add(goroutines)
@@ -761,8 +764,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// Tiers of a token bucket may differ in rate and burst. A key's debt is in tokens, and comes back at the rate of the
-// tier under which the key last took.
+// Tiers of a token bucket may differ in rate and burst. A key owes tokens, which come back at the rate of the tier
+// under which the key last took.
 func TestTiersOfATokenBucket(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(PerSecond(100), 200)))
 	free := l.Key("k")
@@ -814,7 +817,7 @@ func TestTiersRefuse(t *testing.T) {
 		"engine: tier 1, token bucket 999983/s burst 5: rate of 999983 tokens every 1s: it would be slower by more than a millionth")
 }
 
-// A refund gives back only taken tokens: there are never more than the limit.
+// A refund gives back only tokens that were taken, so a key never has more tokens than the limit.
 func TestRefund(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		l.Refund(l.Key("nobody"), 5)
@@ -833,7 +836,7 @@ func TestRefund(t *testing.T) {
 		l.Refund(l.Key("k"), 100)
 		require.True(t, l.Take("k", 100).Allowed)
 
-		// After the end of the window nothing is owed, so a refund does nothing. It is not kept for later either.
+		// After the end of the window nothing is owed, so a refund does nothing. It also does not count later.
 		h.advance(3 * time.Minute)
 		l.Refund(l.Key("k"), 50)
 		require.EqualValues(t, 100, l.Peek(l.Key("k"), 0).Remaining)
@@ -842,7 +845,7 @@ func TestRefund(t *testing.T) {
 	})
 }
 
-// In windows it matters which requests a refund gives back.
+// If a policy has windows, it matters which requests a refund gives back.
 func TestRefundOfWindows(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(10, time.Minute))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -907,7 +910,7 @@ func TestObserveEveryRefusal(t *testing.T) {
 		l.TakeKey(m, 7)
 		require.Equal(t, []refusal{{k, 1}, {k, 1}, {k, 2}, {k, 11}, {k, 3}, {k, 4}, {k, 5}, {k, 6}, {m, 1}, {m, 7}}, seen.all, a.name)
 		seen.all = nil
-		for i := range uint64(40) { // and who finds no room
+		for i := range uint64(40) { // refusals because there is no room are also observed
 			l.AllowKey(l.KeyUint64(i))
 		}
 		require.NotZero(t, l.Stats().NoRoom)
@@ -924,7 +927,7 @@ func TestObserveASample(t *testing.T) {
 			l.Take("k", 1)
 			l.Allow("k")
 		}
-		// 2,000, with a standard deviation of 42.
+		// The expected number is 2,000, with a standard deviation of 42.
 		assert.InDelta(t, 2000, len(seen.all), 500)
 	})
 	for _, every := range []int{0, -1, 1<<30 + 1} {
@@ -943,7 +946,7 @@ func TestObserverMayCallTheLimiter(t *testing.T) {
 	}
 }
 
-// Nothing allocates, whatever the algorithm, with tiers and an observer.
+// No call allocates, with any algorithm, even if there are tiers and an observer.
 func TestNoAlgorithmAllocates(t *testing.T) {
 	for _, a := range algorithms {
 		var seen atomic.Int64

@@ -10,7 +10,7 @@ type Request struct {
 	Limiter *Limiter
 	Key     Key
 	N       uint64 // tokens
-	Hold    bool   // N is an estimate: a larger N than the limit is taken as the limit ([Limiter.Hold])
+	Hold    bool   // N is an estimate: an N above the limit counts as the limit ([Limiter.Hold])
 }
 
 // An Answer is a limiter's answer to one [Request] of [TakeAll].
@@ -19,37 +19,38 @@ type Answer struct {
 	Receipt  Receipt // for the tokens taken; the zero Receipt if the requests were refused
 }
 
-// TakeAll takes from several limits at once, all or nothing: per second and per hour, per user and for all users
-// together. The requests are allowed if every limiter allows its request. Otherwise nothing is taken, and each answer
-// is the one that its limiter would give alone. The answers that are not Allowed show which limiters refuse. The same
-// requests cannot pass before the longest RetryAfter is over. The answers are in the order of the requests, and answers
-// must have room for them. TakeAll does not allocate. Package limits does the same for requests of a server, in memory
-// and in stores.
+// TakeAll takes from several limits at once, all or nothing. These may be limits per second and per hour, for example,
+// or limits per user and for all users together. The requests are allowed if every limiter allows its request.
+// Otherwise nothing is taken, and each limiter's answer is the answer that it would give if it was the only one. The
+// answers that are not Allowed show which limiters refuse. The same requests cannot pass before the longest RetryAfter
+// is over. The answers are in the order of the requests, and answers must have room for them. TakeAll does not
+// allocate. Package limits does the same for requests of a server, in memory and in stores.
 //
-// TakeAll takes from one limiter after the other, in the order of the requests. When one refuses, the tokens taken from
-// the others are given back: each record becomes the same as without that take ([Receipt.Refund]). No call waits for
-// another, so no order of limiters can deadlock.
+// TakeAll takes from one limiter after the other, in the order of the requests. If a limiter refuses, TakeAll gives the
+// tokens back to the limiters before it: each record becomes what it would be without that take ([Receipt.Refund]). No
+// call waits for another, so no order of limiters can deadlock.
 //
-// TakeAll is not atomic. Each of its takes is atomic, and so is each refund, and all other calls of [Limiter.Take] and
-// TakeAll see them at once. So other calls count tokens that a call has taken, even if another limiter then refuses
-// that call:
+// TakeAll is not atomic. Each of its takes is atomic, and so is each of its refunds. All other calls see each take and
+// each refund at once. So other calls count tokens that a call of TakeAll has taken, even if a later limiter then
+// refuses that call. This has the following consequences:
 //
-//   - No limiter ever admits more than its limit. Other calls can take returned tokens only after they are back.
-//   - A call may be refused because of tokens that another call gives back a moment later. Its answer counts those
-//     tokens: Remaining is lower, and RetryAfter longer, than without the other call. When all calls have returned,
-//     refused calls have taken nothing.
+//   - No limiter ever admits more than its limit. Other calls can take these tokens only after they were given back.
+//   - A call may be refused because of tokens that another call gives back a moment later. The answer of the refused
+//     call counts those tokens as taken: Remaining is lower, and RetryAfter longer, than without the other call. When
+//     all calls have returned, refused calls have taken nothing.
 //   - Calls that take the last tokens of the same limiters in different orders may all be refused, because each is
-//     refused for tokens that another call gives back later. If all calls have the same order, this does not happen:
-//     the number of admitted calls is the same as if the calls came one after the other. So use the same order in all
-//     calls, and put the limiter that refuses most first.
-//   - The answers of a refused call are computed at different moments, after its tokens were given back.
+//     refused for tokens that another call gives back later. This does not happen if all calls name the limiters in the
+//     same order: the number of admitted calls is then the same as if the calls came one after the other. So use the
+//     same order in all calls, and put the limiter first that refuses most often.
+//   - After a refused call has given its tokens back, it computes the answers of the limiters one after the other, so
+//     they are from slightly different moments.
 //
-// Giving back is incomplete in three cases. A bucket that was nearly full may lose part of a token if another request
-// takes before the tokens are back. A key that a take evicted does not get its record back. The tokens stay taken if a
-// key near by in the table is evicted or reset before they are back ([Receipt.Refund]).
+// In three cases a refused call changes something. A bucket that was nearly full may lose part of a token, if another
+// request takes before the tokens are given back. If a take evicted another key, that key does not get its record back.
+// The tokens stay taken if a nearby key in the table is evicted or reset before they are given back ([Receipt.Refund]).
 //
-// These are errors, and nothing is taken: no requests, more than 64 requests, a nil limiter, and two requests for the
-// same key of the same limiter.
+// TakeAll returns an error and takes nothing if there are no requests, more than 64 requests, a nil limiter, or two
+// requests for the same key of the same limiter.
 func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
 	if err := check(requests); err != nil {
 		return false, err
@@ -69,8 +70,8 @@ func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
 	return true, nil
 }
 
-// undo gives back what was taken before request i was refused, and peeks at the limiters of all other requests for
-// their answers.
+// undo gives back what was taken before request i was refused. For the answers to all other requests, it peeks at their
+// limiters.
 func undo(requests []Request, answers []Answer, i int) {
 	for j := range i {
 		answers[j].Receipt.Release()

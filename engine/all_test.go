@@ -21,8 +21,8 @@ func pinned(t testing.TB, now *time.Time, policy Policy, options ...Option) *Lim
 	return l
 }
 
-// TakeAll takes from every limit or from none. If it admits, the tightest decision counts; if it refuses, the one with
-// the longest wait.
+// TakeAll takes from every limit or from none. The test's function all returns one decision: the tightest one if the
+// requests are admitted, and the one with the longest wait if they are refused.
 func TestAllOrNothing(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	second, hour := pinned(t, &now, TokenBucket(PerSecond(10), 10)), pinned(t, &now, FixedWindow(25, time.Hour))
@@ -39,12 +39,12 @@ func TestAllOrNothing(t *testing.T) {
 	require.Equal(t, uint64(99), everybody.Peek(everybody.Key(""), 1).Remaining, "not asked")
 	now = now.Add(time.Second)
 	require.True(t, ask(10).Allowed)
-	d := ask(10) // refused by both: the hour is the longer
+	d := ask(10) // both refuse, and the hour is the longer wait
 	require.False(t, d.Allowed)
 	require.Equal(t, time.Hour-time.Second, d.RetryAfter)
 	require.Equal(t, uint64(25), d.Limit)
 	now = now.Add(time.Second)
-	d = ask(6) // the first would allow it
+	d = ask(6) // only the hour refuses
 	require.False(t, d.Allowed)
 	require.Equal(t, time.Hour-2*time.Second, d.RetryAfter)
 	require.Equal(t, uint64(10), second.Peek(second.Key("ann"), 1).Remaining, "given back")
@@ -52,7 +52,8 @@ func TestAllOrNothing(t *testing.T) {
 	require.Equal(t, uint64(98), everybody.Peek(everybody.Key(""), 1).Remaining)
 }
 
-// TestTakeAllSaysNothingOfTheCallBefore: if a slice of answers is reused, it has only the answers of the latest call.
+// TestTakeAllSaysNothingOfTheCallBefore: if a slice of answers is reused, it contains only the answers of the latest
+// call.
 func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := pinned(t, &now, TokenBucket(PerSecond(10), 10), MaxQuota(3))
@@ -71,7 +72,8 @@ func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
 	}
 }
 
-// TestARefusedTakeAllHasNoReceipt, also if the answers were used before.
+// TestARefusedTakeAllHasNoReceipt: a refused call leaves no receipts in the answers, even if the slice of answers was
+// used before.
 func TestARefusedTakeAllHasNoReceipt(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := pinned(t, &now, TokenBucket(PerSecond(1), 3))
@@ -84,7 +86,7 @@ func TestARefusedTakeAllHasNoReceipt(t *testing.T) {
 	}
 }
 
-// TestTakeAllOfManyRequests: 64 are not too many.
+// TestTakeAllOfManyRequests: TakeAll accepts 64 requests.
 func TestTakeAllOfManyRequests(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := pinned(t, &now, TokenBucket(PerSecond(1), 1))
@@ -97,12 +99,12 @@ func TestTakeAllOfManyRequests(t *testing.T) {
 	require.True(t, allowed)
 }
 
-// A request that was admitted without a record took nothing, so nothing is given back for it. A refund would give back
-// another key's tokens.
+// A request that was admitted without a record took nothing, so TakeAll gives nothing back for it. Otherwise the refund
+// would give back tokens that other requests took.
 func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	full := pinned(t, &now, TokenBucket(Per(1, time.Hour), 5), Overflow(Admit))
-	for i := range uint64(100_000) { // until there is no room
+	for i := range uint64(100_000) { // until the table is full
 		full.TakeKey(full.KeyUint64(i), 1)
 	}
 	require.Positive(t, full.Stats().Unrecorded)
@@ -117,7 +119,8 @@ func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	}
 }
 
-// The same key of the same limiter twice, no request, and no limiter: each has its own error.
+// TakeAll returns a different error for each mistake: the same key of the same limiter twice, no request, too many
+// requests, and no limiter.
 func TestAllRefuses(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l, m := pinned(t, &now, TokenBucket(PerSecond(1), 5)), pinned(t, &now, TokenBucket(PerSecond(1), 5))
@@ -161,7 +164,8 @@ func TestAllInOppositeOrders(t *testing.T) {
 	}
 }
 
-// hooked returns a limiter, and a function that sets a call to make once, when the limiter next reads its clock.
+// hooked returns a limiter and the function next. next(call) makes the limiter run call once, when it next reads its
+// clock.
 func hooked(t *testing.T, policy Policy) (l *Limiter, next func(func())) {
 	var then atomic.Pointer[func()]
 	l, err := New(policy, MaxKeys(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {
@@ -175,8 +179,8 @@ func hooked(t *testing.T, policy Policy) (l *Limiter, next func(func())) {
 	return l, func(call func()) { then.Store(&call) }
 }
 
-// TestWhatTakeAllsSeeOfEachOther: a call may be refused because of tokens that another call has taken and will give
-// back.
+// TestWhatTakeAllsSeeOfEachOther: a call of TakeAll may be refused because of tokens that another call has taken and
+// will give back.
 func TestWhatTakeAllsSeeOfEachOther(t *testing.T) {
 	one := func(l *Limiter) Request { return Request{Limiter: l, Key: l.Key("k"), N: 1} }
 	hour, plenty := TokenBucket(Per(1, time.Hour), 1), TokenBucket(PerSecond(100), 100)
@@ -197,12 +201,12 @@ func TestWhatTakeAllsSeeOfEachOther(t *testing.T) {
 		assert.True(t, a.Allow("k"), "it is there again when the call has returned")
 	})
 	t.Run("opposite orders", func(t *testing.T) {
-		a, whenRead := hooked(t, FixedWindow(1, time.Hour)) // which reads its clock to give back
+		a, whenRead := hooked(t, FixedWindow(1, time.Hour)) // a fixed window reads its clock to give back
 		middle, whenAsked := hooked(t, plenty)
 		other, whenOther := hooked(t, plenty)
 		b, _ := hooked(t, hour)
 		goOn, done := make(chan struct{}), make(chan Decision)
-		whenAsked(func() { // a is taken
+		whenAsked(func() { // the token of a is taken
 			hasB := make(chan struct{})
 			whenOther(func() { close(hasB); <-goOn })
 			go func() {
@@ -237,8 +241,8 @@ func TestWhatTakeAllsSeeOfEachOther(t *testing.T) {
 	})
 }
 
-// TestTakeAllsInOneOrder: if concurrent calls name the same limits in the same order, as many are admitted as one after
-// the other.
+// TestTakeAllsInOneOrder: if concurrent calls name the same limits in the same order, the number of admitted calls is
+// the same as if the calls came one after the other.
 func TestTakeAllsInOneOrder(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for range 100 {
@@ -260,7 +264,7 @@ func TestTakeAllsInOneOrder(t *testing.T) {
 	}
 }
 
-// A batch is the same as a loop.
+// TakeBatch gives the same decisions as a loop of TakeKey.
 func TestTakeBatch(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, policy := range []Policy{TokenBucket(PerSecond(1), 3), SlidingLog(3, time.Minute),

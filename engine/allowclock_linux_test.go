@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAllowReadsEveryClock: with every clock, and whichever way keys are hashed, a token is back when the clock says
-// so. The watermark stands still meanwhile, so nothing else provides the time.
+// TestAllowReadsEveryClock: with every clock, and with every hash of keys, Allow admits a request when the clock
+// reaches the time at which a token is back. The watermark stands still meanwhile, so Allow must get the time from the
+// clock.
 func TestAllowReadsEveryClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	for clock, option := range map[string]Option{"counter": ClockTSC(), "precise": ClockPrecise(), "coarse": ClockCoarse()} {

@@ -2,13 +2,13 @@ package engine
 
 import "fmt"
 
-// batchAhead is the number of keys that a batch loads from memory at a time: about twice the number of cache lines that
-// a core can wait for at once.
+// batchAhead is the number of keys whose cache lines [Limiter.TakeBatch] loads from memory at a time. It is about twice
+// the number of cache lines that a core can wait for at once.
 const batchAhead = 24
 
 // TakeBatch takes n tokens from each of the keys in turn and puts the answers into decisions. It is faster than a loop
-// of TakeKey: the clock is read once, and the keys' cache lines are loaded at the same time. A key may occur more than
-// once. If decisions is shorter than keys, TakeBatch returns an error and takes nothing.
+// of TakeKey, because it reads the clock once and loads the cache lines of several keys at the same time. A key may
+// occur more than once. If decisions is shorter than keys, TakeBatch returns an error and takes nothing.
 func (l *Limiter) TakeBatch(keys []Key, n uint64, decisions []Decision) error {
 	l.requireMade()
 	if len(decisions) < len(keys) {

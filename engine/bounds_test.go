@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestATimeIsAtMostASecondAhead tests the bound to the nanosecond. A time long past is not ahead, wherever the clock is
-// in the timeline.
+// TestATimeIsAtMostASecondAhead tests to the nanosecond how far the time of a request may be ahead of the clock. A time
+// in the distant past is not ahead, wherever the clock is in the timeline.
 func TestATimeIsAtMostASecondAhead(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	k := l.Key("k")
@@ -22,15 +22,15 @@ func TestATimeIsAtMostASecondAhead(t *testing.T) {
 	require.Equal(t, Decision{Limit: 5, RetryAfter: 1, ResetAfter: 1}, l.TakeAt(k, 1, h.now().Add(maxLead+1)))
 
 	l.clock.function.latest.Store(math.MaxInt64 - 1)
-	h.set(time.Unix(-1, 0)) // no time of the timeline, which stands still
+	h.set(time.Unix(-1, 0)) // this time is outside the timeline, so the limiter's time stands still
 	_, clock, early := l.instant(time.Unix(0, 0))
 	require.EqualValues(t, int64(math.MaxInt64-1), clock)
 	require.LessOrEqual(t, early, time.Duration(0))
 }
 
-// TestARefusalForWantOfRoomHasAWait: the wait lasts until the first record becomes idle, to the nanosecond. A request
-// ahead of the clock may not use a record that is idle at the request's time but not yet at the clock's. It must wait,
-// too.
+// TestARefusalForWantOfRoomHasAWait: if a request is refused because the table is full, its wait lasts until the first
+// record becomes idle, to the nanosecond. A request ahead of the clock must not use a record that is idle at the
+// request's time but not yet at the clock's time. So this request must wait, too.
 func TestARefusalForWantOfRoomHasAWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Nanosecond), 1), MaxKeys(1), Shards(1), Overflow(Refuse))
 	for i := range uint64(10_000) {
@@ -47,8 +47,8 @@ func TestARefusalForWantOfRoomHasAWait(t *testing.T) {
 	t.Fatal("there is room for 10,000 keys")
 }
 
-// TestAReservationOfNoPatience: a reservation without patience takes only available tokens, however far below zero the
-// longest wait is.
+// TestAReservationOfNoPatience: if the longest wait of a reservation is 0 or negative, the reservation takes only
+// available tokens.
 func TestAReservationOfNoPatience(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(Per(1, time.Nanosecond), 1))
 	for i, patience := range []time.Duration{0, -1, math.MinInt64} {
@@ -65,7 +65,7 @@ func TestAReservationOfNoPatience(t *testing.T) {
 	require.EqualValues(t, 1, delay)
 }
 
-// TestTheLargestQuota: a quota may have as many tokens as a record has room for, and not one more.
+// TestTheLargestQuota: a quota may have as many tokens as a record has room for. One more token is refused.
 func TestTheLargestQuota(t *testing.T) {
 	for _, with := range []func(n uint64) Policy{
 		func(n uint64) Policy { return FixedWindow(n, time.Minute) },
@@ -110,7 +110,7 @@ func TestAQuotaOfAnotherKindIsNamed(t *testing.T) {
 		"want that, or a limiter with room for others (engine.MaxQuota, engine.Tiers, engine.TokenBuckets)")
 }
 
-// A doneLater context is done from the second look at its error on.
+// A doneLater context returns an error from the second call of Err on. Its channel is closed from the start.
 type doneLater struct {
 	context.Context
 	looks int
@@ -129,13 +129,14 @@ func (c *doneLater) Done() <-chan struct{} {
 	return done
 }
 
-// A pastDeadline context has a deadline that is over, and is not done yet.
+// A pastDeadline context has a deadline that is over, but the context is not done yet.
 type pastDeadline struct{ context.Context }
 
 func (pastDeadline) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
-// TestWaitTakesWhatIsThere: Wait takes nothing if the context is done before. If the context is done only afterwards,
-// or if its deadline is over but it is not done, the tokens are taken.
+// TestWaitTakesWhatIsThere: Wait takes nothing if the context is done before the call. If the tokens are available,
+// Wait takes them even if the context becomes done during the call, or if the context is past its deadline but not
+// done.
 func TestWaitTakesWhatIsThere(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -153,7 +154,8 @@ func TestWaitTakesWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestTheErrorOfAWaitNamesTheWait, and not the time until some of it is back.
+// TestTheErrorOfAWaitNamesTheWait: the error of Wait names the time until all requested tokens are available, not the
+// time until some of them are.
 func TestTheErrorOfAWaitNamesTheWait(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(4, 30*time.Second))
 	require.True(t, l.Take("k", 3).Allowed)
@@ -163,8 +165,8 @@ func TestTheErrorOfAWaitNamesTheWait(t *testing.T) {
 	require.ErrorContains(t, l.Wait(shortly(t), "k", 4), "engine: Wait(4): the wait would be too long: 30s, and ")
 }
 
-// TestARefundOfNothingChangesNoReceipt: the last in line gets all its tokens back, even after a refund of 0 tokens and
-// at any version of the record.
+// TestARefundOfNothingChangesNoReceipt: a refund of 0 tokens does not make a receipt less exact. The last reservation
+// in line still gets all its tokens back, at any version of the record.
 func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	for name, options := range map[string][]Option{"one rate": nil, "several rates": {MaxQuota(20)}} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)
@@ -181,8 +183,8 @@ func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	}
 }
 
-// TestAllowAsksTheExactClockBeforeARefusalCosts: the coarse clock is late, so by it there is no token yet. The test
-// runs in synctest's time.
+// TestAllowAsksTheExactClockBeforeARefusalCosts: the coarse clock is late, so at its time there is no token yet. The
+// calls must be admitted at the time of the exact clock. The test runs in synctest's time.
 func TestAllowAsksTheExactClockBeforeARefusalCosts(t *testing.T) {
 	for _, charge := range []RefusalCharge{ChargeTheRest, ChargePenalty} {
 		synctest.Test(t, func(t *testing.T) {
@@ -207,7 +209,8 @@ func TestAllowAsksTheExactClockBeforeARefusalCosts(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoRefusalsIsObserved, and not each; the least part is one of 2^30.
+// TestOneOfTwoRefusalsIsObserved: an observer of one in two refusals sees some refusals, but not all. The smallest
+// share that may be observed is one in 2^30.
 func TestOneOfTwoRefusalsIsObserved(t *testing.T) {
 	newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(func(Key, uint64) {}, 1<<30)) // no error
 	seen := 0
@@ -219,7 +222,7 @@ func TestOneOfTwoRefusalsIsObserved(t *testing.T) {
 	require.Less(t, seen, 1000)
 }
 
-// TestALookAheadIsOfItsTime: the waits in the answer of a look ahead begin at the time it looks at.
+// TestALookAheadIsOfItsTime: a TakeAt of 0 tokens for a time ahead of the clock reports waits that begin at that time.
 func TestALookAheadIsOfItsTime(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	require.True(t, l.Take("k", 5).Allowed)

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// calendars returns a function that makes limiters of a file at a time that the test moves.
+// calendars returns a function that attaches limiters to one file, and the path of the file. The test moves the clock
+// of these limiters.
 func calendars(t *testing.T, now *time.Time) (attach func(p Policy, options ...Option) (*Limiter, error), path string) {
 	path = filepath.Join(t.TempDir(), "table")
 	return func(p Policy, options ...Option) (*Limiter, error) {
@@ -23,8 +24,9 @@ func calendars(t *testing.T, now *time.Time) (attach func(p Policy, options ...O
 	}, path
 }
 
-// TestCalendarsInAFile: all processes of a file count in one period, which ends for all at once, to the nanosecond. A
-// hold of one period that another process settles in the next takes nothing from the next.
+// TestCalendarsInAFile: all processes of a file count in the same period, which ends for all of them at the same
+// nanosecond. If a process holds tokens in one period, and another process settles them in the next, nothing is taken
+// from the next period.
 func TestCalendarsInAFile(t *testing.T) {
 	for _, c := range []struct {
 		per        Period
@@ -67,7 +69,8 @@ func TestCalendarsInAFile(t *testing.T) {
 	}
 }
 
-// TestNumbersOfACalendarInAFile: one process changes the numbers for all. The period and the zone stay.
+// TestNumbersOfACalendarInAFile: one process changes the numbers of the policy for all processes. The period and the
+// zone stay the same.
 func TestNumbersOfACalendarInAFile(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	attach, path := calendars(t, &now)
@@ -103,7 +106,7 @@ func TestNumbersOfACalendarInAFile(t *testing.T) {
 	assert.EqualValues(t, 2, table.Indebted)
 }
 
-// TestCopiesOfCalendars: keys of a copy owe as much as in the file, in the current period.
+// TestCopiesOfCalendars: in a copy of the file, keys owe as much as in the file, in the current period.
 func TestCopiesOfCalendars(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	p := CalendarWindow(100, Month, berlin)
@@ -128,9 +131,9 @@ func TestCopiesOfCalendars(t *testing.T) {
 	require.Error(t, RestoreShared(path+".copy", path+".week"))
 }
 
-// TestRulesOfZones: a process that knows other rules of the zone would begin periods at other times, and is refused. A
-// process is also refused if it reads a file whose zone it does not know. A zone's name that is not a line of a file is
-// refused, too.
+// TestRulesOfZones: a process that knows other rules of the zone would begin periods at other times, so it is refused.
+// A process is also refused if it does not know the zone in the file. A policy is refused if the name of its zone does
+// not fit on one line of the file.
 func TestRulesOfZones(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	attach, path := calendars(t, &now)
@@ -174,7 +177,7 @@ func TestForeignNumbersOfCalendars(t *testing.T) {
 			Fields: c.fields(ps), Bytes: bytes, Settle: layout.Settle, Mark: layout.Mark,
 			Begin: func(memory []byte) error {
 				numbers := ps.numbers()
-				copy(numbers, p.numbers(p.grant, 5)) // of the base
+				copy(numbers, p.numbers(p.grant, 5)) // of the base policy
 				return layout.Begin(memory, numbers)
 			},
 		})

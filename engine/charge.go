@@ -10,23 +10,26 @@ import (
 
 // Charge takes n tokens from the key whether the key has them or not. It is for a cost that has already arisen, such as
 // the bytes of an answer or the tokens of a language model. The key may then owe more than its limit. Its requests pass
-// again when enough of the debt has come back. It does not allocate.
+// again when enough of the debt has come back. Charge does not allocate.
 //
-// The decision is about a request for one token, after the charge: Allowed says whether that request would pass, and
-// RetryAfter says when. Remaining is never below 0. A charge of 0 takes nothing.
+// The decision is about a request for one token, after the charge: Allowed says whether that request would pass now,
+// and RetryAfter says after which time it would pass. Remaining is never below 0. A charge of 0 takes nothing.
 //
-// The debt of a key is bounded ([MaxDebt]), so that no charge, however wrong its number, locks a key out forever. lost
-// is how many of the n tokens were not charged:
+// The debt of a key is bounded ([MaxDebt]), so that no charge with a wrong number locks a key out forever. lost is how
+// many of the n tokens were not charged:
 //
-//   - It is 0 if all were charged, and for a key under [Unlimited], whose tokens are not counted.
-//   - It is n for a key under [Blocked], and for a new key that finds no room for a record under [Refuse] or [Admit].
+//   - It is 0 if all n tokens were charged. It is also 0 for a key under [Unlimited], because the tokens of such a key
+//     are not counted.
+//   - It is n for a key under [Blocked], and for a new key if the table has no room for a record and [Overflow] is
+//     [Refuse] or [Admit].
 //
-// How the debt goes away depends on the algorithm:
+// How a debt goes away depends on the algorithm:
 //
-//   - A token bucket pays its debt back at its rate.
-//   - The next fixed window starts without the debt. Tokens that were charged above the limit matter only for refunds.
-//   - A sliding window counter also counts the current window's tokens in the next one.
-//   - A sliding window log cannot record more than its ring holds, so it charges what fits.
+//   - In a token bucket, the debt goes away at the bucket's rate.
+//   - A fixed window loses its debt when it ends: the next window starts without it. Tokens that were charged above the
+//     limit matter only for refunds.
+//   - A sliding window counter counts the tokens of the current window also in the next window.
+//   - A sliding window log cannot record more tokens than its ring has entries, so it charges only the tokens that fit.
 func (l *Limiter) Charge(k Key, n uint64) (d Decision, lost uint64) {
 	if n == 0 {
 		return l.Peek(k, 1), 0
@@ -44,7 +47,7 @@ func (l *Limiter) Charge(k Key, n uint64) (d Decision, lost uint64) {
 	return l.chargeSlowly(place, k, n, nanos)
 }
 
-// chargeSlowly is the rest of Charge, for the case that the fast path has not decided.
+// chargeSlowly does what Charge does, for charges that its fast path cannot make.
 func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) (d Decision, lost uint64) {
 	var status atomicbucket.Status
 	o, charged := l.table.Charge(place, nanos, nanos, n, k.quota, &status)
@@ -65,15 +68,16 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 }
 
 // MaxDebt bounds the debt that a key may have from [Limiter.Charge] and from refusals that cost something
-// ([ChargeRefusals]). The bound is limits times the key's limit. Without this option it is 10 limits for buckets
-// ([TokenBucket], [BatchRefill]). That is enough for requests whose cost is known only afterwards, if none costs more
-// than several limits. A key that was charged wrongly then passes again after nine times the time in which its bucket
-// fills. For the other algorithms, which forget debts, it is 1 limit.
+// ([ChargeRefusals]). The bound is limits times the key's limit. Without this option it is 10 times the limit for
+// buckets ([TokenBucket], [BatchRefill]). That is enough for requests whose cost is known only afterwards, if no
+// request costs more than several times the limit. If a key was charged wrongly, its requests then pass again after
+// nine times the time in which its bucket fills. For the other algorithms, which forget debts, the bound without this
+// option is the limit itself.
 //
 // A window or a log must be able to count the whole debt. A higher bound leaves fewer bits of the record's word for the
 // time, and makes the log's ring longer by the factor limits. [New] refuses a bound that does not fit, such as a debt
-// of more than the 2^51 ticks of a bucket. Where the debt of a [Quota] would not fit, the bound is the largest debt
-// that fits. limits is 1 to 2^32.
+// of more than the 2^51 ticks of a bucket. If the debt of a [Quota] would not fit, the bound for this quota is the
+// largest debt that fits. limits is 1 to 2^32.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 || limits > 1<<32 {
@@ -88,13 +92,14 @@ func MaxDebt(limits uint64) Option {
 type RefusalCharge = shard.RefusalCharge
 
 const (
-	// ChargeNothing: a refused request takes nothing. This is the default.
+	// ChargeNothing means that a refused request takes nothing. This is the default.
 	ChargeNothing = shard.Nothing
-	// ChargeTheRest: a refused request takes the tokens that are left, up to the number that it asked for. If 3 tokens
-	// are left, a request for 5 is refused and takes the 3. A request for 1 that follows is refused, too.
+	// ChargeTheRest means that a refused request takes the tokens that are left, up to the number that it asked for.
+	// For example, if 3 tokens are left, a request for 5 is refused and takes the 3. So a request for 1 that follows is
+	// refused, too.
 	ChargeTheRest = shard.TheRest
-	// ChargePenalty: a refused request is charged as by [Limiter.Charge], up to [MaxDebt]. A client that keeps asking
-	// waits longer.
+	// ChargePenalty means that the tokens of a refused request are charged as by [Limiter.Charge], up to [MaxDebt]. So
+	// a client that keeps asking must wait longer.
 	ChargePenalty = shard.Penalty
 )
 
@@ -103,8 +108,8 @@ const (
 // charged, too. Refusals of [Limiter.Reserve], and of [Limiter.Wait] on a token bucket, cost nothing, because those
 // calls ask for a place in the queue.
 //
-// With this option refusals write to the key's record, as admitted requests do. A refused client then costs the limiter
-// as much as an admitted one.
+// With this option, refused requests write to the key's record, as admitted requests do. So a refused request then
+// costs the limiter as much work as an admitted one.
 func ChargeRefusals(charge RefusalCharge) Option {
 	return func(c *config) error {
 		if charge > ChargePenalty {
@@ -133,7 +138,8 @@ func (t terms) apply(plan *shard.Plan, ps policies) error {
 	return nil
 }
 
-// chargeable returns the time for a call whose refusal may cost tokens. It uses a clock that is never late.
+// chargeable returns the time for a call whose refusal may cost tokens. If refusals cost tokens, it reads a clock that
+// is never late.
 func (l *Limiter) chargeable(nanos int64) int64 {
 	if l.terms.refusals != ChargeNothing && l.terms.lateness > 0 {
 		return l.clock.renew(coarseTick)

@@ -14,12 +14,12 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestChargeTakesWhatHasHappened (I1, I2): a debt above the limit is paid back before the key is admitted again, exact
-// to the nanosecond.
+// TestChargeTakesWhatHasHappened (I1, I2): a key with a debt above the limit is admitted again when enough of the debt
+// has come back, exact to the nanosecond.
 func TestChargeTakesWhatHasHappened(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy engine.Policy
-		wait   time.Duration // after 25 of 10 tokens were charged at a multiple of the window
+		wait   time.Duration // after a charge of 25 tokens, with a limit of 10, at a multiple of the window
 		lost   uint64
 	}{
 		"token bucket":   {engine.TokenBucket(engine.PerSecond(1), 10), 16 * time.Second, 0},
@@ -57,7 +57,7 @@ func TestChargeWithoutMaxDebt(t *testing.T) {
 		engine.SlidingWindow(7, time.Second):                7,
 		engine.SlidingLog(7, time.Second):                   7,
 		engine.Concurrency(7, time.Minute):                  7,
-		engine.TokenBucket(engine.Per(1, 24*time.Hour), 26): 26, // 2^51 ticks of a nanosecond
+		engine.TokenBucket(engine.Per(1, 24*time.Hour), 26): 26, // 2^51 ticks, each a nanosecond
 		engine.TokenBucket(engine.PerSecond(97), 1000):      10000,
 	} {
 		l, err := engine.New(policy, engine.MaxKeys(1),
@@ -123,7 +123,8 @@ func TestChargeWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatCost (I1): the cost of a refusal, in every algorithm and for every verb that may be refused.
+// TestRefusalsThatCost (I1): with each kind of charge, a refused request takes the tokens that the kind says, in every
+// algorithm.
 func TestRefusalsThatCost(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.Per(10, time.Hour), 10), "fixed window": engine.FixedWindow(10, time.Hour),
@@ -166,8 +167,8 @@ func TestRefusalsThatCost(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatCostByALateClock: a refusal is charged by the exact clock, so a late coarse clock charges no request
-// that should be admitted.
+// TestRefusalsThatCostByALateClock: whether a request is refused and charged is decided at the exact time. So with a
+// late coarse clock, a request that should be admitted is not charged as a refusal.
 func TestRefusalsThatCostByALateClock(t *testing.T) {
 	for _, charge := range []engine.RefusalCharge{engine.ChargeTheRest, engine.ChargePenalty} {
 		l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 2), engine.MaxKeys(10), engine.ClockCoarse(),
@@ -190,7 +191,7 @@ func expired() context.Context {
 	return ctx
 }
 
-// TestReserveCostsNoPenalty: a request for a place in the line is not charged as a refusal.
+// TestReserveCostsNoPenalty: a refused reservation is not charged as a refusal.
 func TestReserveCostsNoPenalty(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBucket(engine.PerSecond(1), 2), engine.ChargeRefusals(engine.ChargePenalty))
 	require.True(t, l.Take("anna", 2).Allowed)
@@ -204,7 +205,7 @@ func TestReserveCostsNoPenalty(t *testing.T) {
 	require.Equal(t, 4*time.Second, l.Peek(l.Key("anna"), 1).RetryAfter)
 }
 
-// TestChargesAreExact (I2): concurrent charges of many goroutines are charged exactly, or reported as lost.
+// TestChargesAreExact (I2): if many goroutines charge concurrently, every token is either charged or reported as lost.
 func TestChargesAreExact(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.Per(1000, time.Hour), 1000),

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Check returns the error that [New] would return for the numbers of the policy, and of further [Tiers]; nil if New
-// accepts them. It keeps no memory.
+// Check returns the error that [New] would return for the numbers of the policy and of the tiers ([Tiers]), or nil if
+// New would accept them. It keeps no memory.
 func (p Policy) Check(tiers ...Policy) error {
 	if err := checkTiers(tiers); err != nil {
 		return err
@@ -19,9 +19,9 @@ func (p Policy) Check(tiers ...Policy) error {
 }
 
 // Bytes returns how many bytes of memory a limiter would hold if [New] made it with the policy and the options. The
-// result equals [Stats].Bytes of such a limiter on this machine with the same GOMAXPROCS. With [Shared] it is the
-// length of the file, on any machine. Arguments that New refuses are errors. Bytes does not open the file, and does not
-// check whether the machine has that much memory.
+// result equals [Stats].Bytes of such a limiter on this machine with the same GOMAXPROCS. With [Shared] the result is
+// the length of the file, on any machine. If New would refuse the arguments, Bytes returns an error. Bytes does not
+// open the file, and does not check whether the machine has that much memory.
 func Bytes(policy Policy, options ...Option) (uint64, error) {
 	c, err := configured(options)
 	if err != nil {
@@ -67,13 +67,14 @@ func CheckChange(from, to []Policy) error {
 	return err
 }
 
-// How many requests of all keys may be in flight in a shared table: a fixed number, and one more for every few slots.
+// In a shared table, the number of requests in flight, of all keys together, is bounded. The bound is a fixed number,
+// and one more for every few slots.
 const (
 	spareEntries = atomicbucket.MaxInFlight + 1
 	slotsToEntry = 4
 )
 
-// table returns the configuration of the table of a limiter.
+// table returns the configuration of a limiter's table with this plan.
 func (c *config) table(plan *shard.Plan) shard.Config {
 	layout := shard.Config{
 		Plan: plan, Slots: c.slots(), Shards: c.shardCount(), Overflow: shard.Overflow(c.overflow), Prefault: c.prefault,

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// checked are policies with tiers, valid ones and ones that New refuses.
+// checked are lists of a policy and its tiers. New accepts some of these lists and refuses others.
 var checked = [][]engine.Policy{
 	{engine.TokenBucket(engine.PerSecond(100), 200)},
 	{engine.TokenBucket(engine.PerSecond(100), 200), engine.TokenBucket(engine.PerSecond(1000), 5)},
@@ -31,7 +31,7 @@ var checked = [][]engine.Policy{
 	append([]engine.Policy{engine.FixedWindow(10, time.Minute)}, make([]engine.Policy, 15)...),
 }
 
-// TestCheckIsWhatNewSays: Check and New agree on valid and invalid numbers.
+// TestCheckIsWhatNewSays: Check and New return the same errors, for valid and invalid numbers.
 func TestCheckIsWhatNewSays(t *testing.T) {
 	for _, p := range checked {
 		l, err := engine.New(p[0], engine.MaxKeys(1), engine.Tiers(p[1:]...))
@@ -53,7 +53,7 @@ func TestBytesIsWhatNewHolds(t *testing.T) {
 			}
 			require.NoError(t, err)
 			if math.MaxInt == math.MaxInt32 && bytes > 1<<27 {
-				continue // other tests may have left no gap of addresses that is as large
+				continue // other tests may have used so many addresses that no gap is large enough
 			}
 			l, err := engine.New(p[0], engine.MaxKeys(keys), engine.Tiers(p[1:]...))
 			require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestBytesIsWhatNewHolds(t *testing.T) {
 	_, err := engine.Bytes(engine.FixedWindow(10, time.Minute), engine.MaxKeys(0))
 	assert.ErrorContains(t, err, "MaxKeys(0)")
 	_, err = engine.Bytes(engine.SlidingLog(4096, time.Minute), engine.MaxKeys(int(min(uint64(math.MaxInt), 1<<50))))
-	assert.ErrorContains(t, err, "engine: MaxKeys(") // more than memory can be
+	assert.ErrorContains(t, err, "engine: MaxKeys(") // more memory than a machine can have
 }
 
 // TestCheckChangeIsWhatSetPolicySays: CheckChange and SetPolicy agree for a change from every valid policy to every

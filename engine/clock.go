@@ -13,32 +13,32 @@ import (
 type clockKind uint8
 
 const (
-	clockTSC clockKind = iota // the default; clockPrecise where the counter is not available
+	clockTSC clockKind = iota // the default; clockPrecise replaces it if the counter is not available
 	clockPrecise
 	clockCoarse
 	clockFunc
 )
 
 // A clock counts nanoseconds on the limiter's timeline. It starts at the Unix time at which the clock was made, and
-// from then on advances as its source does. Setting the wall clock does not move it. The timeline has no negative
-// times: it begins in 1970 and ends in 2262.
+// then advances as its source does. A change of the wall clock does not move it. The timeline has no negative times: it
+// begins in 1970 and ends in 2262.
 type clock struct {
 	kind     clockKind
 	base     time.Time // an instant, with its monotonic reading if it has one
 	origin   int64     // the same instant on the timeline
-	function toldClock // of clockFunc
-	// counter is the calibrated time stamp counter, or nil without one.
+	function toldClock // only for clockFunc
+	// counter is the calibrated time stamp counter, or nil if there is none.
 	counter *counterClock
-	// line is the counter's current calibration if the kind is clockTSC, and else
-	// a pointer that is always nil.
+	// line has the counter's current calibration if the kind is clockTSC. For other kinds it always has nil.
 	line *atomic.Pointer[calibration]
 
 	_      [64]byte
-	coarse atomic.Int64 // of clockCoarse; 0 when no goroutine renews it
+	coarse atomic.Int64 // only for clockCoarse; 0 when no goroutine renews it
 	_      [56]byte
 }
 
-// newClock returns a clock of the kind, or of its fallback.
+// newClock returns a clock of the given kind. If that kind is not available, it returns a clock of the kind that
+// replaces it.
 func newClock(kind clockKind, read func() time.Time) (*clock, error) {
 	c := &clock{kind: kind, base: time.Now(), line: new(atomic.Pointer[calibration])}
 	if kind == clockFunc {
@@ -59,8 +59,9 @@ func newClock(kind clockKind, read func() time.Time) (*clock, error) {
 	return c, nil
 }
 
-// join puts the clock on the timeline of other processes, by the machine's monotonic clock. The result is off by less
-// than a microsecond, unless this goroutine is suspended during every one of its readings.
+// join puts the clock on the timeline of other processes, by the machine's monotonic clock. After that, the clock
+// differs from the machine's clock by less than a microsecond, unless this goroutine was suspended during every one of
+// its readings.
 func (c *clock) join(timeline func() int64) {
 	var ahead int64
 	width := time.Duration(math.MaxInt64)
@@ -86,7 +87,7 @@ func (c *clock) nanos() int64 {
 		return line.nanosAt(tsc.Read())
 	}
 	switch c.kind {
-	case clockTSC: // the counter was given up
+	case clockTSC: // the counter is no longer used
 		return c.counter.nanos()
 	case clockPrecise:
 		return c.precise()
@@ -119,8 +120,8 @@ func (c *clock) surely() int64 {
 }
 
 // machine returns the time by the machine's monotonic clock, which all processes of a shared table have in common. If
-// the counter is ahead of that clock, for example because it kept running while the machine slept, the counter is given
-// up.
+// the counter is ahead of that clock, for example because it kept running while the machine slept, machine stops using
+// the counter.
 func (c *clock) machine() int64 {
 	if now := c.precise(); c.counter == nil || tolerable(time.Duration(c.counter.nanos()-now), recalibrateEvery) {
 		return now
@@ -137,8 +138,8 @@ func (c *clock) lateness() time.Duration {
 	return 0
 }
 
-// instant puts t on the timeline. A time before the beginning of the timeline counts as its beginning, and a time after
-// its end counts as its end.
+// instant returns t as a time of the timeline. A time before the beginning of the timeline counts as its beginning, and
+// a time after its end counts as its end.
 func (c *clock) instant(t time.Time) int64 {
 	if nanos, ok := c.unix(t); ok {
 		ahead := c.function.ahead.Load()
@@ -150,10 +151,10 @@ func (c *clock) instant(t time.Time) int64 {
 	return math.MaxInt64
 }
 
-// unix returns the nanoseconds from 1970 to t. It uses the monotonic clock if both t and the base have a monotonic
-// reading. It returns false if the result is negative or does not fit into an int64.
+// unix returns the nanoseconds from 1970 to t. If both t and the base have a monotonic reading, it calculates with
+// these readings. It returns false if the result is negative or does not fit into an int64.
 func (c *clock) unix(t time.Time) (int64, bool) {
-	d := int64(t.Sub(c.base)) // saturates at 292 years
+	d := int64(t.Sub(c.base)) // at most 292 years, because Sub saturates
 	if d > math.MaxInt64-c.origin || c.origin+d < 0 {
 		return 0, false
 	}

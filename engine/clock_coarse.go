@@ -3,15 +3,16 @@ package engine
 import "time"
 
 const (
-	// coarseTick is how often the word of a coarse clock is renewed.
+	// coarseTick is the time after which the word of a coarse clock is renewed.
 	coarseTick = time.Millisecond
-	// coarseDoubt is the largest delay that the word is assumed to have. A refusal with a longer wait is final. Other
-	// refusals are checked with the exact clock. The largest delay seen, with every processor busy, was 40ms.
+	// coarseDoubt is the largest delay that the word of a coarse clock is assumed to have. A refusal whose wait is
+	// longer than this is final. Other refusals are checked with the exact clock. The largest delay that was measured,
+	// with every processor busy, was 40ms.
 	coarseDoubt = 100 * time.Millisecond
 )
 
-// renew reads the exact clock and publishes the reading, unless the word is younger than age. So thousands of
-// concurrent refusals write the word only once. renew returns the later of the word and the reading.
+// renew reads the exact clock and stores the reading in the word, unless the word is younger than age. So thousands of
+// concurrent refusals write the word only once. renew returns the reading or the word, whichever is later.
 func (c *clock) renew(age time.Duration) int64 {
 	now := c.exact()
 	for {
@@ -25,8 +26,7 @@ func (c *clock) renew(age time.Duration) int64 {
 	}
 }
 
-// runCoarse renews the word until stop is closed, and leaves it at 0 so that
-// later calls get the exact clock.
+// runCoarse renews the word until stop is closed. It then sets the word to 0, so that later calls read the exact clock.
 func (c *clock) runCoarse(stop <-chan struct{}) {
 	ticker := time.NewTicker(coarseTick)
 	defer ticker.Stop()

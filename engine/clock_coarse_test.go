@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// coarseInABubble runs f in a bubble with a limiter. Before each call f chooses how late the coarse clock is.
+// coarseInABubble runs f in a synctest bubble, with a limiter that has a coarse clock. Before each call of the limiter,
+// f calls late to choose how late this clock is.
 func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter, late func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(policy, ClockCoarse(), MaxKeys(10))
@@ -19,14 +20,15 @@ func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limite
 		require.Nil(t, l.clock.counter, "the exact clock is the bubble's")
 		time.Sleep(time.Second)
 		f(t, l, func(by time.Duration) {
-			synctest.Wait() // a tick of the clock at this instant comes before
+			synctest.Wait() // if the clock is renewed at this instant, that happens before
 			l.clock.coarse.Store(l.clock.exact() - int64(by))
 		})
 	})
 }
 
-// TestACoarseClockAdmitsEarlyByItsLateness: the worst case. A take at a late reading is charged for that earlier time,
-// and the tokens that come back since then are there at once. So in a real time t, a key gets what t + lateness allows.
+// TestACoarseClockAdmitsEarlyByItsLateness: in the worst case, a take at a late reading is charged for that earlier
+// time. When the reading is correct again, the tokens that came back since then are available at once. So within a real
+// time t, a key gets what it would get within t + lateness.
 func TestACoarseClockAdmitsEarlyByItsLateness(t *testing.T) {
 	const lateness = 10 * time.Millisecond
 	take := func(l *Limiter) (n int) {
@@ -37,7 +39,7 @@ func TestACoarseClockAdmitsEarlyByItsLateness(t *testing.T) {
 	}
 	for _, c := range []struct {
 		policy Policy
-		passes time.Duration // between the two bursts
+		passes time.Duration // real time between the two bursts
 		want   int
 	}{
 		{TokenBucket(PerSecond(1000), 10), 0, 20},
@@ -58,13 +60,14 @@ func TestACoarseClockAdmitsEarlyByItsLateness(t *testing.T) {
 	}
 }
 
-// TestInRealTimeACoarseClockKeepsItsBound (I1): the clock is late by varying amounts, up to some lateness. In no real
-// time t does a key get more than burst + rate * (t + lateness), and it does get more than burst + rate * t.
+// TestInRealTimeACoarseClockKeepsItsBound (I1): the clock is late by varying amounts, up to lateness. Within any real
+// time t, a key gets at most burst + rate * (t + lateness). The bound is tight: a key sometimes gets more than burst +
+// rate * t.
 func TestInRealTimeACoarseClockKeepsItsBound(t *testing.T) {
 	const burst, lateness = 10, 8 * time.Millisecond
 	type passed struct {
 		at    time.Time
-		until uint64 // all that has passed, with this
+		until uint64 // all tokens that have passed so far, including these
 	}
 	coarseInABubble(t, TokenBucket(PerSecond(1000), burst), func(t *testing.T, l *Limiter, late func(time.Duration)) {
 		random := rand.New(rand.NewPCG(17, 5))
@@ -72,7 +75,7 @@ func TestInRealTimeACoarseClockKeepsItsBound(t *testing.T) {
 		var all []passed
 		for sum := uint64(0); len(all) < 2000; {
 			switch random.IntN(8) {
-			case 0: // until the bucket is full, which it is for a late reading too
+			case 0: // until the bucket is full, even at a late reading
 				time.Sleep(2 * (burst*time.Millisecond + lateness))
 			case 1:
 				time.Sleep(time.Duration(random.Int64N(int64(time.Millisecond))))

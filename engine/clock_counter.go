@@ -9,26 +9,25 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// A counterClock turns the time stamp counter into nanoseconds. There is one per
-// process.
+// A counterClock converts the time stamp counter to nanoseconds. Each process has one.
 type counterClock struct {
-	base    time.Time                   // when it was made
+	base    time.Time                   // when the clock was made
 	origin  int64                       // base on the timeline
-	current atomic.Pointer[calibration] // nil: the counter was given up
+	current atomic.Pointer[calibration] // nil if the counter is no longer used
 
 	mu   sync.Mutex // guards last
 	last sample     // at the latest calibration
-	// joint is set if other processes use the same timeline, by Go's clock or by counters of their own.
+	// joint is set if other processes use the same timeline, with Go's clock or with their own counters.
 	joint bool
-	// After the counter was given up, Go's clock continues the timeline from here.
+	// When the counter is no longer used, Go's clock continues the timeline from here.
 	left      int64
 	leftSince time.Time
 }
 
-// A calibration is a straight line from counts to nanoseconds. It is immutable; recalibrate publishes a new one.
+// A calibration is a linear function from counts to nanoseconds. It is immutable; recalibrate publishes a new one.
 type calibration struct {
-	count uint64 // the counter where the line begins
-	nanos int64  // the time there
+	count uint64 // the count at which the line begins
+	nanos int64  // the time at this count
 	mul   uint64 // nanoseconds per count, as mul / 2^58
 }
 
@@ -42,18 +41,18 @@ func (c *calibration) nanosAt(count uint64) int64 {
 	return c.nanos + int64(hi)
 }
 
-// counterScale makes nanoseconds per count a fraction below 1, for counters of 16 MHz and more. The line is then valid
-// for 2^58 counts, three years at 2.5 GHz.
+// counterScale is the shift that makes nanoseconds per count a fraction below 1, for counters of 16 MHz and more. With
+// it, a calibration is valid for 2^58 counts, which is three years at 2.5 GHz.
 const counterScale = 6
 
-// shared is the process's counter clock. The first limiter that needs it makes it.
+// shared has the process's counter clock. The first limiter that needs this clock makes it.
 var shared struct {
 	sync.Mutex
 	clock *counterClock
 }
 
-// sharedCounter returns the process's counter clock, or nil if the kernel does not trust the counter, or if Go's clock
-// does not follow the counter's time, as in a testing/synctest bubble.
+// sharedCounter returns the process's counter clock. It returns nil if the kernel does not trust the counter. It also
+// returns nil if Go's clock does not advance as the counter does, for example in a testing/synctest bubble.
 func sharedCounter() *counterClock {
 	shared.Lock()
 	defer shared.Unlock()
@@ -73,7 +72,8 @@ func sharedCounter() *counterClock {
 	return nil
 }
 
-// moved returns a counter clock whose timeline is that many nanoseconds ahead, and is shared with other processes.
+// moved returns a counter clock whose timeline is later than this one by ahead nanoseconds, and is shared with other
+// processes.
 func (c *counterClock) moved(ahead int64) *counterClock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func makeCounter() *counterClock {
 		return nil
 	}
 	first := takeSample()
-	// The bound ends the spin if Go's clock stands still.
+	// The bound on i ends the loop if Go's clock stands still.
 	for i := 0; i < 1<<20 && time.Since(first.at) < calibrationTime; i++ {
 	}
 	second := takeSample()
@@ -105,7 +105,7 @@ func makeCounter() *counterClock {
 
 const (
 	// calibrationTime is how long the first calibration spins. A sample is accurate to some tens of nanoseconds, so the
-	// first line is accurate to some 20 parts in a million; recalibrating refines it.
+	// first line is accurate to about 20 parts in a million. Later calibrations make it more accurate.
 	calibrationTime = 2 * time.Millisecond
 	// recalibrateEvery is the usual time between two calibrations. slewTime is the shortest time over which an error is
 	// corrected.
@@ -113,14 +113,14 @@ const (
 	slewTime         = time.Minute
 )
 
-// tolerable reports whether the counter may have drifted by off from Go's clock in the time elapsed. A drift of more
-// than 10ms and more than 500 parts in a million, the fastest rate at which clocks are disciplined, means that the
-// counter stopped or was set, or that Go's clock has another source.
+// tolerable reports whether the counter may have drifted by off from Go's clock in the time elapsed. Systems correct
+// their clocks by at most 500 parts in a million. So if the drift is more than that and also more than 10ms, the
+// counter stopped or was set, or Go's clock has another source.
 func tolerable(off, elapsed time.Duration) bool {
 	return off.Abs() <= 10*time.Millisecond+elapsed.Abs()/2000
 }
 
-// nanos returns the time. It costs a reading of the counter and one multiplication.
+// nanos returns the time. It costs one reading of the counter and one multiplication.
 func (c *counterClock) nanos() int64 {
 	if line := c.current.Load(); line != nil {
 		return line.nanosAt(tsc.Read())
@@ -128,9 +128,9 @@ func (c *counterClock) nanos() int64 {
 	return c.left + int64(time.Since(c.leftSince))
 }
 
-// recalibrate compares the counter with Go's clock and changes the slope of the line so that the two meet again,
-// without a jump. If the counter is off by more than is tolerable, it is never used again: Go's clock continues from
-// the last reading of the counter. A call within a second of the previous one does nothing.
+// recalibrate compares the counter with Go's clock. It changes the slope of the line so that the two show the same time
+// again later, without a jump. If the counter is off by more than is tolerable, it is never used again: Go's clock
+// continues from the last reading of the counter. A call within a second of the previous call does nothing.
 func (c *counterClock) recalibrate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,21 +139,21 @@ func (c *counterClock) recalibrate() {
 	if line == nil || elapsed < time.Second {
 		return
 	}
-	// All readings come from the sample, because this goroutine may be suspended after it.
+	// All times are calculated from the sample, because this goroutine may have been suspended since it was taken.
 	late := next.at.Sub(c.base) - time.Duration(line.nanosAt(next.count)-c.origin)
 	mul, ok := slope(c.last, next)
 	c.last = next
 	if !ok || !tolerable(late, elapsed) {
 		c.left, c.leftSince = line.nanosAt(next.count), next.at // published by the store below
 		if c.joint {
-			c.left += int64(late) // the time by the clocks of the other processes
+			c.left += int64(late) // so that the time is that of the other processes' clocks
 		}
 		c.current.Store(nil)
 		return
 	}
 	begin := tsc.Read()
-	// The next calibration comes after about the same time as this one did, so the error is corrected over that time. A
-	// faster correction would overshoot.
+	// The time until the next calibration is about as long as the time since the previous one, so the error is
+	// corrected over that time. A faster correction would overshoot.
 	step := mul / uint64(max(elapsed, slewTime))
 	c.current.Store(&calibration{count: begin, nanos: line.nanosAt(begin), mul: mul + step*uint64(late)})
 }
@@ -164,7 +164,8 @@ type sample struct {
 	at    time.Time
 }
 
-// takeSample reads the counter before and after Go's clock, several times, and keeps the tightest sample.
+// takeSample reads the counter before and after Go's clock, several times. It returns the sample for which the two
+// readings of the counter are closest.
 func takeSample() sample {
 	best, width := sample{}, uint64(1<<63)
 	for range 16 {

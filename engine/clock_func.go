@@ -8,24 +8,25 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// maxBack is how far the function of a [ClockFunc] may go back and still count as only late. Goroutines that read a
-// clock concurrently, and a clock that is adjusted a little, go back by less.
+// maxBack is how far the time of a [ClockFunc] may go back and still count as only late. If goroutines read a clock
+// concurrently, or if a clock is adjusted a little, times go back by less than that.
 const maxBack = time.Minute
 
-// A toldClock takes the time from the function of a [ClockFunc], which may be faulty. Its readings become the watermark
-// of the table, which never falls. When the function goes back by more than maxBack, the timeline continues from the
-// latest time that the function returned. Otherwise every key would wait until the function reaches that time again.
-// When the function jumps ahead by more than maxBack, it may be returning from such a step back. The timeline then
-// advances only by the part of the jump that exceeds the timeline's lead over the function. So the lead never exceeds
-// the largest single excursion of the function.
+// A toldClock takes the time from the function of a [ClockFunc]. This function may be faulty, and the times that it
+// returns become the watermark of the table, which never falls. If the function goes back by more than maxBack, the
+// timeline continues from the latest time that the function returned. Otherwise every key would wait until the function
+// reaches that time again. If the function jumps ahead by more than maxBack, it may be returning from such a step back.
+// The timeline then advances only by the part of the jump that exceeds the timeline's lead over the function. So the
+// lead is never more than the largest single excursion of the function.
 type toldClock struct {
 	read   func() time.Time
-	latest atomic.Int64 // on the timeline
+	latest atomic.Int64 // the latest time that was returned, on the timeline
 	ahead  atomic.Int64 // how far the timeline is ahead of the function
 }
 
-// told returns the time by the function. It does not trust a time outside the timeline, or one in the second half of
-// the rest of the timeline: time then stands still. So the timeline has time left when the function is right again.
+// told returns the time according to the function. It ignores a time outside the timeline, and also a time in the
+// second half of the rest of the timeline: time then stands still. So the timeline still has time left when the
+// function is right again.
 //
 // told is lock-free: it calls the function again only if another call has changed a value that this call had read and
 // wants to replace. If it called the function again after every change of ahead, a function that jumps back and forth
@@ -34,7 +35,7 @@ func (c *clock) told() int64 {
 	f := &c.function
 	for {
 		ahead, latest := f.ahead.Load(), f.latest.Load()
-		nanos, ok := c.unix(f.read()) // after the latest, so an earlier time means that the function has gone back
+		nanos, ok := c.unix(f.read()) // read after latest, so an earlier time means that the function has gone back
 		if !ok || nanos-c.origin > (math.MaxInt64-c.origin)/2 || nanos > math.MaxInt64-ahead {
 			return latest
 		}
@@ -60,7 +61,7 @@ func (c *clock) told() int64 {
 
 // latest returns the latest time that the clock has returned. No take has had a later time.
 func (c *clock) latest() int64 {
-	if line := c.line.Load(); line != nil { // as nanos does, two calls less
+	if line := c.line.Load(); line != nil { // the same as nanos, with two calls less
 		return line.nanosAt(tsc.Read())
 	}
 	now := c.surely()

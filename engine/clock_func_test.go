@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// set makes the clock read a time, of any year.
+// set makes the clock show the given time, which may be in any year.
 func (h *hand) set(at time.Time) { h.other.Store(&at) }
 
-// pass lets time pass. The limiter reads the clock every half minute of it.
+// pass moves the clock on by d. The limiter reads the clock every half minute.
 func (h *hand) pass(l *Limiter, d time.Duration) {
 	for ; d > 0; d -= maxBack / 2 {
 		h.advance(maxBack / 2)
@@ -20,9 +20,9 @@ func (h *hand) pass(l *Limiter, d time.Duration) {
 	}
 }
 
-// TestAClockThatLeapsAndComesBack: records that the leap made idle stay idle, and time continues from there. No key
-// waits until the time of the leap comes again, however often the clock leaps, and one leap refills each key at most
-// once.
+// TestAClockThatLeapsAndComesBack: the clock leaps ahead and comes back. Records that became idle in the leap stay
+// idle, and the limiter's time continues from the time of the leap. No key waits until the clock reaches that time
+// again, however often the clock leaps. One leap refills each key at most once.
 func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		const years = 365 * 24 * time.Hour
@@ -51,13 +51,13 @@ func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	})
 }
 
-// TestAClockThatIsWrongAgainAndAgain (I1): single readings are early or late by any amount. Of the readings that are
-// ahead, only the worst one admits more, and only once.
+// TestAClockThatIsWrongAgainAndAgain (I1): single readings of the clock are early or late by any amount. Of the
+// readings that are ahead, only the one that is furthest ahead admits more, and only once.
 func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		require.True(t, l.Take("k", 100).Allowed)
 		for minutes := time.Duration(20); minutes > 10; minutes-- {
-			for range 2 { // back, and further back
+			for range 2 { // first back, then further back
 				h.advance(-minutes * time.Minute)
 				require.False(t, l.Allow("k"))
 			}
@@ -76,13 +76,13 @@ func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 }
 
 // TestAClockThatGoesToAndFro: a call reads the function once, even if each reading is far from the previous one. The
-// leap ahead counts once.
+// leaps ahead count only once.
 func TestAClockThatGoesToAndFro(t *testing.T) {
 	const leap = 10 * maxBack
 	begin := time.Unix(1_700_000_000, 0)
 	readings := 0
 	c, err := newClock(clockFunc, func() time.Time {
-		if readings++; readings%2 == 0 && readings < 100 { // or a call that reads on and on would not return
+		if readings++; readings%2 == 0 && readings < 100 { // the bound ends a call that would read again and again
 			return begin.Add(leap)
 		}
 		return begin
@@ -117,8 +117,8 @@ func TestAClockThatReadsNoTime(t *testing.T) {
 	}
 }
 
-// TestLeapsThatTheTimelineCannotHold: a reading that would leave less than half of the timeline, 119 years from 2023
-// on, is ignored. Time continues when the clock is right again.
+// TestLeapsThatTheTimelineCannotHold: a reading that would leave less than half of the rest of the timeline is ignored.
+// In 2023, half of the rest is 119 years. Time continues when the clock is right again.
 func TestLeapsThatTheTimelineCannotHold(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		right := time.Unix(1_700_000_000, 0)
@@ -151,12 +151,12 @@ func TestLeapsThatTheTimelineCannotHold(t *testing.T) {
 	})
 }
 
-// TestAClockThatGoesBackALittleIsLate: while the clock is a minute back, nothing is admitted, and no later answer
-// repeats the time of the latest reading.
+// TestAClockThatGoesBackALittleIsLate: the clock goes back by a minute. Until it reaches the time of the latest reading
+// again, nothing is admitted. After that, time continues without a gap.
 func TestAClockThatGoesBackALittleIsLate(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		longest := 2 * maxBack
-		if a.name == "concurrency" { // forgotten after up to two minutes, by a clock that is up to one behind
+		if a.name == "concurrency" { // forgotten within two minutes of a clock that is a minute back
 			longest += maxBack
 		}
 		h.advance(time.Hour)
@@ -171,8 +171,8 @@ func TestAClockThatGoesBackALittleIsLate(t *testing.T) {
 	})
 }
 
-// TestARefundByALateClockGivesNoMore (I1): tokens that came back with time before another take belong to that take,
-// even if the clock has gone back when a refund is made.
+// TestARefundByALateClockGivesNoMore (I1): a take has used the tokens that had come back until then. A refund that is
+// made after the clock has gone back must not give these tokens back again.
 func TestARefundByALateClockGivesNoMore(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		_, receipt := l.TakeReceipt(l.Key("k"), 50)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// Precise time is the bubble's time.
+// In a synctest bubble, the time of a precise clock is the bubble's time.
 func TestPreciseClockInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(PerSecond(10), 1), ClockPrecise(), MaxKeys(10))
@@ -29,7 +29,7 @@ func TestPreciseClockInABubble(t *testing.T) {
 	})
 }
 
-// The counter is not the bubble's time, so the default clock falls back.
+// In a synctest bubble, the counter does not show the bubble's time, so the default clock uses Go's clock instead.
 func TestDefaultClockInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(Per(1, time.Hour), 1), MaxKeys(10))
@@ -43,7 +43,7 @@ func TestDefaultClockInABubble(t *testing.T) {
 	})
 }
 
-// The background sweeper sweeps every interval.
+// The background sweeper sweeps once per interval.
 func TestSweeperInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(PerSecond(1), 5), ClockPrecise(), MaxKeys(100), SweepInterval(time.Minute))
@@ -59,8 +59,8 @@ func TestSweeperInABubble(t *testing.T) {
 	})
 }
 
-// A refusal by a coarse clock is checked by the exact clock, and the word renewed. A refusal with a long wait stands
-// without a check.
+// A refusal at the time of a coarse clock is checked with the exact clock, and the word is renewed. A refusal with a
+// long wait is not checked.
 func TestCoarseClockChecksRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(PerSecond(1000), 1), ClockCoarse(), MaxKeys(10))
@@ -68,7 +68,7 @@ func TestCoarseClockChecksRefusals(t *testing.T) {
 		defer l.Close()
 		require.Nil(t, l.clock.counter)
 		time.Sleep(10*time.Millisecond + 500*time.Microsecond)
-		word := l.clock.coarse.Load() // half a millisecond late, as it may be
+		word := l.clock.coarse.Load() // the word is half a millisecond late, as it may be
 		require.True(t, l.Allow("k"))
 		require.False(t, l.Allow("k"), "the exact clock says no as well")
 		assert.Equal(t, word, l.clock.coarse.Load(), "a word as young as this is left alone")
@@ -104,7 +104,7 @@ func TestCoarseClockLetsLongWaitsStand(t *testing.T) {
 	})
 }
 
-// The counter keeps Go's time, before and after recalibrations.
+// The counter's time equals Go's time, before and after recalibrations.
 func TestCounterKeepsTime(t *testing.T) {
 	c := sharedCounter()
 	if c == nil {
@@ -116,8 +116,8 @@ func TestCounterKeepsTime(t *testing.T) {
 			before := c.origin + int64(time.Since(c.base))
 			nanos := c.nanos()
 			after := c.origin + int64(time.Since(c.base))
-			// 200 parts in a million of the time since the first calibration, and
-			// a microsecond for the two not being read at one instant.
+			// slack is 200 parts in a million of the time since the first calibration, and a microsecond more because
+			// the two clocks are not read at the same instant.
 			slack := (after-c.origin)/5000 + 1000
 			require.GreaterOrEqual(t, nanos, before-slack)
 			require.LessOrEqual(t, nanos, after+slack)
@@ -130,7 +130,7 @@ func TestCounterKeepsTime(t *testing.T) {
 	}
 }
 
-// count returns how many counts are d.
+// count returns how many counts of the counter d takes.
 func (c *counterClock) count(d time.Duration) uint64 {
 	return uint64(float64(d) / float64(c.current.Load().mul) * (1 << (64 - counterScale)))
 }
@@ -138,7 +138,7 @@ func (c *counterClock) count(d time.Duration) uint64 {
 // If the counter stops agreeing with Go's clock, it is no longer used, and time does not go back.
 func TestCounterThatRunsAwayIsGivenUp(t *testing.T) {
 	if !tsc.Trusted() {
-		return // there is none to give up
+		return // this machine has no counter that could be given up
 	}
 	c := makeCounter()
 	require.NotNil(t, c)
@@ -158,10 +158,10 @@ func TestCounterThatRunsAwayIsGivenUp(t *testing.T) {
 func TestSlopeRefusesWhatIsNoCounter(t *testing.T) {
 	at := time.Now()
 	for _, b := range []sample{
-		{count: 5, at: at.Add(time.Second)},        // stands still
-		{count: 4, at: at.Add(time.Second)},        // runs back
+		{count: 5, at: at.Add(time.Second)},        // the counter stands still
+		{count: 4, at: at.Add(time.Second)},        // the counter runs back
 		{count: 1000, at: at},                      // Go's clock stands still
-		{count: 1000, at: at.Add(-1)},              // and runs back
+		{count: 1000, at: at.Add(-1)},              // Go's clock runs back
 		{count: 5 + 1000, at: at.Add(time.Second)}, // 1 kHz
 	} {
 		_, ok := slope(sample{count: 5, at: at}, b)

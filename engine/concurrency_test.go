@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestNeverMoreInside: goroutines enter and leave concurrently. At no moment does a key have more in flight than its
-// limit, and at the end it has nothing in flight.
+// TestNeverMoreInside: goroutines take and release tokens concurrently. A key never has more tokens in flight than its
+// limit, and at the end it has none in flight.
 func TestNeverMoreInside(t *testing.T) {
 	const keys, limit = 3, 4
 	l, err := New(Concurrency(limit, time.Hour), MaxKeys(50), Tiers(Concurrency(2, time.Hour)))
@@ -49,7 +49,7 @@ func TestNeverMoreInside(t *testing.T) {
 				}
 				inside[i].Add(-int64(n))
 				var releases sync.WaitGroup
-				if random.IntN(20) == 0 { // twice, at once
+				if random.IntN(20) == 0 { // release it twice, concurrently
 					releases.Go(func() { e.Release() })
 				}
 				e.Release()
@@ -70,8 +70,8 @@ func TestNeverMoreInside(t *testing.T) {
 	assert.Zero(t, l.Stats().Forgotten)
 }
 
-// TestAnEntryThatNeverComesBack: an entry that is never released is forgotten after one to two periods, and counted
-// once. A later release does nothing.
+// TestAnEntryThatNeverComesBack: a take that is never released is forgotten after one to two periods, and counted once
+// in Stats. A later release does nothing.
 func TestAnEntryThatNeverComesBack(t *testing.T) {
 	l, h := newLimiter(t, Concurrency(3, time.Minute), SweepInterval(24*time.Hour))
 	d, lost := l.TakeReceipt(l.Key("k"), 2) // the clock begins 20 s after a full minute
@@ -102,8 +102,8 @@ func TestAnEntryThatNeverComesBack(t *testing.T) {
 	assert.EqualValues(t, 4, l.Stats().Forgotten)
 }
 
-// TestAChangeOfTheLimitKeepsWhatIsInside: requests in flight stay, and leave as before, even if the limit is now lower
-// than their number, or 0, and however often it has changed.
+// TestAChangeOfTheLimitKeepsWhatIsInside: requests stay in flight when the limit changes, and are released as before.
+// That is true even if the limit is now lower than their number, or 0, and however often it has changed.
 func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(5, time.Hour))
 	d, many := l.TakeReceipt(l.Key("k"), 4)
@@ -141,8 +141,8 @@ func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
 	require.NoError(t, CheckChange([]Policy{Concurrency(2, time.Hour)}, []Policy{Concurrency(1<<16-1, time.Hour)}))
 }
 
-// TestAResetForgetsWhatIsInside: a reset forgets what is in flight. A later release of it takes nothing from later
-// entries.
+// TestAResetForgetsWhatIsInside: a reset forgets the takes in flight. If one of them is released later, that does not
+// release tokens of later takes.
 func TestAResetForgetsWhatIsInside(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(2, time.Hour))
 	d, before := l.TakeReceipt(l.Key("k"), 2)
@@ -156,7 +156,8 @@ func TestAResetForgetsWhatIsInside(t *testing.T) {
 	assert.EqualValues(t, 2, l.Peek(l.Key("k"), 1).Remaining)
 }
 
-// TestEvictionsInFlight: the key with the fewest in flight is evicted for a new one, and counted.
+// TestEvictionsInFlight: the key with the fewest tokens in flight is evicted for a new key, and Stats counts the
+// eviction.
 func TestEvictionsInFlight(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(2, time.Hour), MaxKeys(1), Shards(1))
 	var entries []Receipt
@@ -176,7 +177,7 @@ func TestEvictionsInFlight(t *testing.T) {
 	assert.Zero(t, l.Stats().Keys)
 }
 
-// TestQuotasInFlight: the limit comes with the request.
+// TestQuotasInFlight: a limit in flight may come with the request, as a quota.
 func TestQuotasInFlight(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(1, time.Hour))
 	three, err := l.Quota(Concurrency(3, time.Hour))
@@ -208,7 +209,7 @@ func TestWhatALimitInFlightCannot(t *testing.T) {
 	assert.Equal(t, Never, d.RetryAfter)
 }
 
-// TestEntriesOfOtherPolicies: in other algorithms, Release gives back what the receipt took.
+// TestEntriesOfOtherPolicies: in all other algorithms, Release gives back the tokens that the take took.
 func TestEntriesOfOtherPolicies(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		d, e := l.TakeReceipt(l.Key("k"), 40)
@@ -222,7 +223,7 @@ func TestEntriesOfOtherPolicies(t *testing.T) {
 	})
 }
 
-// TestEnteringDoesNotAllocate: entering and leaving do not allocate.
+// TestEnteringDoesNotAllocate: takes and releases do not allocate.
 func TestEnteringDoesNotAllocate(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(3, time.Hour))
 	k := l.Key("k")
@@ -234,8 +235,8 @@ func TestEnteringDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// TestAllWithALimitInFlight: TakeAll takes from a limit in flight and a rate together, or from neither. The receipt of
-// the first releases it.
+// TestAllWithALimitInFlight: TakeAll takes from a limit in flight and from a rate together, or from neither. The
+// receipt of the limit in flight releases the tokens in flight.
 func TestAllWithALimitInFlight(t *testing.T) {
 	inside, _ := newLimiter(t, Concurrency(1, time.Hour))
 	rate, _ := newLimiter(t, FixedWindow(2, time.Hour))

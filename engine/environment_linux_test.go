@@ -22,10 +22,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Failures of the environment of a shared table: too little memory, copies with holes, processes that stop, folders and
-// clocks of other users, and files that are removed. `make test-environment` runs these tests. Mounting needs root.
+// The tests in this file cause failures in the environment of a shared table: too little memory, copies with holes,
+// processes that stop, folders and clocks of other users, and files that are removed. `make test-environment` runs
+// these tests. They need root, because they mount file systems.
 
-// mounted mounts a tmpfs of a number of bytes, and returns its folder.
+// mounted mounts a tmpfs with a size in bytes, and returns its folder.
 func mounted(t *testing.T, size int64) string {
 	folder := t.TempDir()
 	if err := unix.Mount("weir-test", folder, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
@@ -36,12 +37,13 @@ func mounted(t *testing.T, size int64) string {
 	return folder
 }
 
-// largeLimiter returns a limiter with the usual numbers, whose file has 26 MiB.
+// largeLimiter returns a limiter with the usual numbers. Its file has 26 MiB.
 func largeLimiter(path string) (*Limiter, error) {
 	return New(FixedWindow(1000, 24*time.Hour), Shared(path))
 }
 
-// TestEnvironmentStarter attaches, takes a token, prints what is left, and stays until its input ends.
+// TestEnvironmentStarter is the program of a starter. It attaches to a file, takes a token, prints how many tokens are
+// left, and stays attached until its input ends.
 func TestEnvironmentStarter(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -54,10 +56,10 @@ func TestEnvironmentStarter(t *testing.T) {
 	}
 	defer l.Close()
 	fmt.Println("left", l.Take("key", 1).Remaining)
-	_, _ = io.Copy(io.Discard, os.Stdin) // what ends it is no matter
+	_, _ = io.Copy(io.Discard, os.Stdin) // it does not matter why the input ends
 }
 
-// A starter is a process that attaches.
+// A starter is a process that attaches to a file.
 type starter struct {
 	*exec.Cmd
 	in  io.Closer

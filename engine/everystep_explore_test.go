@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// stepPolicies are the policies of a limiter and of its tier, which has another limit, for every algorithm.
+// stepPolicies has, for every algorithm, the policy of a limiter and the policy of its second tier, which has another
+// limit.
 var stepPolicies = [][2]Policy{
 	{TokenBucket(PerSecond(1), 20), TokenBucket(Per(1, 700*time.Millisecond), 30)},
 	{BatchRefill(3, time.Minute, 20), BatchRefill(3, time.Minute, 30)},
@@ -25,25 +26,25 @@ var stepPolicies = [][2]Policy{
 	pricedSteps,
 }
 
-// pricedSteps is the limiter of [TokenBuckets] among them.
+// pricedSteps is the pair in stepPolicies whose limiter is made with [TokenBuckets]. The first policy is then a quota.
 var pricedSteps = [2]Policy{TokenBucket(PerSecond(1), 21), TokenBucket(Per(1, 700*time.Millisecond), 30)}
 
-// A step is a limiter for one execution, and a key of it under its second tier.
+// A step has a limiter, which is used for one execution, and a key under the limiter's second tier.
 type step struct {
 	*Limiter
 	key Key
-	own Quota // that of the limiter itself, or of its other tier
-	// priced says that a token has different prices under the two policies.
+	own Quota // of the first policy, if that is a quota; the zero Quota is the limiter's own policy
+	// priced is true if a token has different prices under the two policies.
 	priced bool
-	// waiting says that a caller waits in line. A refused request that is concurrent with a call at another price may
-	// then get a longer wait than before or after that call.
+	// waiting is true if a caller waits in line. If a refused request is concurrent with a call at another price, it
+	// may then get a longer wait than both before and after that call.
 	waiting bool
-	// again makes another step, in which no request waits.
+	// again makes another step with the same policies, in which no request waits.
 	again func() step
 }
 
-// forEachStep makes a call to a limiter of every algorithm, once for each of the call's operations on shared words, and
-// makes another call before that operation.
+// forEachStep runs a call with a limiter of every algorithm, once for each of the call's operations on shared words.
+// Each time, it runs another call immediately before that operation.
 func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func(), check func(what string))) {
 	for _, p := range stepPolicies {
 		t.Run(p[0].String(), func(t *testing.T) {
@@ -69,8 +70,9 @@ func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func
 	}
 }
 
-// TestAReceiptIsOfItsTakeAtEveryStep (I1): before any operation of a call that makes a receipt, the key is reset, and
-// another call takes as much. The receipt never gives back what the other call took.
+// TestAReceiptIsOfItsTakeAtEveryStep (I1): before one operation of a call that makes a receipt, the key is reset, and
+// another call takes the same number of tokens. This is tried before every operation. The receipt never gives back the
+// tokens that the other call took.
 func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 	type back = func()
 	verbs := map[string]func(s step) back{
@@ -86,7 +88,7 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 		},
 		"hold of the limit": func(s step) back {
 			d, h := s.Hold(s.key, math.MaxUint64)
-			if !d.Allowed { // the other was first
+			if !d.Allowed { // the other call was first
 				return func() {}
 			}
 			return func() { h.Settle(0) }
@@ -140,8 +142,8 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestWhatEndsEndsOnceAtEveryStep (I2): before any operation of a call that ends an entry or a hold, another call ends
-// it, too. Tokens that a third call has taken stay taken.
+// TestWhatEndsEndsOnceAtEveryStep (I2): before one operation of a call that ends a receipt, another call ends the same
+// receipt. This is tried before every operation. Tokens that a third call has taken stay taken.
 func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	for name, of := range map[string]func(s step) (end func()){
 		"entry": func(s step) func() {
@@ -161,7 +163,7 @@ func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 			ends := 0
 			return func() {
 				h.Settle(5)
-				if ends++; ends == 1 { // the first to return gives back by hand what it has cost
+				if ends++; ends == 1 { // the call that returns first gives the cost back by hand
 					s.Refund(s.key, 5)
 				}
 			}
@@ -179,9 +181,9 @@ func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAQuotaIsOfOnePlanAtEveryStep (I1): before any operation of the call that makes a quota, the policy changes to one
-// with other ticks. The quota belongs to one of the two policies: its tokens come back as it says, or it grants
-// nothing.
+// TestAQuotaIsOfOnePlanAtEveryStep (I1): before one operation of the call that makes a quota, the limiter's policy
+// changes to a policy with other ticks. This is tried before every operation. The quota is made for one of the two
+// policies: either its tokens come back at its rate, or it grants nothing.
 func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	for _, changes := range []int{1, 2} {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -211,7 +213,8 @@ func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// stepVerbs are the verbs that concurrent calls see as one step. They return their answer and the tokens that are left.
+// stepVerbs are the calls that take effect in one step, as concurrent calls see it. Each function returns the answer of
+// its call.
 var stepVerbs = map[string]func(s step) any{
 	"allow":    func(s step) any { return s.AllowKey(s.key) },
 	"take":     func(s step) any { return s.TakeKey(s.key, 3) },
@@ -238,24 +241,25 @@ var stepVerbs = map[string]func(s step) any{
 		if err != nil {
 			return err.Error()
 		}
-		if s.priced { // a wait that was promised before, and then not, counts as one
+		if s.priced { // only whether it waits is compared, not how long
 			return true
 		}
 		return r.delay
 	},
 }
 
-// outcomeOf returns the answers of two calls, and the tokens that are left after them.
+// outcomeOf returns the answers of two calls, and what Peek then returns under both policies.
 func outcomeOf(s step, call, other any) any {
 	own, tier := s.Peek(s.key.With(s.own), 1), s.Peek(s.key, 1)
-	if s.priced { // of two prices at once, either may be the one by which it comes back
+	if s.priced { // if two prices were used at once, tokens may come back at either price
 		own.RetryAfter, own.ResetAfter, tier.RetryAfter, tier.ResetAfter = 0, 0, 0, 0
 	}
 	return [4]any{call, other, own, tier}
 }
 
-// requireOneAfterTheOther makes a call, and another one before each operation of it. Both must answer, and leave the
-// key, as if one had been made after the other. prepare makes the situation before the calls, or returns false.
+// requireOneAfterTheOther runs a call, and another call before each of its operations. The answers of both calls, and
+// the state of the key after them, must be the same as if one call was made after the other. prepare makes the
+// situation before the calls. If that situation is not possible, prepare returns false.
 func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare func(t *testing.T, s *step) bool) {
 	forEachStep(t, func(t *testing.T, s step) (func(), func(), func(string)) {
 		one, two := s.again(), s.again()
@@ -272,8 +276,8 @@ func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare
 	})
 }
 
-// TestVerbsBesideEachOtherAtEveryStep (I2, I9): before any operation of one verb, another verb is called for the same
-// key.
+// TestVerbsBesideEachOtherAtEveryStep (I2, I9): before each operation of one call, another call is made for the same
+// key, for all pairs of calls.
 func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for otherName, other := range stepVerbs {
@@ -288,7 +292,7 @@ func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 	}
 }
 
-// under puts the key of a step under the limiter's own policy, or under a quota of its own.
+// under changes the key of a step: the key is then under the limiter's own policy, or under a quota.
 func (s *step) under(t *testing.T, quota bool) {
 	s.key = s.key.Tier(0)
 	if s.priced && s.Policy(0).grant == grantsQuotas {
@@ -320,7 +324,7 @@ func (s *step) change(t *testing.T) {
 	require.NoError(t, s.SetPolicy(own, tier))
 }
 
-// waits makes a caller wait for tokens of the key. It returns false if that is not possible.
+// waits makes a caller wait for tokens of the key. It returns false if no caller can wait.
 func (s *step) waits() bool {
 	if !s.TakeKey(s.key, s.Peek(s.key, 0).Remaining).Allowed {
 		return false
@@ -330,9 +334,9 @@ func (s *step) waits() bool {
 	return s.waiting
 }
 
-// TestVerbsUnderEverythingAtEveryStep (I2, I9): every verb is combined with a take, a charge and a reset in the same
-// way. The key has taken under the limiter's own policy or under a quota, before or after a change of the policy, or
-// while a caller waits.
+// TestVerbsUnderEverythingAtEveryStep (I2, I9): before each operation of every call, a take, a charge or a reset is
+// made for the same key. The key is under the limiter's own policy or under a quota, with or without a change of the
+// policy before, and with or without a caller that waits.
 func TestVerbsUnderEverythingAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for _, otherName := range []string{"take", "charge", "reset"} {

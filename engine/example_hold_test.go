@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// The length of a language model's answer is not known in advance. A request takes what it may cost, and settles its
-// actual cost.
+// The length of a language model's answer is not known in advance. A request first takes the tokens that it may cost.
+// After the answer, it settles for the tokens that it has cost.
 func ExampleLimiter_Hold() {
 	tokens, _ := engine.New(engine.FixedWindow(10_000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()
@@ -19,7 +19,7 @@ func ExampleLimiter_Hold() {
 			fmt.Println("refused, retry later")
 			return
 		}
-		hold.Settle(actual) // in a defer, so that a request that fails settles for what it has used
+		hold.Settle(actual) // in a defer, so that a failed request also settles for what it has used
 		fmt.Println(tokens.Peek(tokens.Key("tenant 7"), 0).Remaining, "left")
 	}
 	ask(4000, 1500)
@@ -33,7 +33,7 @@ func ExampleLimiter_Hold() {
 	// refused, retry later
 }
 
-// An answer is cut to what is left, as long as that is enough for one.
+// An answer is shortened to the tokens that are left, if these are enough for an answer.
 func ExampleLimiter_HoldUpTo() {
 	tokens, _ := engine.New(engine.FixedWindow(1000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()
@@ -48,7 +48,8 @@ func ExampleLimiter_HoldUpTo() {
 	// false 0
 }
 
-// Requests and tokens, of a tenant and of a model: all or nothing, and then each settles in its own unit.
+// A request takes from three limits, all or nothing: the requests of a tenant, the tokens of a tenant, and the tokens
+// of a model. Then the receipt of each limit is settled in the unit of that limit.
 func ExampleReceipt_Settle() {
 	requests, _ := engine.New(engine.FixedWindow(60, time.Minute), engine.MaxKeys(1000))
 	defer requests.Close()

@@ -8,21 +8,22 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A key that is used more than once is hashed once.
+// If a key is used more than once, it needs to be hashed only once.
 func ExampleLimiter_Key() {
 	reads, _ := engine.New(engine.TokenBucket(engine.Per(100, time.Hour), 100), engine.MaxKeys(1000))
 	writes, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
 	defer reads.Close()
 	defer writes.Close()
 
-	key := reads.Key("anna") // also good for writes: see Key
+	key := reads.Key("anna") // works for both limiters: see Key
 	reads.TakeKey(key, 30)
 	writes.TakeKey(key, 4)
 	fmt.Println(reads.Peek(key, 0).Remaining, writes.Peek(key, 0).Remaining)
 	// Output: 70 6
 }
 
-// Bytes of a buffer, without a string of them. It is the key of the same text.
+// KeyBytes makes a key of the bytes in a buffer, without a conversion to a string. The key is the same as for the text
+// with these bytes.
 func ExampleLimiter_KeyBytes() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -33,7 +34,7 @@ func ExampleLimiter_KeyBytes() {
 	// Output: 9
 }
 
-// Users that have numbers. A number never meets a text that has the same bytes.
+// KeyUint64 makes a key of a number, such as a user's id. A number and a text with the same bytes are different keys.
 func ExampleLimiter_KeyUint64() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -43,7 +44,7 @@ func ExampleLimiter_KeyUint64() {
 	// Output: 9 10
 }
 
-// A client that has a whole IPv6 network is one client.
+// A client may have a whole IPv6 network. With the network's address as the key, it counts as one client.
 func ExampleLimiter_KeyAddr_network() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -58,7 +59,7 @@ func ExampleLimiter_KeyAddr_network() {
 	// 2001:db8:0:1::1 true
 }
 
-// A Key has no text, so the program keeps its own counts by key. A map that several goroutines use needs a lock.
+// A Key has no text, so the program keeps its own counts, by key. If several goroutines use the map, it needs a lock.
 func ExampleObserve() {
 	refused := map[engine.Key]int{}
 	count := func(k engine.Key, _ uint64) { refused[k]++ }

@@ -7,7 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// How many keys are not idle, and whether the table was ever too small. Sweep brings the count up to date.
+// Stats reports how many keys are not idle, and whether the table was ever too small. Sweep brings the count up to
+// date.
 func ExampleLimiter_Stats() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -21,7 +22,7 @@ func ExampleLimiter_Stats() {
 	// Output: 300 keys, 0 forgotten before their time, 1 sweep
 }
 
-// Keys whose bucket is full are forgotten, which no decision shows.
+// Keys whose bucket is full are forgotten. That changes no decision.
 func ExampleLimiter_Sweep() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 10), engine.MaxKeys(1000),
@@ -40,7 +41,7 @@ func ExampleLimiter_Sweep() {
 	// 1
 }
 
-// What a limiter was set to.
+// Policy returns the policies that a limiter has.
 func ExampleLimiter_Policy() {
 	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour), engine.Tiers(engine.FixedWindow(100, time.Hour)),
 		engine.MaxKeys(1000))
@@ -50,7 +51,7 @@ func ExampleLimiter_Policy() {
 	// Output: fixed window 10/1h0m0s and 100
 }
 
-// A configuration is checked before anything is made of it.
+// A program can check a configuration before it makes a limiter of it.
 func ExamplePolicy_Check() {
 	fmt.Println(engine.TokenBucket(engine.PerSecond(100), 200).Check())
 	fmt.Println(engine.SlidingLog(100_000, time.Minute).Check())
@@ -59,7 +60,7 @@ func ExamplePolicy_Check() {
 	// engine: sliding log 100000/1m0s: limit of 100000 tokens every 1m0s: want 1 to 4096 tokens
 }
 
-// How much memory a limiter would hold, before it is made.
+// Bytes reports how much memory a limiter would hold, before it is made.
 func ExampleBytes() {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(1), 5),
 		engine.SlidingLog(10, time.Minute)} {
@@ -71,7 +72,7 @@ func ExampleBytes() {
 	// sliding log: some 160 MB, <nil>
 }
 
-// How late a limiter may let a request through: a log whose window is long for its limit.
+// Precision reports how late a limiter may admit a request. A log is late if its window is long for its limit.
 func ExamplePolicy_Precision() {
 	for _, policy := range []engine.Policy{
 		engine.SlidingLog(5, time.Hour), engine.SlidingLog(5, 24*time.Hour), engine.SlidingLog(4096, time.Hour),
@@ -85,7 +86,7 @@ func ExamplePolicy_Precision() {
 	// sliding log 4096/1h0m0s 483.328µs <nil>
 }
 
-// Whether a reload can change a limiter in place.
+// CheckChange reports whether a reload of a configuration can change a limiter in place.
 func ExampleCheckChange() {
 	from := []engine.Policy{engine.SlidingLog(10, time.Minute)}
 	fmt.Println(engine.CheckChange(from, []engine.Policy{engine.SlidingLog(5, time.Minute)}))
@@ -95,7 +96,8 @@ func ExampleCheckChange() {
 	// engine: SetPolicy(fixed window 5/1m0s): the limiter is a sliding log 10/1m0s, and stays of that kind
 }
 
-// The same numbers by every algorithm: ten at once, and the answer to a client that wants one more two seconds later.
+// All algorithms have the same numbers. A client takes ten tokens at once, and wants one more two seconds later. The
+// example prints how long it must then wait.
 func Example_algorithms() {
 	now := time.Date(2026, 1, 1, 12, 0, 3, 0, time.UTC)
 	for _, policy := range []engine.Policy{
@@ -122,7 +124,7 @@ func Example_algorithms() {
 	// sliding log 10/10s in 9.5s
 }
 
-// A limiter that has no limit for now, and what it will have again.
+// A limiter that is unlimited for now still has the algorithm of its last limit.
 func ExampleLimiter_Algorithm() {
 	limiter, _ := engine.New(engine.Concurrency(10, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Only failed logins count: when a login succeeds, its token is given back. The receipt says which request it was.
+// Only failed logins count: when a login succeeds, its token is given back. The receipt identifies the request.
 func ExampleLimiter_TakeReceipt() {
 	logins, _ := engine.New(engine.SlidingLog(3, 15*time.Minute), engine.MaxKeys(1000))
 	defer logins.Close()
@@ -32,7 +32,7 @@ func ExampleLimiter_TakeReceipt() {
 	// too many failures
 }
 
-// A request is charged for the most that it may cost, and gets back what it did not.
+// A request takes the highest number of tokens that it may cost, and later gives back the tokens that it did not use.
 func ExampleReceipt_Refund() {
 	limiter, _ := engine.New(engine.FixedWindow(1000, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -41,21 +41,21 @@ func ExampleReceipt_Refund() {
 	_, receipt := limiter.TakeReceipt(key, 400)
 	receipt.Refund(250)
 	fmt.Println(limiter.Peek(key, 0).Remaining, "left")
-	receipt.Refund(250) // no more than was taken
+	receipt.Refund(250) // never more than was taken
 	fmt.Println(limiter.Peek(key, 0).Remaining, "left")
 	// Output:
 	// 850 left
 	// 1000 left
 }
 
-// Without a receipt, where it is all the same which request the tokens are for.
+// A refund without a receipt is for cases in which it does not matter which request took the tokens.
 func ExampleLimiter_Refund() {
 	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()
 
 	limiter.Take("anna", 5)
 	limiter.Refund(limiter.Key("anna"), 2)
-	limiter.Refund(limiter.Key("berta"), 2) // who has taken nothing
+	limiter.Refund(limiter.Key("berta"), 2) // berta has taken nothing
 	fmt.Println(limiter.Peek(limiter.Key("anna"), 0).Remaining, limiter.Peek(limiter.Key("berta"), 0).Remaining)
 	// Output: 7 10
 }

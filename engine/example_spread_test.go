@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A limit of a whole service, which all processors share.
+// The limit is for a whole service, so requests on all processors use it.
 func ExampleNewSpread() {
 	service, err := engine.NewSpread(engine.TokenBucket(engine.PerSecond(1_000_000), 50_000))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// The cheapest question: yes or no.
+// Allow takes one token and returns only whether the request may pass. It is the cheapest call.
 func ExampleLimiter_Allow() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 3), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -39,7 +39,8 @@ func ExampleLimiter_Peek() {
 	// false 1 left, wait 6s
 }
 
-// What there will be: a take of nothing looks up to maxLead ahead of the limiter's clock, and any time back.
+// A take of 0 tokens returns what a key will have at a later time, up to a second ahead of the limiter's clock, or what
+// it has at an earlier time.
 func ExampleLimiter_TakeAt_nothing() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(10), 5), engine.MaxKeys(1000),
@@ -57,7 +58,8 @@ func ExampleLimiter_TakeAt_nothing() {
 	// an hour ahead: false
 }
 
-// A batch of messages, one token each: the clock is read once, and the keys are read from memory concurrently.
+// Each message of a batch takes one token. TakeBatch reads the clock once, and loads several keys from memory at the
+// same time.
 func ExampleLimiter_TakeBatch() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(2, time.Hour), 2), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -80,7 +82,7 @@ func ExampleLimiter_TakeBatch() {
 	// anna false
 }
 
-// Two limits for one request, all or nothing. Every limit answers, so the caller knows which one refuses.
+// A request takes from two limits, all or nothing. Every limit answers, so the caller knows which limit refuses.
 func ExampleTakeAll() {
 	perSecond, _ := engine.New(engine.TokenBucket(engine.PerSecond(5), 5), engine.MaxKeys(1000))
 	perDay, _ := engine.New(engine.FixedWindow(3, 24*time.Hour), engine.MaxKeys(1000))
@@ -120,7 +122,7 @@ func ExampleLimiter_Reset() {
 	// true
 }
 
-// Two downloads of one client at a time, however long they take.
+// A client may have two downloads at a time, however long they take.
 func ExampleConcurrency() {
 	limiter, _ := engine.New(engine.Concurrency(2, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()

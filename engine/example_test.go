@@ -23,7 +23,7 @@ func Example() {
 	// Output: served
 }
 
-// A cost other than one, and everything that an answer to the client needs.
+// Take takes any number of tokens. Its decision has everything that an answer to the client needs.
 func ExampleLimiter_Take() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(60, time.Minute), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -39,7 +39,7 @@ func ExampleLimiter_Take() {
 	// never: true
 }
 
-// An address is hashed without making a string of it, and the key is used twice.
+// KeyAddr hashes an address without a conversion to a string. The key is used twice.
 func ExampleLimiter_KeyAddr() {
 	perSecond, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 5), engine.MaxKeys(1000))
 	perDay, _ := engine.New(engine.TokenBucket(engine.Per(1000, 24*time.Hour), 1000), engine.MaxKeys(1000))
@@ -51,7 +51,7 @@ func ExampleLimiter_KeyAddr() {
 	// Output: true
 }
 
-// Time from elsewhere: a log is replayed.
+// TakeAt decides at a given time. Here, the times are those of a log that is replayed.
 func ExampleLimiter_TakeAt() {
 	start := time.Date(2015, 5, 17, 10, 5, 3, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 2), engine.MaxKeys(1000),
@@ -70,7 +70,7 @@ func ExampleLimiter_TakeAt() {
 	// 1s false
 }
 
-// A plan for paying users and a free one, in one limiter.
+// One limiter has a limit for paying users and another for free users.
 func ExampleTiers() {
 	limiter, _ := engine.New(engine.FixedWindow(3, time.Hour), engine.Tiers(engine.FixedWindow(100, time.Hour)))
 	defer limiter.Close()
@@ -87,7 +87,7 @@ func ExampleTiers() {
 	// anna buys the plan: 48 left
 }
 
-// A lower limit hides what a key has used above it.
+// Under a lower limit, a decision does not show tokens that a key has used above this limit. Owed returns them.
 func ExampleLimiter_Owed() {
 	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour))
 	defer limiter.Close()
@@ -103,7 +103,7 @@ func ExampleLimiter_Owed() {
 	// 8
 }
 
-// Limits that come with the requests: from a database, a token, an argument.
+// Limits may come with the requests, for example from a database, a token or an argument.
 func ExampleLimiter_Quota() {
 	limiter, _ := engine.New(engine.TokenBuckets(24 * time.Hour)) // for buckets that fill within a day
 	defer limiter.Close()
@@ -125,7 +125,7 @@ func ExampleLimiter_Quota() {
 	// a month does not fit: true
 }
 
-// A quota that is kept, for many requests of a user.
+// A program may make a quota once and keep it for many requests of a user.
 func ExampleKey_With() {
 	limiter, _ := engine.New(engine.FixedWindow(5, time.Hour), engine.MaxQuota(100))
 	defer limiter.Close()
@@ -150,7 +150,8 @@ func ExampleBlocked() {
 	// false true
 }
 
-// What an answer cost is known when it is there. The key then owes more than its limit, and pays that back.
+// The cost of an answer is known only after the answer. The key may then owe more than its limit, and must pay that
+// back before its next request passes.
 func ExampleLimiter_Charge() {
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(600, time.Minute), 600),
@@ -167,7 +168,7 @@ func ExampleLimiter_Charge() {
 	// again after 1m30.1s
 }
 
-// The numbers change while the limiter is used. What a key has taken stays taken.
+// The numbers of a limiter change while it is in use. The tokens that a key has taken still count.
 func ExampleLimiter_SetPolicy() {
 	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()

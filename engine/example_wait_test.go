@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A worker that sends no faster than it may. It does not wait at all if its time would not come.
+// A worker waits, so that it does not send faster than the limit allows. If the tokens would come too late or never,
+// Wait returns at once.
 func ExampleLimiter_Wait() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1000), 1), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -36,7 +37,7 @@ func ExampleLimiter_Wait() {
 	// engine: Wait(2): more tokens than the limit of 1
 }
 
-// A place in the queue: the caller knows when its turn is, and may still leave.
+// Reserve gives the caller a place in the queue. The caller knows when its turn is, and can still give the place back.
 func ExampleLimiter_Reserve() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(1000),
@@ -56,7 +57,7 @@ func ExampleLimiter_Reserve() {
 	// engine: Reserve(1): the wait would be too long: 3s, and 1s is the longest
 }
 
-// The last in the queue goes away, and the next has its place.
+// If the last caller in the queue releases its reservation, the next caller gets its place.
 func ExampleReceipt_Release() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(1000),
@@ -72,7 +73,7 @@ func ExampleReceipt_Release() {
 	// Output: 1s 2s 2s
 }
 
-// A caller that waits in line goes away, and the one behind it moves up.
+// If a caller that waits in line leaves, the caller behind it moves up.
 func ExampleLimiter_Queue() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(1000),

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryVerbHasAnExample: each method of a limiter has an example, unless it is another method's form for a hashed
-// key.
+// TestEveryVerbHasAnExample: each method of a limiter has an example, unless it is the form of another method for a
+// hashed key.
 func TestEveryVerbHasAnExample(t *testing.T) {
 	files, err := filepath.Glob("example_*_test.go")
 	require.NoError(t, err)
@@ -25,7 +25,7 @@ func TestEveryVerbHasAnExample(t *testing.T) {
 	limiter := reflect.TypeFor[*Limiter]()
 	for i := range limiter.NumMethod() {
 		name := limiter.Method(i).Name
-		if verb, isForm := strings.CutSuffix(name, "Key"); isForm && verb != "" || name == "Close" { // which all call
+		if verb, isForm := strings.CutSuffix(name, "Key"); isForm && verb != "" || name == "Close" { // all call Close
 			continue
 		}
 		assert.Contains(t, examples.String(), "func ExampleLimiter_"+name+"(")

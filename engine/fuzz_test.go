@@ -18,12 +18,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// FuzzPolicy (I1): for any numbers, New either returns an error that names the wrong one and its range, or makes a
+// FuzzPolicy (I1): for any numbers, New either returns an error that names the wrong number and its range, or makes a
 // limiter that admits exactly its burst while the clock stands still.
 func FuzzPolicy(f *testing.F) {
 	f.Add(1.0, int64(time.Second), uint64(5), int32(1000), 1)
 	f.Fuzz(func(t *testing.T, tokens float64, period int64, burst uint64, keys int32, shards int) {
-		maxKeys := int(keys) % 5000 // so that memory stays small; 0 and below stay what they are
+		maxKeys := int(keys) % 5000 // so that memory stays small; 0 and negative numbers stay out of range
 		now := time.Unix(1_700_000_000, 123_456_789)
 		clock := func() time.Time { return now }
 		policy := TokenBucket(Per(tokens, time.Duration(period)), burst)
@@ -43,7 +43,7 @@ func FuzzPolicy(f *testing.F) {
 		algorithm, err := TokenBucket(Per(tokens, time.Duration(period)), burst).build(burst)
 		require.NoError(t, err)
 		exact := algorithm.(*atomicbucket.TokenBucket).Exact()
-		// All at once, or all but three and then one by one.
+		// The whole burst is taken at once, or all but three tokens at once and then these three one by one.
 		require.Equal(t, Decision{Limit: burst, Remaining: burst, RetryAfter: Never}, l.Take("k", burst+1))
 		all := l.Take("all at once", burst)
 		require.True(t, all.Allowed)
@@ -57,8 +57,8 @@ func FuzzPolicy(f *testing.F) {
 		for i := range one {
 			d := l.Take("k", 1)
 			if i == one-1 && i+burst > 1 && !exact {
-				// What TokenBucket says: of a burst in pieces within one tick the last
-				// token waits for the next.
+				// This is the exception in the comment of TokenBucket: if a burst is taken in parts within one tick,
+				// its last token waits for the next tick.
 				require.False(t, d.Allowed)
 				require.Positive(t, d.RetryAfter)
 				if d.RetryAfter > time.Second {
@@ -72,7 +72,7 @@ func FuzzPolicy(f *testing.F) {
 			require.True(t, d.Allowed, "token %d of the last %d", i+1, one)
 			if exact || i == one-1 {
 				require.Equal(t, one-1-i, d.Remaining)
-			} else { // a tick less than it seems
+			} else { // the bucket has a tick less than it seems
 				require.InDelta(t, one-1-i, d.Remaining, 1)
 			}
 		}
@@ -92,7 +92,7 @@ func FuzzPolicy(f *testing.F) {
 	})
 }
 
-// firstWrong returns what the error must name, or nothing if all numbers are in range.
+// firstWrong returns the texts that the error must contain, or nothing if all numbers are in range.
 func firstWrong(tokens float64, period time.Duration, burst uint64, maxKeys, shards int) []string {
 	named := fmt.Sprintf("%v tokens every %v", tokens, period)
 	if math.IsNaN(tokens) || math.IsInf(tokens, 0) || tokens <= 0 {
@@ -101,7 +101,7 @@ func firstWrong(tokens float64, period time.Duration, burst uint64, maxKeys, sha
 	if period <= 0 {
 		return []string{named, "at least 1ns"}
 	}
-	// The number of tokens is the decimal number that it prints as.
+	// The number of tokens counts as the decimal number as which the float prints.
 	decimal, _ := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'g', -1, 64))
 	nanos := new(big.Rat).SetInt64(int64(period))
 	switch longest := new(big.Rat).SetInt64(math.MaxInt64); {
@@ -119,14 +119,15 @@ func firstWrong(tokens float64, period time.Duration, burst uint64, maxKeys, sha
 	return nil
 }
 
-// FuzzKey (I2): a key depends only on its text, whatever the text is. It is the same for a string and for bytes, and
-// different for another text, and for an address or a number with the same bytes. All calls for one key use one bucket.
+// FuzzKey (I2): a key depends only on its text, whatever the text is. The key is the same for a string and for its
+// bytes. It is different for another text, and for an address or a number with the same bytes. All calls for one key
+// use the same bucket.
 func FuzzKey(f *testing.F) {
 	f.Add([]byte("a"), []byte("b"), uint64(7))
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
 	f.Fuzz(func(t *testing.T, a, b []byte, number uint64) {
 		for _, stable := range []bool{false, true} {
-			// One neighbourhood, so that a run does not depend on the hash's seed.
+			// The table has only one neighborhood, so a run does not depend on the hash's seed.
 			options := []Option{MaxKeys(1), Shards(1), ClockFunc(now), SweepInterval(24 * time.Hour)}
 			if stable {
 				options = append(options, HashStable())
@@ -138,7 +139,7 @@ func FuzzKey(f *testing.F) {
 			ka, kb := l.Key(string(a)), l.Key(string(b))
 			require.Equal(t, ka, l.KeyBytes(a))
 			require.Equal(t, was, string(a), "the text itself must not change")
-			if !stable || len(a) <= 8 && len(b) <= 8 { // texts that collide under the stable hash can be written down
+			if !stable || len(a) <= 8 && len(b) <= 8 { // longer texts may collide under the stable hash
 				require.Equal(t, string(a) == string(b), ka == kb, "%q and %q", a, b)
 			}
 			requireOneBucket(t, l, ka, func(n uint64) Decision { return l.Take(string(a), n) },
@@ -171,14 +172,14 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// requireOneBucketOf is requireOneBucket for a key that has no text.
+// requireOneBucketOf calls requireOneBucket for a key that has no text.
 func requireOneBucketOf(t *testing.T, l *Limiter, k Key) {
 	requireOneBucket(t, l, k, func(n uint64) Decision { return l.TakeKey(k, n) }, func() bool { return l.AllowKey(k) },
 		func(n uint64) Decision { return l.Peek(k, n) }, func() { l.Reset(k) })
 }
 
-// requireOneBucket checks that a key and its text have one bucket of two tokens, which is full, and that Peek returns
-// what Take then does.
+// requireOneBucket checks that a key and its text have the same bucket, that this bucket is full and has two tokens,
+// and that Peek returns what Take then does.
 func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decision, allow func() bool,
 	peek func(uint64) Decision, reset func()) {
 	defer l.Reset(k)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// left returns how many tokens a key has.
+// left returns how many tokens of a key are left.
 func left(l *Limiter, key string) uint64 { return l.Peek(l.Key(key), 0).Remaining }
 
 // TestAHoldCostsWhatItIsSettledFor (I2): a hold is settled with less than the estimate, the same, or more. A hold that
@@ -49,7 +49,8 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	})
 }
 
-// TestAReceiptChargesLater: a receipt charges what a request costs beyond it, even after the receipt has ended.
+// TestAReceiptChargesLater: a receipt charges a cost that is higher than the tokens it took, even after the receipt has
+// ended.
 func TestAReceiptChargesLater(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		_, h := l.Hold(l.Key("k"), 30)
@@ -77,8 +78,8 @@ func TestAReceiptChargesLater(t *testing.T) {
 	require.EqualValues(t, 10, r.Taken())
 }
 
-// TestAnEstimateAboveTheLimit: the request is admitted if the key has its whole limit. The cost above the limit is
-// charged, up to the bound on the debt, and the rest is reported.
+// TestAnEstimateAboveTheLimit: if an estimate is above the limit, the request is admitted if the key has its whole
+// limit. The cost above the limit is charged, up to the bound on the debt, and Settle reports the rest.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, h := l.Hold(l.Key("k"), math.MaxUint64)
@@ -99,7 +100,7 @@ func TestAnEstimateAboveTheLimit(t *testing.T) {
 	})
 }
 
-// TestAHoldUnderOtherLimits: holds under tiers and quotas, under Unlimited, and under Blocked.
+// TestAHoldUnderOtherLimits checks holds of keys under tiers and quotas, under Unlimited, and under Blocked.
 func TestAHoldUnderOtherLimits(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(100, time.Minute), Tiers(FixedWindow(10, time.Minute), Unlimited()))
 	quota, err := l.Quota(FixedWindow(50, time.Minute))
@@ -129,8 +130,8 @@ func TestAHoldUnderOtherLimits(t *testing.T) {
 	require.EqualValues(t, 100, l.Peek(k, 0).Remaining)
 }
 
-// TestAHoldIsSettledInTheNextWindow (I1): nothing is given back to the next window, and an additional cost is charged
-// to it.
+// TestAHoldIsSettledInTheNextWindow (I1): a hold of one window is settled in the next one. Nothing is given back to the
+// next window, but an additional cost is charged to it.
 func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39 * time.Second) // to the end of a minute
@@ -143,7 +144,8 @@ func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 		more.Settle(25)
 		require.EqualValues(t, 65, left(l, "k"))
 	})
-	// The counter counts what was in the window before, too: that is where it is given back.
+	// A sliding window counter also counts tokens of the previous window. So the tokens of the hold are given back to
+	// the previous window.
 	l, h := newLimiter(t, SlidingWindow(100, time.Minute))
 	h.advance(40 * time.Second) // the beginning of a minute
 	_, hold := l.Hold(l.Key("k"), 60)
@@ -154,8 +156,8 @@ func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 	require.EqualValues(t, 70, left(l, "k"))
 }
 
-// TestAHoldOutlivesMuch (I1): after Close, a hold is settled like any other. After a reset, an eviction or a change of
-// the policy, nothing is given back that others have taken, and an additional cost is charged.
+// TestAHoldOutlivesMuch (I1): after Close, a hold is settled as usual. After a reset, an eviction or a change of the
+// policy, a hold gives back no tokens that other requests have taken, and an additional cost is charged.
 func TestAHoldOutlivesMuch(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, l *Limiter, a perMinute)
@@ -184,8 +186,8 @@ func TestAHoldOutlivesMuch(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedIsTheSumSettled (I2): other goroutines settle holds, some twice, and some holds are dropped. The sum
-// of the charges is the sum of the settled costs.
+// TestTheSumChargedIsTheSumSettled (I2): holds are settled in other goroutines, most of them twice, and some holds are
+// dropped. The sum of the charges is the sum of the settled costs.
 func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	const limit = 4000
 	for _, a := range algorithms {
@@ -211,7 +213,7 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 							if random.IntN(5) == 0 {
 								cost = h.of.Tokens() // dropped
 							} else {
-								for range 2 { // one of them settles
+								for range 2 { // two goroutines settle, and one settlement counts
 									settling.Go(func() { assert.Zero(t, h.Settle(cost)) })
 								}
 							}
@@ -230,9 +232,9 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedUnderEviction (I2, I7): keys evict each other. The sum of debts and forgiven tokens is at least what
-// was settled, and at most the sum of the larger of estimate and cost of each hold, because the hold of a forgotten key
-// is not given back.
+// TestTheSumChargedUnderEviction (I2, I7): keys evict each other. The sum of debts and forgiven tokens is at least the
+// sum of the settled costs. It may be more, because the hold of a forgotten key is not given back. So it is at most the
+// sum, over all holds, of the estimate or the cost, whichever is larger.
 func TestTheSumChargedUnderEviction(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		random := rand.New(rand.NewPCG(7, 7))
@@ -265,7 +267,8 @@ func TestTheSumChargedUnderEviction(t *testing.T) {
 	})
 }
 
-// TestHoldAllIsAllOrNothing: holds of requests and tokens, for a user and for all. Each limit is settled separately.
+// TestHoldAllIsAllOrNothing: TakeAll holds requests and tokens, of a user and of all users, all or nothing. Each limit
+// is settled separately.
 func TestHoldAllIsAllOrNothing(t *testing.T) {
 	requests, _ := newLimiter(t, FixedWindow(2, time.Minute))
 	tokens, _ := newLimiter(t, TokenBucket(PerSecond(10), 1000))
@@ -292,7 +295,7 @@ func TestHoldAllIsAllOrNothing(t *testing.T) {
 	require.Equal(t, []uint64{1, 850, 350}, []uint64{left(requests, "anna"), left(tokens, "anna"), left(tokens, "all")})
 
 	ask[1], ask[2] = ask[2], ask[1]
-	ask[1].N, ask[2].N = 5000, 10 // more than the limit: as much as it is
+	ask[1].N, ask[2].N = 5000, 10 // an estimate above the limit counts as the limit
 	tokens.Reset(tokens.Key("anna"))
 	d, err = holdAll(ask, holds)
 	require.NoError(t, err)

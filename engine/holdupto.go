@@ -7,19 +7,19 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// HoldUpTo takes as many tokens as the key has, but no more than most. It is for a request that can make do with less,
-// such as an answer that can be shortened. It passes if the key has no fewer than least tokens, or its complete limit
-// if the limit is lower. Otherwise it takes nothing. [Receipt.Taken] returns how many it took, and [Receipt.Settle]
-// replaces them by the cost of the request. The check and the take are one atomic step: concurrent calls cannot make it
-// take fewer than least.
+// HoldUpTo takes as many tokens as the key has, but no more than most. It is for a request that can make do with fewer,
+// such as an answer that can be shortened. The request passes if the key has no fewer than least tokens, or, if the
+// limit is lower than least, its complete limit. Otherwise HoldUpTo takes nothing. [Receipt.Taken] returns how many
+// tokens it took, and [Receipt.Settle] replaces them by the cost of the request. The check and the take are one atomic
+// step: concurrent calls cannot make it take fewer than least tokens.
 //
-// If least is 0, it counts as 1, so a key that is empty or in debt refuses. If most is 0, nothing is taken, and the
-// cost of the request is charged when the receipt is settled. So HoldUpTo(k, 1, 0) admits requests that pay afterwards,
-// as long as the key is not in debt. ([Limiter.Hold] of 0 always admits them.) The number of such requests under way at
-// a time is not bounded.
+// If least is 0, it counts as 1, so a request for a key without tokens is refused. If most is 0, nothing is taken, and
+// the cost of the request is charged when the receipt is settled. So HoldUpTo(k, 1, 0) admits requests that pay
+// afterwards, as long as the key has a token. ([Limiter.Hold] of 0 always admits such requests.) The number of such
+// requests that are under way at the same time is not bounded.
 //
-// RetryAfter is the RetryAfter of a request for least tokens. A refusal costs nothing, whatever [ChargeRefusals] says.
-// HoldUpTo never uses a late clock, does not allocate, and is lock-free.
+// If the request is refused, RetryAfter is the RetryAfter of a request for least tokens. A refusal costs nothing,
+// whatever [ChargeRefusals] says. HoldUpTo never uses a late clock, does not allocate, and is lock-free.
 func (l *Limiter) HoldUpTo(k Key, least, most uint64) (d Decision, r Receipt) {
 	least = max(least, 1)
 	if most == 0 {
@@ -41,7 +41,7 @@ func (l *Limiter) HoldUpTo(k Key, least, most uint64) (d Decision, r Receipt) {
 	case o.Verdict == shard.Admitted:
 		r.limiter, r.hash = l, k.hash
 		r.of.Enter(&o, taken, k.quota, ends)
-	case d.Allowed: // there is nothing to give back, but a higher cost is charged
+	case d.Allowed: // there is nothing to give back, but the receipt charges a higher cost
 		r.limiter, r.hash = l, k.hash
 		r.of.EnterNone(min(most, d.Limit), k.quota)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHoldOfNothingIsOfItsKey: a hold with a most of 0 is decided by the key's own limit, and a least of 0 counts as
-// 1. The cost of the request is charged to the key under its tier. A refused hold charges nothing.
+// TestAHoldOfNothingIsOfItsKey: if the argument most of HoldUpTo is 0, the limit of the key's tier still decides, and a
+// least of 0 counts as 1. The cost of the request is charged to the key under its tier. A refused hold charges nothing.
 func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(Per(1, 7*time.Second), 5)))
 	k := l.Key("k").Tier(1)
@@ -32,7 +32,8 @@ func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	}
 }
 
-// TestAHoldWithoutALimitChargesNobody: the cost of a request beyond its hold is not counted if its key is unlimited.
+// TestAHoldWithoutALimitChargesNobody: if a key is unlimited, the cost of a request is not counted, even if it is more
+// than the hold.
 func TestAHoldWithoutALimitChargesNobody(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	for _, most := range []uint64{0, 3} {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldUpTo: HoldUpTo takes the available tokens, between a least and a most, and is settled like any hold.
+// TestHoldUpTo: HoldUpTo takes the available tokens, from least to most, and its receipt is settled like any hold.
 func TestHoldUpTo(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -39,8 +39,8 @@ func TestHoldUpTo(t *testing.T) {
 	})
 }
 
-// TestAHoldOfNothingIsRefusedInDebt: a hold with a least of 0 is refused for a key that is in debt or empty. A key with
-// tokens is admitted, and pays afterwards.
+// TestAHoldOfNothingIsRefusedInDebt: HoldUpTo with a least of 0 is refused if the key is in debt or has no tokens. If
+// the key has tokens, the request is admitted, and pays afterwards.
 func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	forEach(t, []Option{MaxDebt(2)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -60,7 +60,7 @@ func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	})
 }
 
-// TestHoldUpToUnderOtherLimits: under a quota, under Unlimited, and under Blocked.
+// TestHoldUpToUnderOtherLimits checks HoldUpTo for keys under a quota, under Unlimited, and under Blocked.
 func TestHoldUpToUnderOtherLimits(t *testing.T) {
 	l, _ := newLimiter(t, TokenBuckets(24*time.Hour))
 	for _, c := range []struct {
@@ -79,8 +79,8 @@ func TestHoldUpToUnderOtherLimits(t *testing.T) {
 	}
 }
 
-// TestHoldUpToAtOnce: many goroutines take what is left at the same time. Together they get the limit, none gets less
-// than its least, and a refused one could not have got its least.
+// TestHoldUpToAtOnce: many goroutines call HoldUpTo at the same time. Together they get the limit, and none gets less
+// than its least. If a goroutine is refused, its least was not left.
 func TestHoldUpToAtOnce(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	for round := range 50 {

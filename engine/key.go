@@ -12,18 +12,18 @@ import (
 
 // A Key is a hashed key: hash once with [Limiter.Key] or one of its variants, then use the Key for any number of
 // decisions. With the default hash a Key works in every limiter of this process, and in no other process. With
-// [HashStable] it works in every limiter that has that option. With [Shared] it works in every limiter of the same
+// [HashStable] a Key works in every limiter that has that option. With [Shared] it works in every limiter of the same
 // file.
 //
 // The three kinds of key (text, address and number) are hashed separately: an address and a text with the same bytes
 // are different keys.
 type Key struct {
 	hash  uint64
-	quota shard.Quota // zero: the limiter's own policy
+	quota shard.Quota // zero means the limiter's own policy
 }
 
-// Tier returns the same key under another tier of the limiter: see [Tiers]. A tier that the limiter does not have
-// grants nothing: every request is refused, and RetryAfter is [Never].
+// Tier returns the same key under another tier of the limiter: see [Tiers]. If the limiter does not have this tier, it
+// refuses every request for the key, and RetryAfter is [Never].
 func (k Key) Tier(tier int) Key {
 	if tier < 0 || tier >= shard.MaxTiers {
 		tier = shard.MaxTiers - 1
@@ -37,14 +37,14 @@ var seeds = struct{ text, addr, number keyhash.Seed }{
 	keyhash.NewSeed(), keyhash.NewSeed(), keyhash.NewSeed(),
 }
 
-// The stable hash has no seeds; these constants separate the kinds.
+// The stable hash has no seeds. These constants make the hashes of the three kinds of key different.
 const (
 	stableAddr   = 0x9e37_79b9_7f4a_7c15
 	stableNumber = 0xd1b5_4a32_d192_ed03
 )
 
-// Key returns the key of a text, of any length; the empty text is a key like any
-// other. It does not allocate.
+// Key returns the key of a text. The text may have any length, and the empty text is a key like any other. Key does not
+// allocate.
 func (l *Limiter) Key(text string) Key {
 	if !l.seeded {
 		if l.secrets != nil {
@@ -56,8 +56,7 @@ func (l *Limiter) Key(text string) Key {
 	return Key{hash: keyhash.String(seeds.text, text)}
 }
 
-// KeyBytes returns the same key as Key(string(text)). It does not allocate and
-// does not keep text.
+// KeyBytes returns the same key as Key(string(text)). It does not allocate, and does not keep the slice.
 func (l *Limiter) KeyBytes(text []byte) Key {
 	if !l.seeded {
 		if l.secrets != nil {
@@ -70,7 +69,7 @@ func (l *Limiter) KeyBytes(text []byte) Key {
 }
 
 // KeyAddr returns the key of an address. An IPv4 address and the same address mapped into IPv6 are one key. The zone is
-// ignored, and the zero Addr has the key of the address ::. It does not allocate.
+// ignored, and the zero Addr has the key of the address ::. KeyAddr does not allocate.
 func (l *Limiter) KeyAddr(addr netip.Addr) Key {
 	b := addr.As16()
 	if !l.seeded {
@@ -83,8 +82,7 @@ func (l *Limiter) KeyAddr(addr netip.Addr) Key {
 	return Key{hash: keyhash.Bytes(seeds.addr, b[:])}
 }
 
-// KeyUint64 returns the key of a number, such as a user's id. It does not
-// allocate.
+// KeyUint64 returns the key of a number, such as a user's id. KeyUint64 does not allocate.
 func (l *Limiter) KeyUint64(n uint64) Key {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], n)

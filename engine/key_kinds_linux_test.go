@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/keyhash"
 )
 
-// TestKindsOfKeys: a text is the same key as its bytes, and an address and a number are other keys than those bytes,
-// whichever way keys are hashed. Each way has other keys, and a seed is one. Processes with the same file have the same
+// TestKindsOfKeys: with every hash, a text and its bytes are the same key, but an address or a number and its bytes are
+// different keys. Each hash gives different keys, and so does each seed. Two limiters of the same file give the same
 // keys.
 func TestKindsOfKeys(t *testing.T) {
 	seeded, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
@@ -46,7 +46,7 @@ func TestKindsOfKeys(t *testing.T) {
 	require.Equal(t, xxhash.Sum64(addrBytes[:])^stableAddr, stable.KeyAddr(addr).hash)
 	require.Equal(t, xxhash.Sum64(numberBytes)^stableNumber, stable.KeyUint64(number).hash)
 	if strconv.IntSize < 64 {
-		return // an empty seed makes no hash there, but panics
+		return // with 32 bits, a hash with an empty seed panics
 	}
 	var none keyhash.Seed
 	require.NotEqual(t, keyhash.Bytes(none, addrBytes[:]), seeded.KeyAddr(addr).hash)

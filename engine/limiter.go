@@ -11,35 +11,34 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Limiter applies one [Policy] to each of any number of keys. Make one with
-// [New]. All its methods may be called from any goroutine at any time; those that
-// decide are lock-free and do not allocate.
+// A Limiter applies one [Policy] to each of any number of keys. Make one with [New]. All its methods may be called from
+// any goroutine at any time. The methods that decide are lock-free and do not allocate.
 //
-// The methods of a nil or zero Limiter panic with a message that names New. Some methods panic like any use of a nil
-// pointer instead, because the check would cost every decision an instruction. On a nil Limiter, the methods without
-// a check are Allow, Take and their variants, and those that make a [Key]. On a zero Limiter, they are Allow, Take
-// and their variants when they get a Key that this Limiter did not make.
+// The methods of a nil or zero Limiter panic with a message that names New. Some methods have no check for that,
+// because it would cost every decision an instruction. They panic like any use of a nil pointer. For a nil Limiter,
+// these are Allow, Take and their variants, and the methods that make a [Key]. For a zero Limiter, these are Allow,
+// Take and their variants, if they get a Key that this Limiter did not make.
 type Limiter struct {
 	table *shard.Table
 	clock *clock
 
-	seeded     bool       // keys are made by the seeded hash; false in a zero Limiter
-	secrets    *secrets   // if not nil, keys are made by the hash with the secret of a shared table
-	observer   *observer  // nil for none
-	setting    sync.Mutex // held by SetPolicy
+	seeded     bool       // keys are made with the seeded hash; false in a zero Limiter
+	secrets    *secrets   // if not nil, keys are made with the secret of a shared table
+	observer   *observer  // nil if there is none
+	setting    sync.Mutex // SetPolicy locks it
 	terms      terms
 	background *background
-	lines      lines // of callers that wait
+	lines      lines // the callers that wait
 
-	number uint64 // random, of this limiter in this process: see Receipt.Append
+	number uint64 // a random number of this limiter in this process: see Receipt.Append
 }
 
-// policies are the policies of a limiter, and the source of its plan.
+// policies has the policies of a limiter. A limiter's plan is made from it.
 type policies struct {
-	base Policy   // the latest other than Unlimited or Blocked, if there was one
-	all  []Policy // the limiter's own and its tiers
-	last []Policy // like base, for each of them
-	room []uint64 // the highest limit that each of them ever had: keys may have used as many tokens
+	base Policy   // the latest policy other than Unlimited or Blocked, if there was one
+	all  []Policy // the limiter's own policy and those of its tiers
+	last []Policy // like base, for each policy in all
+	room []uint64 // for each policy in all, its highest limit ever: keys may have used that many tokens
 
 	quotas uint64 // what keys may owe under quotas: see capacity
 
@@ -47,7 +46,7 @@ type policies struct {
 	rounded uint64        // the highest estimate of a sliding window, rounded up, at a change of the length
 }
 
-// now returns the current policies: those of the plan.
+// now returns the current policies, which are the policies of the table's plan.
 func (l *Limiter) now() *policies { return l.table.Plan().Source().(*policies) }
 
 func policiesOf(own Policy, tiers []Policy) policies {
@@ -59,14 +58,14 @@ func policiesOf(own Policy, tiers []Policy) policies {
 	return ps
 }
 
-// New returns a limiter with the policy. Every bucket is full. New allocates all memory, and nothing is allocated
-// later. [Stats] reports how much it is.
+// New returns a limiter with the policy. Every bucket is full. New allocates all memory that the limiter's table ever
+// needs. [Stats] reports how much that is.
 //
 // A limiter sweeps in the background. Close stops the sweeper. If a limiter is dropped without Close, its sweeper stops
 // when the garbage collector finds the limiter. (In a testing/synctest bubble, Close it before the bubble ends.)
 //
-// Numbers out of range, a nil option, and a table larger than the machine's memory are errors that name the value and
-// the range.
+// New returns an error for a number out of range, a nil option, or a table larger than the machine's memory. The error
+// names the value and the range.
 func New(policy Policy, options ...Option) (*Limiter, error) {
 	c, err := configured(options)
 	if err != nil {
@@ -112,7 +111,7 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	return l, nil
 }
 
-// configured returns the configuration that the options make.
+// configured returns the configuration that results from the options.
 func configured(options []Option) (config, error) {
 	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
 	for i, option := range options {
@@ -126,9 +125,9 @@ func configured(options []Option) (config, error) {
 	return c, nil
 }
 
-// Close stops the sweeper and waits until it has stopped. The limiter still decides correctly afterwards, but no longer
-// counts live keys. With a coarse clock, it uses the exact clock from then on. Closing twice is harmless. The error is
-// always nil; it exists for io.Closer.
+// Close stops the sweeper and waits until it has stopped. The limiter still decides correctly afterwards, but it no
+// longer counts live keys. If it has a coarse clock, it uses the exact clock after that. A second Close does nothing.
+// The error is always nil; it exists for io.Closer.
 func (l *Limiter) Close() error {
 	l.requireMade()
 	l.background.halt()
@@ -136,9 +135,9 @@ func (l *Limiter) Close() error {
 	return nil
 }
 
-// Sweep forgets, now and in the caller's goroutine, every key whose bucket is full, and brings [Stats] up to date. The
-// background sweeper does the same. Call Sweep when you need the numbers at once. It takes some nanoseconds for each
-// slot.
+// Sweep forgets every key whose bucket is full, and brings [Stats] up to date. It does so at once, in the caller's
+// goroutine. The background sweeper does the same from time to time. Call Sweep when you need current numbers. It takes
+// some nanoseconds for each slot.
 func (l *Limiter) Sweep() {
 	l.requireMade()
 	l.table.Sweep(l.clock.nanos(), nil)

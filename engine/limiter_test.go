@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { leakcheck.Main(m) }
 // A hand is a clock that a test sets.
 type hand struct {
 	nanos atomic.Int64
-	other atomic.Pointer[time.Time] // read instead, if it is not nil
+	other atomic.Pointer[time.Time] // the clock returns this time instead, if it is not nil
 }
 
 func (h *hand) now() time.Time {
@@ -34,7 +34,7 @@ func (h *hand) now() time.Time {
 
 func (h *hand) advance(d time.Duration) { h.nanos.Add(int64(d)) }
 
-// newLimiter returns a limiter on a clock that the test moves.
+// newLimiter returns a limiter, and the clock of the limiter, which the test moves.
 func newLimiter(t testing.TB, p Policy, options ...Option) (*Limiter, *hand) {
 	h := new(hand)
 	l, err := New(p, append([]Option{ClockFunc(h.now), MaxKeys(1000)}, options...)...)
@@ -43,7 +43,7 @@ func newLimiter(t testing.TB, p Policy, options ...Option) (*Limiter, *hand) {
 	return l, h
 }
 
-// The README's seven quick requests.
+// These are the seven quick requests of the README.
 func TestSevenQuickRequests(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	for i, want := range []bool{true, true, true, true, true, false, false} {
@@ -74,8 +74,8 @@ func TestDecision(t *testing.T) {
 		"the bucket holds no more than its burst")
 }
 
-// A cost of 0 is free, and a cost above the limit is never admitted. Neither changes anything. (The fault: the first
-// request with a cost above the maximum is admitted.)
+// A request with a cost of 0 is always admitted, and a request with a cost above the limit never is. Neither changes
+// anything. (Some limiters have the fault that they admit the first request with a cost above the limit.)
 func TestCostsOutsideTheBucket(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(2), 10))
 	for _, n := range []uint64{11, math.MaxUint64, uint64(1) << 63} {
@@ -119,7 +119,7 @@ func TestTakeAtLateTimes(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1000), 1))
 	k, base := l.Key("k"), time.Unix(1_700_000_000, 0)
 	admitted := 0
-	for i := range 1001 { // the fault of x/time/rate: 1001 events in a millisecond
+	for i := range 1001 { // x/time/rate admits all of these: 1001 events in a millisecond
 		at := base.Add(time.Duration(i) * time.Microsecond)
 		if i%2 == 1 {
 			at = at.Add(-time.Hour / 2)
@@ -173,7 +173,7 @@ func TestKeys(t *testing.T) {
 			assert.True(t, l.Allow(text), "%.10q is a key like any other", text)
 			assert.False(t, l.Allow(text))
 		}
-		// The three kinds are hashed apart, whatever their bytes.
+		// The three kinds of key are hashed separately, so they are different keys even if their bytes are equal.
 		b16, b8 := v4.As16(), [8]byte{7}
 		for _, k := range []Key{l.KeyAddr(v4), l.KeyUint64(7), l.KeyBytes(b16[:]), l.KeyBytes(b8[:])} {
 			assert.NotContains(t, keys, k)
@@ -183,7 +183,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A Key of the default hash serves every limiter of the process.
+// A Key that is made with the default hash works in every limiter of the process.
 func TestOneKeyForSeveralLimiters(t *testing.T) {
 	a, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 1))
 	b, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 2))
@@ -226,17 +226,18 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// New refuses a table that is too large for the memory, and names the numbers.
+// New refuses a table that is too large for the memory. The error names the numbers.
 func TestNewRefusesMoreKeysThanMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux reports how much memory there is")
 	}
-	// A petabyte, or on 32 bits more than can be addressed.
+	// This table needs a petabyte, or, with 32 bits, more memory than can be addressed.
 	_, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(int(min(uint64(math.MaxInt/8), 1<<46))))
 	assert.ErrorContains(t, err, "bytes")
 }
 
-// TestMemoryForAMillionKeys (I6): 27 bytes a key at a million keys, by Stats, by the formula, and as the heap grows.
+// TestMemoryForAMillionKeys (I6): a table for a million keys has 27 bytes per key. Stats reports this, the formula
+// gives this, and the heap grows by at most this.
 func TestMemoryForAMillionKeys(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -245,7 +246,7 @@ func TestMemoryForAMillionKeys(t *testing.T) {
 	require.NoError(t, err)
 	runtime.ReadMemStats(&after)
 	assert.LessOrEqual(t, l.Stats().Bytes, uint64(27_000_000))
-	// Nothing, where the table can be mapped.
+	// If the table can be mapped, the heap does not grow at all.
 	assert.LessOrEqual(t, int64(after.HeapAlloc-before.HeapAlloc), int64(27_000_000))
 	require.NoError(t, l.Close())
 }
@@ -297,7 +298,7 @@ func TestCloseTwiceAndThenDecide(t *testing.T) {
 	}
 }
 
-// A limiter that is dropped without Close stops its goroutines. (leakcheck in TestMain checks that.)
+// If a limiter is dropped without Close, its goroutines stop. (leakcheck in TestMain checks that.)
 func TestForgottenLimiterStops(t *testing.T) {
 	l, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(100), ClockCoarse())
 	require.NoError(t, err)
@@ -314,7 +315,7 @@ func TestForgottenLimiterStops(t *testing.T) {
 	}
 }
 
-// A mapped table is not unmapped under a call that is still using it.
+// A mapped table is not unmapped while a call still uses it.
 func TestLargeTableOutlivesItsCalls(t *testing.T) {
 	for range 3 {
 		l, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(3_000_000))

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// lines holds the callers that wait for tokens of a limiter, for each key in the order of their turns. They belong to
-// this process: each process of a shared table has its own lines.
+// lines has the callers that wait for tokens of a limiter. For each key, they are in the order of their turns. Lines
+// belong to one process: each process of a shared table has its own lines.
 //
 // A reservation in the middle of a line cannot be given back ([Limiter.Reserve]), because the callers behind it already
 // know when their reservations are due. So when a caller leaves, the callers behind it move up.
@@ -27,25 +27,26 @@ type Turn struct {
 	limiter *Limiter
 	key     Key
 	n       uint64
-	plan    *shard.Plan // by which the tokens were reserved
+	plan    *shard.Plan // the plan at the time of the reservation
 
 	// The limiter's lines.mu guards what follows.
-	parts []part // n tokens in all, in the order in which they were reserved; none of a turn that has ended
-	due   int64  // when the tokens are there, by the limiter's clock
-	moved func() // called when due is earlier than before; nil for none
+	parts []part // n tokens in all, in the order in which they were reserved; none after the turn has ended
+	due   int64  // when the tokens are available, by the limiter's clock
+	moved func() // called when due is earlier than before, unless it is nil
 }
 
-// A part is the tokens of a reservation that belong to one turn. Two turns share a reservation after a move up by a
-// number of tokens other than their own.
+// A part has the tokens of one reservation that belong to one turn. If a turn moves up by another number of tokens than
+// its own, it afterwards shares a reservation with another turn.
 type part struct {
 	of     *reservation
 	n      uint64
-	shared bool // with another turn, or some tokens were given back
+	shared bool // another turn has a part of the reservation, or some of its tokens were given back
 }
 
-// Queue is [Limiter.Reserve] for a caller that waits in line. If a caller in front of it in the line of the same key
-// leaves, it moves up, and [Turn.Until] returns the new wait. delay is 0 if the tokens were there. Queue returns the
-// errors of Reserve, also for algorithms other than the token bucket, which have no line.
+// Queue is [Limiter.Reserve] for a caller that waits in line. If another caller leaves in front of it in the line of
+// the same key, this caller moves up, and [Turn.Until] returns the new wait. delay is 0 if the tokens were available.
+// Queue returns the same errors as Reserve. Algorithms other than the token bucket have no line, so Queue returns an
+// error for them.
 func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.requireMade()
 	if t, delay, err = l.queue(k, n, maxWait); err != nil {
@@ -54,8 +55,8 @@ func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, delay, nil
 }
 
-// queue is Queue. A delay of 0 means that the turn is in no line, because its tokens were there. The turn itself does
-// not show this later: a turn that was in a line may have moved up to the front by then.
+// queue does what Queue does. A delay of 0 means that the turn is not in a line, because its tokens were available.
+// Only the delay shows this: a turn that is in a line may have moved up so far that its tokens are available.
 func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
@@ -73,9 +74,9 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, r.delay, nil
 }
 
-// Until returns how long to wait from now on, by the limiter's clock; 0 or less if the tokens are there. From now on,
-// moved is called whenever the wait has become shorter. moved must not block and must not call a method of a Turn. If
-// it is nil, nothing is called.
+// Until returns how long the caller must still wait, by the limiter's clock. The result is 0 or less if the tokens are
+// available. After this call, moved is called whenever the wait has become shorter. moved must not block and must not
+// call a method of a Turn. It may be nil.
 func (t *Turn) Until(moved func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -84,7 +85,7 @@ func (t *Turn) Until(moved func()) time.Duration {
 }
 
 // Come ends the turn of a caller that proceeds now, and returns the receipt for its tokens. If the caller has moved up
-// by a number of tokens other than its own, the receipt is void.
+// by another number of tokens than its own, the receipt is void.
 func (t *Turn) Come() Receipt {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -99,10 +100,11 @@ func (t *Turn) Come() Receipt {
 }
 
 // Leave ends the turn of a caller that does not proceed, whether it has waited or not. The callers behind it move up.
-// If all wait for the same number of tokens, each moves to the place of the caller in front of it. Otherwise they move
-// up by the tokens of the caller that leaves, unless a caller outside of the line has reserved in between, or their
-// tokens come with a later refill ([BatchRefill]). So the tokens at the end of the line come back. If another caller
-// has reserved behind the line, only the tokens that its reservation does not need come back ([Receipt.Refund]).
+// If all of them wait for the same number of tokens as this caller, each moves to the place of the caller in front of
+// it. Otherwise they move up by the tokens of this caller. A caller does not move up if, in between, a caller outside
+// of the line has a reservation, or if its tokens come with a later refill ([BatchRefill]). After the moves, the tokens
+// at the end of the line are free and are given back. If a caller outside of the line has reserved behind the line,
+// only the tokens that its reservation does not need come back ([Receipt.Refund]).
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()
@@ -113,7 +115,7 @@ func (t *Turn) Leave() {
 		moved = t.shift(behind)
 	} else {
 		for _, other := range behind {
-			if t.due > other.due { // a later caller may have reserved returned tokens, for an earlier time
+			if t.due > other.due { // other may have reserved tokens that were given back
 				continue
 			}
 			t.parts, other.parts = other.parts, t.parts
@@ -130,19 +132,20 @@ func (t *Turn) Leave() {
 	haveMoved(moved)
 }
 
-// shift moves turns up by the tokens of a turn in front of them that has left, as long as their tokens are adjacent. If
-// a turn moved up past another caller's reservation, both callers would proceed at the same time. shift returns the
-// turns whose wait is now shorter.
+// shift moves turns up by the tokens of a turn that has left in front of them. It stops at the first turn whose tokens
+// do not directly follow the tokens in front of it, because another caller has the reservation in between. If the turn
+// moved up past that reservation, both callers would proceed at the same time. shift returns the turns whose wait is
+// now shorter.
 func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	end := t.due
 	for _, other := range behind {
-		if other.due == end { // the tokens of both come at one time
+		if other.due == end { // the tokens of both turns come at the same time
 			t.parts, other.parts = exchanged(t.parts, other.parts, other.n)
 			continue
 		}
 		gap := other.due - int64(other.plan.Span(other.n, other.key.quota)) - end
 		if !other.ignores(gap) {
-			return moved // another caller has reserved there, or the rate was changed
+			return moved // another caller has reserved in between, or the rate was changed
 		}
 		end = other.due
 		by := min(t.plan.Span(t.n, t.key.quota), other.plan.Span(t.n, other.key.quota))
@@ -153,7 +156,8 @@ func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	return moved
 }
 
-// exchanged returns the parts of a turn that leaves and of the turn behind it, which gets the first n tokens of both.
+// exchanged divides the parts of two turns again: of a turn that leaves and of the turn behind it. The turn that stays
+// gets the first n tokens of both turns, and the turn that leaves gets the rest.
 func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	for _, p := range append(leaves, stays...) {
 		switch {
@@ -170,8 +174,8 @@ func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 }
 
 // overtake moves a turn to the front of its line, because the caller of the turn proceeds now. The turns that were in
-// front of it could have proceeded, too. They now proceed later, but no later than this turn could have. So the turns
-// that stay are adjacent.
+// front of it could have proceeded, too, because their tokens came earlier. They are now due later, but no later than
+// this turn was. After that, the tokens of the turns that stay directly follow each other.
 func (t *Turn) overtake() {
 	line := t.limiter.lines.of[t.key]
 	for i := slices.Index(line, t) - 1; i >= 0; i-- {
@@ -179,7 +183,7 @@ func (t *Turn) overtake() {
 		own, others := int64(t.plan.Span(t.n, t.key.quota)), int64(other.plan.Span(other.n, other.key.quota))
 		gap := t.due - own - other.due
 		if !t.ignores(gap) {
-			return // another caller has reserved there
+			return // another caller has reserved in between
 		}
 		other.due, t.due = t.due, t.due-others
 		other.parts, t.parts = exchanged(other.parts, t.parts, t.n)
@@ -193,8 +197,8 @@ func (t *Turn) ignores(gap int64) bool {
 	return -half <= gap && gap <= half
 }
 
-// haveMoved is called when the times of turns have changed, after the line and its tokens have been updated. If the
-// function of one turn panics, the functions of the others are called all the same.
+// haveMoved calls the functions moved of the turns whose times have changed. The line and its tokens must have been
+// updated before. If the function of one turn panics, haveMoved still calls the functions of the other turns.
 func haveMoved(turns []*Turn) {
 	if len(turns) > 0 {
 		defer haveMoved(turns[1:])
@@ -221,7 +225,7 @@ func (l *lines) remove(t *Turn) (behind []*Turn) {
 	return line[i:]
 }
 
-// wait waits for the turn, or leaves when the context is done.
+// wait waits until the turn is due, and ends the turn. If the context is done before, the turn leaves the line.
 func (t *Turn) wait(ctx context.Context) error {
 	for {
 		moved, wake := context.WithCancel(ctx)

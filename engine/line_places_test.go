@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// place takes the next place in the line of a key.
+// place returns a turn for the next place in the line of a key.
 func place(t *testing.T, l *Limiter, k Key, n uint64) *Turn {
 	t.Helper()
 	turn, _, err := l.Queue(k, n, time.Hour)
@@ -20,10 +20,10 @@ func place(t *testing.T, l *Limiter, k Key, n uint64) *Turn {
 	return turn
 }
 
-// TestATurnEndsOnce: the first Come or Leave ends a turn, also a turn whose caller did not have to wait. A turn that
-// Leave ends costs nothing, and what is called afterwards changes nothing.
+// TestATurnEndsOnce: the first Come or Leave ends a turn, even if its caller did not have to wait. A turn that Leave
+// ends costs nothing. Later calls of Come or Leave change nothing.
 func TestATurnEndsOnce(t *testing.T) {
-	for _, drained := range []uint64{0, 4} { // the caller does not wait, and it waits
+	for _, drained := range []uint64{0, 4} { // with 0 the caller does not wait, with 4 it waits
 		lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
 			left := func() int64 { return int64(4 - l.Peek(k, 0).Remaining) }
 			require.True(t, l.TakeKey(k, drained).Allowed)
@@ -47,7 +47,8 @@ func TestATurnEndsOnce(t *testing.T) {
 	}
 }
 
-// TestACallerThatLeavesAgain: leaving twice gives back no tokens that another turn has from the same reservation.
+// TestACallerThatLeavesAgain: a second Leave of a turn does not give back tokens of another turn that shares a
+// reservation with it.
 func TestACallerThatLeavesAgain(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 4)
@@ -77,7 +78,7 @@ func TestUntilIsFromNowOn(t *testing.T) {
 	})
 }
 
-// TestUntilIsByTheLimitersClock, which stands still here.
+// TestUntilIsByTheLimitersClock: Until returns the wait by the limiter's clock, which stands still in this test.
 func TestUntilIsByTheLimitersClock(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := pinned(t, &now, TokenBucket(PerSecond(1), 1))
@@ -103,8 +104,9 @@ func TestAWaitOfANanosecond(t *testing.T) {
 	})
 }
 
-// wellMade asserts that each turn of a line has the tokens that its caller wants, no reservation has more tokens than
-// it took, and a part is marked as shared if it is not a complete reservation.
+// wellMade asserts that each turn of a line has as many tokens as its caller wants, that the parts of a reservation
+// together have no more tokens than it took, and that a part is marked as shared if and only if it is not a complete
+// reservation.
 func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 	t.Helper()
 	given := map[*reservation]uint64{}
@@ -123,9 +125,10 @@ func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 	}
 }
 
-// TestALineHasNoGaps: if all reserve in the line, callers wait for the tokens of those in front of them and no others,
-// whichever callers leave and come. The callers behind them are informed if and only if their wait is shorter. Tokens
-// with lengths that are not whole nanoseconds, and batches of tokens, are no exceptions.
+// TestALineHasNoGaps: all reservations of a key are made in its line, and callers leave and come at random. Each caller
+// must wait only for the tokens of the callers in front of it, and for its own. When a caller leaves, the callers
+// behind it are informed of the shorter wait, and no others are. The test also has rates at which a token does not take
+// a whole number of nanoseconds, and callers that wait for several tokens.
 func TestALineHasNoGaps(t *testing.T) {
 	for seed := range uint64(32) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -135,7 +138,7 @@ func TestALineHasNoGaps(t *testing.T) {
 		lined(t, policy, func(t *testing.T, l *Limiter, k Key) {
 			l.TakeKey(k, burst)
 			tolerance := []float64{0, 50, 0, 50}[seed%4]
-			begin, gone := time.Now(), uint64(0) // the bucket is empty now; how many tokens callers have taken since
+			begin, gone := time.Now(), uint64(0) // when it was empty, and tokens taken since then
 			after := func(n uint64) time.Time { return begin.Add(time.Duration(float64(n) * token)) }
 			var line []*Turn
 			took, told := map[*reservation]uint64{}, map[*Turn]int{}
@@ -147,7 +150,7 @@ func TestALineHasNoGaps(t *testing.T) {
 					}
 					turn, delay, err := l.Queue(k, n, Never)
 					require.NoError(t, err)
-					if delay == 0 { // one that proceeds would be between the others, and is not in the line
+					if delay == 0 { // this caller proceeds at once, so it is not in the line
 						turn.Leave()
 						continue
 					}
@@ -176,14 +179,14 @@ func TestALineHasNoGaps(t *testing.T) {
 					require.InDelta(t, wait, max(turn.Until(func() { told[turn]++ }), 0), tolerance, "seed %d, step %d", seed, step)
 					require.Zero(t, told[turn], "seed %d, step %d", seed, step)
 				}
-				begin = begin.Add(max(time.Since(after(ahead+burst)), 0)) // a full bucket gets no more
+				begin = begin.Add(max(time.Since(after(ahead+burst)), 0)) // a full bucket gets no more tokens
 			}
 		})
 	}
 }
 
-// TestALineOfBatches: callers that wait for one batch have the same wait, and none of them is informed when another one
-// leaves. The tokens of a caller that leaves go to the next caller.
+// TestALineOfBatches: callers that wait for tokens of the same batch have the same wait, and none of them is informed
+// when another one leaves. The tokens of a caller that leaves go to the next caller.
 func TestALineOfBatches(t *testing.T) {
 	for _, n := range []uint64{2, 3} {
 		lined(t, BatchRefill(10, 20*time.Second, 10), func(t *testing.T, l *Limiter, k Key) {
@@ -208,8 +211,8 @@ func TestALineOfBatches(t *testing.T) {
 	}
 }
 
-// TestTheReceiptOfATurnThatMovesUp: if a turn moves up by its own number of tokens, it has the receipt for them. If it
-// moves up by another number, its receipt is for nothing, so no token of another turn comes back.
+// TestTheReceiptOfATurnThatMovesUp: if a turn moves up by its own number of tokens, it has the receipt for its tokens.
+// If it moves up by another number, its receipt is void, so the receipt cannot give back a token of another turn.
 func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	for _, c := range []struct{ leaves, first, second, taken, rest uint64 }{
 		{1, 1, 2, 1, 0}, {2, 1, 1, 0, 0}, {1, 2, 1, 0, 0}, {1, 1, 1, 1, 1}, {3, 1, 2, 0, 0},
@@ -226,8 +229,9 @@ func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	}
 }
 
-// TestALineAfterAReset: callers who reserve after a reset go earlier than those in front of them. They stay where they
-// are if one of those leaves, and those stay if one of them comes.
+// TestALineAfterAReset: a caller that reserves after a reset of its key is due earlier than the callers in front of it.
+// If one of these callers leaves, the time of the later caller does not change. If the later caller comes, the times of
+// these callers do not change.
 func TestALineAfterAReset(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		for _, comes := range []bool{false, true} {
@@ -261,15 +265,16 @@ func TestALineAfterAReset(t *testing.T) {
 	}
 }
 
-// TestALineUnderTwoRates: the first two callers of a line have reserved at another rate than those behind them. When
-// the first leaves, the others move up by the shorter time of its tokens. When the last comes first, the others come
-// after it, each at its own time. No turn moves past a reservation of somebody else.
+// TestALineUnderTwoRates: the first two callers of a line have reserved at another rate than the callers behind them.
+// When the first caller leaves, each of the others moves up by the time that the tokens of the first take, at whichever
+// of the two rates is faster. When the last caller comes first, each of the others is due later by the time that the
+// tokens of the last take. No turn moves past a reservation of a caller outside of the line.
 func TestALineUnderTwoRates(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(5), 4)
 	for _, c := range []struct {
 		before, after         Policy
 		stranger              uint64
-		waits, leaves, passes []int // tenths of a second: at first, when the first has left, and when the last has come
+		waits, leaves, passes []int // tenths of a second: at first, after the first has left, after the last has come
 	}{
 		{slow, fast, 0, []int{20, 30, 32, 38}, []int{10, 28, 34}, []int{26, 36, 38}},
 		{fast, slow, 0, []int{4, 6, 16, 46}, []int{2, 12, 42}, []int{34, 36, 46}},
@@ -308,8 +313,8 @@ func TestALineUnderTwoRates(t *testing.T) {
 	}
 }
 
-// TestALineOfOneCostMovesUpPastOthers: each turn takes the place of the one in front of it, even if another caller has
-// reserved in between.
+// TestALineOfOneCostMovesUpPastOthers: if all turns wait for the same number of tokens, each moves to the place of the
+// turn in front of it, even if another caller has reserved in between.
 func TestALineOfOneCostMovesUpPastOthers(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 4)
@@ -329,13 +334,13 @@ func TestALineOfOneCostMovesUpPastOthers(t *testing.T) {
 	})
 }
 
-// endless is a context that never ends and is not one of package context, which starts a goroutine for each context
-// that is made of it.
+// endless is a context that never ends. It is not a type of package context, so package context starts a goroutine for
+// each context that is derived from it.
 type endless struct{ context.Context }
 
 func (endless) Done() <-chan struct{} { return make(chan struct{}) }
 
-// TestAWaitLeavesNothingBehind: no goroutine of a wait in line remains, even if its context never ends.
+// TestAWaitLeavesNothingBehind: after a wait in line, none of its goroutines remains, even if its context never ends.
 func TestAWaitLeavesNothingBehind(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)

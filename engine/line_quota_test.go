@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quotaLine runs a test in a bubble, with the line of a key that has taken all of its quota, of one token in three
-// seconds and two at once. By the limiter's own policy a token comes back in a second, or in an hour. queue takes the
-// next place.
+// quotaLine runs a test in a synctest bubble, with a key under a quota. The quota grants a token every three seconds,
+// and two at once. The key has taken all of it. Under the limiter's own policy, a token would come back in a second, or
+// in an hour. queue returns a turn for the next place in the line of the key.
 func quotaLine(t *testing.T, test func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn)) {
 	for _, token := range []time.Duration{time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,8 +38,8 @@ func waits(t *testing.T, seconds map[*Turn]int) {
 	}
 }
 
-// TestALineUnderAQuotaMovesUpByItsTokens, and not by tokens of the limiter's own policy. If the turns have several
-// costs, those behind a reservation of somebody else do not move.
+// TestALineUnderAQuotaMovesUpByItsTokens: turns move up by the time of tokens of the quota, not of the limiter's own
+// policy. The turns have different costs, so turns behind the reservation of a caller outside of the line do not move.
 func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {
@@ -66,8 +66,8 @@ func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 	}
 }
 
-// TestATurnUnderAQuotaComesFirst: a turn that comes before those in front of it has the first tokens, and each of them
-// goes later. Turns in front of another caller's reservation stay.
+// TestATurnUnderAQuotaComesFirst: a turn that comes before the turns in front of it gets the first tokens, and each of
+// the others is due later. Turns in front of the reservation of a caller outside of the line do not change.
 func TestATurnUnderAQuotaComesFirst(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lined runs a test in a bubble, with a limiter whose clock is the bubble's.
+// lined runs a test in a synctest bubble, with a limiter that has the bubble's clock.
 func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,7 +25,8 @@ func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
 	})
 }
 
-// TestATurnThatMovesUpBeforeItIsAwaited: if a turn moves up before its caller waits, the caller waits for the new turn.
+// TestATurnThatMovesUpBeforeItIsAwaited: if a turn moves up before its caller begins to wait, the caller waits only
+// until the new time.
 func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
@@ -40,8 +41,8 @@ func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	})
 }
 
-// TestALineOfSeveralCosts: when a caller leaves, those behind it move up by its tokens, unless another caller has
-// reserved in between.
+// TestALineOfSeveralCosts: when a caller leaves, the callers behind it move up by its tokens, unless a caller outside
+// of the line has reserved in between.
 func TestALineOfSeveralCosts(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
@@ -78,8 +79,8 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	}
 }
 
-// TestAPanicOfMoved: if the function moved panics, the line and its tokens are still right, and all other callers are
-// informed.
+// TestAPanicOfMoved: if the function moved of one turn panics, the line and its tokens are still correct, and all other
+// callers are informed.
 func TestAPanicOfMoved(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		lined(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter, k Key) {
@@ -103,8 +104,8 @@ func TestAPanicOfMoved(t *testing.T) {
 	}
 }
 
-// TestGoodputUnderCancellation: callers that leave the line cost the others nothing, even if they want different
-// numbers of tokens.
+// TestGoodputUnderCancellation: callers that leave the line do not delay the callers that stay, even if callers want
+// different numbers of tokens.
 func TestGoodputUnderCancellation(t *testing.T) {
 	for most := range uint64(3) {
 		lined(t, TokenBucket(PerSecond(50), 3), func(t *testing.T, l *Limiter, k Key) {
@@ -115,7 +116,7 @@ func TestGoodputUnderCancellation(t *testing.T) {
 				all.Go(func() {
 					for time.Now().Before(end) {
 						ctx, cancel := context.WithCancel(t.Context())
-						time.AfterFunc(15*time.Millisecond, cancel) // which Wait cannot know before
+						time.AfterFunc(15*time.Millisecond, cancel) // Wait does not know this in advance
 						if n := 1 + i%(most+1); l.WaitKey(ctx, k, n) == nil {
 							served.Add(n)
 						}
@@ -130,8 +131,8 @@ func TestGoodputUnderCancellation(t *testing.T) {
 	}
 }
 
-// TestLinesKeepTheLaw: callers with different costs join, leave, take and reserve. Over any time, no more is due than
-// the limit and the rate allow, and no turn comes later than Wait reported to the caller.
+// TestLinesKeepTheLaw: callers with different costs join the line, leave it, take and reserve. Over any time, no more
+// tokens are due than the limit and the rate allow. No turn is due later than the call that made it has reported.
 func TestLinesKeepTheLaw(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -147,7 +148,7 @@ func TestLinesKeepTheLaw(t *testing.T) {
 			}
 			var all []went
 			var line []turn
-			checked := time.Now() // a turn that has moved into the past is used now
+			checked := time.Now() // if a turn has moved to a time in the past, its tokens are used now
 			goes := func(at time.Time, n uint64) { all = append(all, went{at, n}) }
 			for step := 0; step < 60 || len(line) > 0; step++ {
 				for i := 0; i < len(line); i++ {
@@ -215,8 +216,8 @@ func TestLinesKeepTheLaw(t *testing.T) {
 	}
 }
 
-// TestALineForOneBatch: callers wait for the same batch of tokens, and leave when it has come, in any order. No token
-// is lost.
+// TestALineForOneBatch: callers wait for the same batch of tokens, and leave after the batch has come, in any order. No
+// token is lost.
 func TestALineForOneBatch(t *testing.T) {
 	for seed := range uint64(50) {
 		lined(t, BatchRefill(10, 20*time.Second, 10), func(t *testing.T, l *Limiter, k Key) {
@@ -240,8 +241,9 @@ func TestALineForOneBatch(t *testing.T) {
 	}
 }
 
-// TestACallerThatComesOutOfTurn: callers in front of it, whose tokens were there earlier, keep their places and lose
-// nothing. If one of them then leaves, those behind it move up by its tokens.
+// TestACallerThatComesOutOfTurn: a caller comes although callers in front of it, whose tokens came earlier, are still
+// in the line. They keep their places and lose no tokens. If one of them then leaves, the callers behind it move up by
+// its tokens.
 func TestACallerThatComesOutOfTurn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 3)
@@ -277,7 +279,7 @@ func TestTheReceiptOfATurn(t *testing.T) {
 		assert.Zero(t, l.Peek(k, 0).Remaining)
 		receipt.Refund(2)
 		assert.EqualValues(t, 2, l.Peek(k, 0).Remaining)
-		turn.Leave() // it has come
+		turn.Leave() // does nothing after Come
 		assert.EqualValues(t, 2, l.Peek(k, 0).Remaining)
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// methods are calls of a limiter's methods. Methods that decide by a Key, or make one, are listed separately: a good
-// error message for a nil limiter would cost them too much time.
+// methods returns calls of a limiter's methods. The methods that decide about a Key or make a Key are in quick. They
+// have no good error message for a nil limiter, because the check would cost too much time.
 func methods(l *Limiter) (all, quick map[string]func()) {
 	p, k := TokenBucket(PerSecond(1), 1), Key{}
 	all = map[string]func(){
@@ -38,7 +38,8 @@ func methods(l *Limiter) (all, quick map[string]func()) {
 	return all, quick
 }
 
-// TestALimiterThatNewDidNotMakeSaysSo: a program that ignores New's error gets a panic that says where to look.
+// TestALimiterThatNewDidNotMakeSaysSo: if a program ignores New's error and uses the nil limiter, it gets a panic whose
+// message names New.
 func TestALimiterThatNewDidNotMakeSaysSo(t *testing.T) {
 	for _, l := range []*Limiter{nil, {}} {
 		slow, quick := methods(l)
@@ -57,7 +58,8 @@ func TestALimiterThatNewDidNotMakeSaysSo(t *testing.T) {
 	}
 }
 
-// TestASpreadThatNewSpreadDidNotMakeSaysSo, as a limiter does.
+// TestASpreadThatNewSpreadDidNotMakeSaysSo: the methods of a nil or zero Spread panic with a message that names
+// NewSpread.
 func TestASpreadThatNewSpreadDidNotMakeSaysSo(t *testing.T) {
 	for _, s := range []*Spread{nil, {}} {
 		for name, call := range map[string]func(){

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestErrorsNameTheValueAndTheRange: of functions that check numbers without a limiter.
+// TestErrorsNameTheValueAndTheRange: functions that check numbers without a limiter return errors that name the value
+// and the range.
 func TestErrorsNameTheValueAndTheRange(t *testing.T) {
 	bucket := TokenBucket(PerSecond(1), 5)
 	tiers := func(n int) (all []Policy) {

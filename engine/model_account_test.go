@@ -7,56 +7,56 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// An account is the exact debt of one key in the model. Instants are nanoseconds of the limiter's timeline. A call may
-// have an earlier instant than calls before it.
+// An account has the exact debt of one key in the model. Instants are in nanoseconds on the limiter's timeline. A call
+// may have an earlier instant than the calls before it.
 type account interface {
 	under(q *grants) // applies the limit of a quota to the calls that follow
 	take(at int64, n uint64) bool
-	charge(at int64, n, limits uint64) (charged uint64) // as far as that many limits are then taken
+	charge(at int64, n, limits uint64) (charged uint64) // charges n tokens, until the debt is that many limits
 	remaining(at int64) uint64
-	retry(at int64, n uint64) int64 // nanoseconds until n tokens are there, no more than the limit
+	retry(at int64, n uint64) int64 // nanoseconds until n tokens are available; n is at most the limit
 	reset(at int64) int64           // nanoseconds until nothing is owed, or the window is over
 	idle(at int64) bool
 	clear()
-	paper(at int64, n uint64) paper // of the take that was made last
+	paper(at int64, n uint64) paper // the receipt of the latest take
 	giveBack(at int64, of *paper, n uint64, near nearby)
 	refund(at int64, n uint64, near nearby)
 }
 
-// grants are the numbers under which a call for a key is made: those of the limiter, of a tier, or of a quota.
+// grants has the numbers under which a call for a key is made: the numbers of the limiter, of a tier, or of a quota.
 type grants struct {
 	name   string
 	key    func(Key) Key
 	policy Policy
 	ticks  ticker
 	token  int64
-	tokens uint64 // 0: everything is refused
+	tokens uint64 // if 0, everything is refused
 	all    bool   // everything is allowed
-	ever   uint64 // the highest limit that it has been
-	made   int    // how often the quota was made anew
+	ever   uint64 // the highest limit that these grants ever had
+	made   int    // how often the quota was made again
 }
 
 func (q *grants) limit() int64 { return int64(q.tokens) * q.token }
 
-// paper is the model's receipt of a take. It has the number of tokens that were not given back yet.
+// paper is the model's receipt of a take. n is the number of tokens that were not given back yet.
 type paper struct {
 	n     uint64
 	at    int64
 	q     *grants
-	full  int64 // tick at which the bucket was full after it
-	given int64 // how often tokens had been given back to the bucket by then
+	full  int64 // tick at which the bucket would be full after the take
+	given int64 // how often tokens had been given back to the bucket before the take
 	mark  reference.Mark
 }
 
 // nearby has what a limiter knows about the keys near the key of a call.
 type nearby struct {
-	latest int64 // the latest time at which a request was granted, or goes that waits, or that of the call
+	latest int64 // the latest time of a grant, of a waiting request that is due, or of the call
 }
 
-// A ticker converts between nanoseconds and ticks. A tick is a part of a nanosecond, or of a token of a bucket that is
-// refilled in batches.
+// A ticker converts between nanoseconds and ticks. A tick is a part of a nanosecond. For a bucket that is refilled in
+// batches, it is a token.
 type ticker struct {
-	perNano          int64 // 0 of batches
+	perNano          int64 // 0 for batches
 	refill, interval int64
 }
 
@@ -67,7 +67,7 @@ func (c ticker) ticks(at int64) int64 {
 	return at / c.interval * c.refill
 }
 
-// wait returns how long it is until that many ticks have passed.
+// wait returns the time until that many ticks have passed.
 func (c ticker) wait(at, ticks int64) int64 {
 	switch {
 	case ticks <= 0:
@@ -78,7 +78,8 @@ func (c ticker) wait(at, ticks int64) int64 {
 	return (at/c.interval+(ticks+c.refill-1)/c.refill)*c.interval - at
 }
 
-// tickerOf returns the ticks of a limiter of one rate: those of the rate as a fraction of nanoseconds, or of batches.
+// tickerOf returns the ticker of a limiter of one rate. For a token bucket, perNano is the numerator of the rate in
+// tokens per nanosecond, as a reduced fraction.
 func tickerOf(p Policy) ticker {
 	switch p.algorithm {
 	case AlgorithmTokenBucket:
@@ -93,26 +94,27 @@ func tickerOf(p Policy) ticker {
 	return ticker{}
 }
 
-// A bucket is full at a tick. Its debt is the number of ticks until then.
+// A bucket is the account of a token bucket. It stores the tick at which the bucket is full. The debt is the number of
+// ticks until then.
 type bucket struct {
 	ticker
 	q     *grants
 	full  int64
 	given int64
 	*prices
-	price int64 // what a token of what is owed cost; of a limiter that has prices
+	price int64 // what a token of the debt cost; only if the limiter has prices
 }
 
-// prices has what a limiter of several rates knows about all keys. The price of a token is the ticks that it takes to
-// come back.
+// prices has what a limiter of several rates knows about all keys. The price of a token is the number of ticks in which
+// it comes back.
 type prices struct {
-	fastest   int64        // the least price at which somebody's debt was converted; 0: none
+	fastest   int64        // the lowest price at which a debt of any key was converted; 0 if none was
 	clock     func() int64 // the earliest time at which a later call may be decided
 	watermark func() int64
-	ahead     func() int64 // the latest time at which a request was granted, or goes that waits
+	ahead     func() int64 // the latest time at which a request was granted or a waiting request is due
 }
 
-// seen returns the debt at the price of the quota of the call.
+// seen returns the debt in ticks at the price of the call's quota.
 func (b *bucket) seen(at int64) int64 {
 	if b.prices == nil || b.price == 0 || b.price == b.q.token {
 		return b.owed(at)
@@ -120,8 +122,8 @@ func (b *bucket) seen(at int64) int64 {
 	return b.counted(at, min(at, b.clock()), max(at, b.ahead()))
 }
 
-// counted returns the debt at the price of a quota. The tokens owed are counted at the earliest time and at the latest
-// time at which some may have been granted. The larger debt counts.
+// counted returns the debt in ticks at the price of the call's quota. It counts the tokens owed at two times: at
+// earliest, and at latest, the latest time for which tokens may have been granted. The larger of the two debts counts.
 func (b *bucket) counted(at, earliest, latest int64) int64 {
 	owed := b.owed(earliest)
 	kept := scaled(owed, b.price, b.q.token)
@@ -135,10 +137,10 @@ func (b *bucket) counted(at, earliest, latest int64) int64 {
 	return max(min(kept, mostTicks+mostTicks/2)-(b.ticks(at)-b.ticks(earliest)), 0)
 }
 
-// speeds reports whether tokens come back faster under the quota than under the price of the debt.
+// speeds reports whether tokens come back faster at the price of the quota than at the price of the debt.
 func (b *bucket) speeds() bool { return b.prices != nil && b.q.token < b.price }
 
-// charges sets the debt, in ticks, and sets its price to the price of the quota.
+// charges sets the debt to owed ticks, and its price to the price of the quota.
 func (b *bucket) charges(at, owed int64) {
 	if b.prices != nil && b.price != b.q.token {
 		if b.owed(b.watermark()) > 0 && (b.fastest == 0 || min(b.price, b.q.token) < b.fastest) {
@@ -166,7 +168,7 @@ func (b *bucket) take(at int64, n uint64) bool {
 	return true
 }
 
-// reserve takes n tokens ahead of their time if they are there within a wait, and returns how long that is.
+// reserve takes n tokens ahead of time if the wait for them is not longer than within, and returns this wait.
 func (b *bucket) reserve(at int64, n uint64, within int64) (wait int64, ok bool) {
 	if b.perNano > 0 {
 		within = min(within, mostTicks/b.perNano)
@@ -202,12 +204,12 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	if b.prices == nil || b.price == 0 || b.price == b.q.token {
 		return b.wait(at, b.owed(at)+int64(n)*b.q.token-b.q.limit())
 	}
-	if b.speeds() { // who is refused makes it come back faster
+	if b.speeds() { // a refused request makes the debt come back faster
 		return b.wait(at, b.seen(at)+int64(n)*b.q.token-b.q.limit())
 	}
 	// The debt comes back at its own price. A binary search finds the first instant at which it is small enough.
 	may, earliest := b.q.limit()-int64(n)*b.q.token, min(at, b.clock())
-	first, last := int64(0), b.wait(earliest, b.owed(earliest)) // sort.Search counts in int: 32 bits at times
+	first, last := int64(0), b.wait(earliest, b.owed(earliest)) // sort.Search counts in int, which may have 32 bits
 	for first < last {
 		passed := first + (last-first)/2
 		if b.counted(at+passed, earliest+passed, max(at+passed, b.ahead())) <= may {
@@ -219,10 +221,10 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	return first
 }
 
-// reprices keeps the tokens that were taken under the tier of the last take, whose price has changed: those owed at
-// that time, and those owed at the latest time at which somebody was granted something, or goes. The debt may be
-// another tier's, so no part of it is above all limits. The debt of a take under a quota takes the same time to come
-// back as before.
+// reprices converts a debt when the price of its tier has changed from one price to another. The key owes the same
+// number of tokens as before, at the time at and at the time latest, which is the latest time at which a request was
+// granted or is due. The debt may come from another tier, so no part of it counts as above all limits. If the new debt
+// would be too large for a record, the debt keeps its price.
 func (b *bucket) reprices(at, latest, from, to int64) {
 	if scaled(b.owed(at), from, to) <= mostTicks {
 		b.price = to
@@ -230,9 +232,9 @@ func (b *bucket) reprices(at, latest, from, to int64) {
 	}
 }
 
-// change keeps the tokens that were taken, and converts their cost from one token's cost to another's, which may be
-// counted in other ticks. The debt above the highest limit takes the same time to come back as before, until the last
-// waiting request is due.
+// change converts a debt when the cost of a token changes from one number to another, which may be in other ticks. The
+// key owes the same number of tokens as before. The part of the debt above the highest limit takes the same time to
+// come back as before, until the last waiting request is due.
 func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, highest int64) {
 	if from == to && ticks == b.ticker {
 		return
@@ -255,7 +257,7 @@ func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, high
 	b.full = ticks.ticks(at) + min(kept, mostTicks+ahead)
 }
 
-// scaled returns ticks * to / from, rounded up, or more than a record has room for.
+// scaled returns ticks * to / from, rounded up, but at most 2^60, which is more than a record has room for.
 func scaled(ticks, from, to int64) int64 {
 	const many = 1 << 60
 	high, low := bits.Mul64(uint64(ticks), uint64(to))
@@ -274,9 +276,9 @@ func (b *bucket) paper(at int64, n uint64) paper {
 	return paper{n: n, at: at, q: b.q, full: b.full, given: b.given}
 }
 
-// giveBack gives back what is owed because of the take. If nothing was taken since, the take becomes smaller. If others
-// took since, it gives back at most what the bucket would owe because of the take alone. If others gave back since, it
-// gives back at most the cost of the rest of the take less the time since.
+// giveBack gives back what is owed because of a take. If nothing was taken since, the take becomes smaller. If there
+// were other takes since, it gives back at most what the bucket would owe after this take alone. If there were other
+// refunds since, it gives back at most the cost of the rest of the take minus the time since the take.
 func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	cost, latest := int64(n)*of.q.token, near.latest
 	if b.prices != nil {
@@ -303,8 +305,8 @@ func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	}
 }
 
-// giveBackPriced is giveBack in tokens. If the take is not the last one at its price, tokens since came back at the
-// fastest price of all conversions.
+// giveBackPriced is giveBack for a bucket with prices. If the debt may have changed its price since the take, it
+// assumes that tokens came back at the fastest price of all conversions.
 func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	cost := int64(n) * b.price
 	owed, back := b.owed(at), min(b.owed(latest), cost)
@@ -332,7 +334,7 @@ func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	}
 }
 
-// refund gives back what is owed, unless somebody waits, or was granted something ahead of the clock.
+// refund gives back what is owed. If a request waits, or was granted ahead of the clock, it gives back nothing.
 func (b *bucket) refund(at int64, n uint64, near nearby) {
 	owed, token := b.owed(at), b.q.token
 	if b.prices != nil {
@@ -349,7 +351,7 @@ func (b *bucket) refund(at int64, n uint64, near nearby) {
 	b.given++
 }
 
-// A window is any of the accounts that count tokens.
+// A window is the account of any algorithm that counts tokens.
 type window struct {
 	windowed
 	q *grants

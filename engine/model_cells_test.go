@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cell is a place in the tables of docs/correctness.md: a verb, in a limiter of one rate or of several, and the
-// situation of the key (its tier or quota, a change of the policy, a wait).
+// A cell is a cell in the tables of docs/correctness.md. It says which verb is called, whether the limiter has one rate
+// or several, and in which situation the key is (its tier or quota, a change of the policy, a wait).
 type cell struct{ rates, verb, under string }
 
-// makes notes that a verb is called for a key under q, or for a key that was last charged under q.
+// makes records that the program calls a verb for a key under q, or for a key that was last charged under q.
 func (m *model) makes(verb string, q *grants) {
 	if m.made == nil || q == nil || verb == "enter" && m.kind.policy.algorithm != AlgorithmConcurrency {
 		return
@@ -43,8 +43,8 @@ func (m *model) makes(verb string, q *grants) {
 	m.made[cell{rates, verb, under}] = true
 }
 
-// TestTheModelMakesWhatTheTablesSay: the letter M stands in the tables of docs/correctness.md where the programs of
-// FuzzModel make such calls, and nowhere else.
+// TestTheModelMakesWhatTheTablesSay: a cell in the tables of docs/correctness.md has the letter M if and only if the
+// programs of FuzzModel make such calls.
 func TestTheModelMakesWhatTheTablesSay(t *testing.T) {
 	page, err := os.ReadFile("../docs/correctness.md")
 	require.NoError(t, err)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestEveryCourseOfChangesOfASharedTable (I1): short sequences of changes in a shared file.
+// TestEveryCourseOfChangesOfASharedTable (I1) does what TestEveryCourseOfChanges does, with shorter sequences and a
+// limiter of a shared file.
 func TestEveryCourseOfChangesOfASharedTable(t *testing.T) {
 	second := courseStep{"a second", by((*model).passes, 0, 1, 3)}
 	for _, c := range []courseKind{

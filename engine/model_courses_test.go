@@ -10,13 +10,14 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// A courseStep is one of the steps that courses of a model are made of.
+// A courseStep is one step of a course. A course is a sequence of calls that a model makes.
 type courseStep struct {
 	name string
 	make func(m *model)
 }
 
-// by returns a step that makes a call with these draws.
+// by returns the function of a step that makes a call of the model with these draws: the bytes that the call reads from
+// its program.
 func by(call func(m *model), draws ...byte) func(m *model) {
 	return func(m *model) {
 		m.program = draws
@@ -24,10 +25,10 @@ func by(call func(m *model), draws ...byte) func(m *model) {
 	}
 }
 
-// Draws of a call for key 0: one token, and the ways to make the call.
+// These are draws of a call for key 0: for the number of tokens, and for the kind of call.
 const (
-	drawsOne = 81 // tokens
-	askTwice = 4  // of takes: with every field of the answer
+	drawsOne = 81 // draw for one token
+	askTwice = 4  // a take of which every field of the answer is compared
 )
 
 func takesOne(grant byte) courseStep {
@@ -38,7 +39,7 @@ func takesAll(grant byte) courseStep {
 	return courseStep{fmt.Sprint("all under ", grant), by((*model).drains, 0, grant)}
 }
 
-// setsTo changes one tier's numbers.
+// setsTo returns a step that changes the numbers of one tier.
 func setsTo(tier int, burst uint64, period time.Duration) courseStep {
 	return courseStep{fmt.Sprintf("tier %d: burst %d, %v", tier, burst, period), func(m *model) {
 		m.set(m.seen)
@@ -46,7 +47,7 @@ func setsTo(tier int, burst uint64, period time.Duration) courseStep {
 	}}
 }
 
-// setsPaceTo changes the rate, the batches or the windows of all limits.
+// setsPaceTo returns a step that changes the rate, the batches or the windows of all limits.
 func setsPaceTo(of Policy) courseStep {
 	return courseStep{fmt.Sprint("paced as ", of), func(m *model) {
 		m.set(m.seen)
@@ -54,7 +55,7 @@ func setsPaceTo(of Policy) courseStep {
 	}}
 }
 
-// allOf is a step of several.
+// allOf returns one step that consists of several steps.
 func allOf(steps ...courseStep) courseStep {
 	var names []string
 	for _, s := range steps {
@@ -67,7 +68,7 @@ func allOf(steps ...courseStep) courseStep {
 	}}
 }
 
-// others are steps of key 1, which is one of many in a full table.
+// others returns steps for key 1, which is another key in a full table.
 func others(grant byte) []courseStep {
 	return []courseStep{
 		{fmt.Sprint("another, one under ", grant), by((*model).takes, 1, grant, drawsOne, askTwice, 1)},
@@ -75,7 +76,7 @@ func others(grant byte) []courseStep {
 	}
 }
 
-// courseSteps are the calls between changes, under two grants.
+// courseSteps returns the usual steps between changes, under two grants, and the steps in more.
 func courseSteps(one, two byte, more ...courseStep) []courseStep {
 	return append([]courseStep{
 		takesAll(one), takesAll(two), takesOne(one), takesOne(two),
@@ -86,17 +87,18 @@ func courseSteps(one, two byte, more ...courseStep) []courseStep {
 	}, more...)
 }
 
-// A courseKind is a limiter and the steps of its courses.
+// A courseKind has a kind of limiter and the steps of its courses.
 type courseKind struct {
 	name   string
-	kind   byte // of modelKinds
+	kind   byte // index in modelKinds
 	steps  []courseStep
 	length int
-	full   bool // the table, of other keys
+	full   bool // whether the table is full of other keys
 }
 
-// courseKinds: the policy goes from 1000 tokens to 10 and back, at rates from one token in 11 ms to one in 10 s, while
-// keys take, wait, change between tiers and quotas, and give back.
+// courseKinds returns all kinds of courses. In these, the limit goes from 1000 tokens to 10 and back, and the rate goes
+// from one token in 11 ms to one in 10 s and back. In between, keys take, wait, change between tiers and quotas, and
+// give back.
 func courseKinds() []courseKind {
 	reserves := func(grant byte) courseStep {
 		return courseStep{fmt.Sprint("reserves under ", grant), by((*model).reserves, 0, grant, drawsOne, 255)}
@@ -117,7 +119,7 @@ func courseKinds() []courseKind {
 	long, short := setsPaceTo(Policy{window: 25 * time.Second}), setsPaceTo(Policy{window: 3 * time.Second})
 	windows := []courseStep{takesAll(5), takesOne(1), takesOne(5), {"half of what is owed", by((*model).passes, 0, 0, 5)},
 		{"ends", by((*model).ends, 0, 3, 1)}, setsTo(0, 8, 0), setsTo(1, 1, 0), long, short}
-	// In one change, so that no limit has many tokens in a short window.
+	// The limit and the window change together, so that no limit has many tokens in a short window.
 	both := func(tier int, limit uint64, window time.Duration) courseStep {
 		return courseStep{fmt.Sprintf("tier %d: %d in %v", tier, limit, window), func(m *model) {
 			m.set(m.seen)
@@ -134,7 +136,7 @@ func courseKinds() []courseKind {
 	}
 	few, many, oneFew, oneMany := both(1, 1, 2*time.Second), both(1, 9, 24*time.Second), both(0, 1, 2*time.Second), both(0, 9, 24*time.Second)
 	fourSeconds := courseStep{"four seconds", by((*model).passes, 0, 4, 3)}
-	changes := func(low, high byte) []courseStep { // of the limit of a key and of the length of windows
+	changes := func(low, high byte) []courseStep { // changes of the limit of a key and of the length of windows
 		return []courseStep{takesAll(high), takesOne(low), takesOne(high), short, allOf(long, takesAll(high), short, fourSeconds), long}
 	}
 	toAndFro := []courseStep{takesAll(1), takesOne(2), few, many, allOf(few, fourSeconds, many)}
@@ -176,9 +178,10 @@ func courseKinds() []courseKind {
 	}
 }
 
-// TestEveryCourseOfChanges (I1): every sequence of a number of steps, with the shortest one to each state. After every
-// change of the policy, the answers for all keys must satisfy requireChange. All later answers must be those of the
-// model's accounts. At the end, what a key was granted must fit the limits that it had.
+// TestEveryCourseOfChanges (I1) makes every sequence of at most length steps. If several sequences lead to the same
+// state, it continues only the first of them. After every change of the policy, the answers for all keys must satisfy
+// requireChange. All later answers must be those of the model's accounts. At the end, the tokens that a key was granted
+// must fit the limits that it had.
 func TestEveryCourseOfChanges(t *testing.T) {
 	for _, c := range courseKinds() {
 		t.Run(c.name, func(t *testing.T) {
@@ -208,7 +211,7 @@ func walksCourses(t *testing.T, c courseKind, more func() []Option) {
 	t.Logf("%d courses, %d states", made, len(met))
 }
 
-// walks makes the steps of a course, and returns what distinguishes the state at its end from others.
+// walks makes the steps of a course, and returns a hash of the state at its end.
 func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
 	isFull := byte(0)
 	if c.full {
@@ -228,7 +231,7 @@ func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
 	return xxhash.Sum64String(m.state())
 }
 
-// state returns everything on which later answers and their checks depend.
+// state returns a text of everything on which later answers and their checks depend.
 func (m *model) state() string {
 	var s strings.Builder
 	fmt.Fprint(&s, m.now, m.seen, m.leading, m.promised, m.prices.fastest, m.longest, m.limiter.table.Watermark())
@@ -245,7 +248,7 @@ func (m *model) state() string {
 			fmt.Fprint(&s, k.last.name)
 		}
 		if fmt.Fprint(&s, k.given, k.resets, k.vague); i >= len(m.keys) {
-			continue // of the others it is not asked what they were given
+			continue // requireFits does not check what the other keys were given
 		}
 		for _, e := range k.story {
 			fmt.Fprint(&s, e.at, e.n, e.q.tokens, e.q.token, e.charged)

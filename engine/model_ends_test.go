@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ends gives back tokens of a take.
+// ends draws a take and gives back tokens of it.
 func (m *model) ends() {
 	if len(m.open) == 0 {
 		return
@@ -19,7 +19,7 @@ func (m *model) ends() {
 	if !m.mayEnd(tk) {
 		return
 	}
-	again := m.byte()%4 == 0 // it stays, to be given back once more
+	again := m.byte()%4 == 0 // the take stays open, so that a later call gives it back again
 	switch {
 	case tk.receipt != nil:
 		m.givesBack(tk, n)
@@ -44,7 +44,7 @@ func (m *model) ends() {
 	m.look(tk.modelKey)
 }
 
-// settles ends a hold by what it has cost, or gives all back.
+// settles settles a hold for its actual cost, or gives back all of its tokens.
 func (m *model) settles(tk *taken, actual uint64) {
 	settled, was := tk.hold.ended != 0, tk.of.n
 	switch {
@@ -66,7 +66,8 @@ func (m *model) settles(tk *taken, actual uint64) {
 	}
 }
 
-// quota returns what a hold is settled under: nothing, if the rate has changed since its quota was made.
+// quota returns the grants under which a hold is settled. If the rate has changed since its quota was made, these
+// grants have no tokens.
 func (tk *taken) quota() *grants {
 	if tk.made != tk.under.made {
 		return &grants{}
@@ -74,7 +75,8 @@ func (tk *taken) quota() *grants {
 	return tk.under
 }
 
-// isVoid reports whether a take is not known any more: its key, or one near by, was reset, or the policy was changed.
+// isVoid reports whether the limiter can no longer give back a take, because its key or a nearby key was reset, or
+// because the policy was changed.
 func (m *model) isVoid(tk *taken) bool {
 	switch m.kind.policy.algorithm {
 	case AlgorithmConcurrency:
@@ -85,7 +87,7 @@ func (m *model) isVoid(tk *taken) bool {
 	return tk.policy != m.policies || tk.ends != m.limiter.table.Ends(m.limiter.table.Find(tk.key.hash))
 }
 
-// givesBack is a refund by a receipt, on paper.
+// givesBack makes a refund with a receipt on paper.
 func (m *model) givesBack(tk *taken, n uint64) {
 	n = min(n, tk.of.n)
 	if tk.e == nil || n == 0 {
@@ -101,22 +103,22 @@ func (m *model) givesBack(tk *taken, n uint64) {
 	tk.of.n -= n
 }
 
-// mayEnd reports whether it is defined what a take gives back now. If two takes are given back to a log at the same
-// time, it is not defined which of their times leave.
+// mayEnd reports whether it is defined what a take gives back now. If tokens were already given back to a log at this
+// time, it is not defined which times the next refund removes.
 func (m *model) mayEnd(tk *taken) bool {
 	twice := m.kind.policy.algorithm == AlgorithmSlidingLog && tk.modelKey.given == m.seen
 	return !twice && !m.isAhead(tk.modelKey)
 }
 
-// isAhead reports whether a window or a log may have granted a request ahead of the clock.
-// TestARefundForgivesNoTakeAhead tests refunds until that time.
+// isAhead reports whether a window or a log may have granted a request ahead of the clock. Until the clock reaches the
+// time of that request, the model makes no refunds; TestARefundForgivesNoTakeAhead tests those.
 func (m *model) isAhead(k *modelKey) bool {
 	_, counts := k.account.(*window)
 	return counts && m.leading > m.seen
 }
 
-// forgetIdle forgets a record that owes nothing. A refund would end it now instead of at its own end, which late calls
-// could observe.
+// forgetIdle forgets a record that owes nothing. A refund would end the window of such a record now instead of at its
+// own end, and late calls could observe that.
 func (m *model) forgetIdle(k *modelKey) {
 	if k.idle(m.seen) {
 		now := m.now
@@ -143,9 +145,9 @@ func (m *model) refunds() {
 	m.look(k)
 }
 
-// forgetEmpty forgets a counter whose tokens were all given back. If windows have become shorter, it may be that of a
-// window of the clock that is yet to come. Whether the next request counts in that one depends on whether a sweep came
-// before.
+// forgetEmpty forgets the record of a sliding window counter if all its tokens were given back. If windows have become
+// shorter, the record may count in a future window of the clock. The next request would count in that window, or, if a
+// sweep has forgotten the record before, in the current one. The model does not know which.
 func (m *model) forgetEmpty(k *modelKey) {
 	if m.kind.policy.algorithm == AlgorithmSlidingWindow && m.stretched && k.idle(m.seen) {
 		m.forgetIdle(k)
@@ -153,7 +155,7 @@ func (m *model) forgetEmpty(k *modelKey) {
 	}
 }
 
-// look asks what is left under every grant.
+// look compares what is left under every grant.
 func (m *model) look(k *modelKey) {
 	m.forgetEmpty(k)
 	for _, q := range m.grants {
@@ -162,7 +164,7 @@ func (m *model) look(k *modelKey) {
 	}
 }
 
-// takesAll takes from two keys, all or nothing.
+// takesAll takes from two keys with TakeAll, all or nothing.
 func (m *model) takesAll() {
 	m.set(m.seen) // on paper things are given back after the limiter has taken them
 	first := int(m.byte())
@@ -201,7 +203,7 @@ func (m *model) takesAll() {
 	}
 }
 
-// both takes from two keys on paper, one after the other, all or nothing. The limiter's call has been made before.
+// both takes from two keys on paper, one after the other, all or nothing. The limiter has made the call before.
 func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowed bool) {
 	ended := false
 	for i, tk := range tks {
@@ -216,7 +218,7 @@ func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowe
 		}
 	}
 	if m.floor = 0; ended && tks[1].ends != (shard.Ends{}) || ended && want[0].Decision.Allowed && !allowed {
-		tks[0].ends = shard.Ends{} // the receipt of the first is from before the second evicted
+		tks[0].ends = shard.Ends{} // the first take got its receipt before the second evicted a key
 	}
 	if !allowed {
 		m.undo(tks, &want, n)
@@ -224,8 +226,9 @@ func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowe
 	return want, allowed
 }
 
-// ofBoth returns the decision of two limits. If both admit, it is the one with fewer tokens left, or the one that is
-// full later if both have the same number. If one refuses, it is the one with the longer wait.
+// ofBoth returns one decision for two limits. If both admit, it is the decision with fewer tokens left, or, if both
+// have the same number left, the decision of the limit that is full later. If one refuses, it is the decision with the
+// longer wait.
 func ofBoth(allowed bool, one, two Decision) Decision {
 	second := two.RetryAfter > one.RetryAfter
 	if allowed {
@@ -238,12 +241,13 @@ func ofBoth(allowed bool, one, two Decision) Decision {
 	return one
 }
 
-// drop forgets takes whose receipts are gone.
+// drop forgets takes whose receipts the model does not have.
 func (m *model) drop(tks []*taken) {
 	m.open = slices.DeleteFunc(m.open, func(tk *taken) bool { return slices.Contains(tks, tk) })
 }
 
-// undo gives back on paper what the limits before the refusing one have taken, and asks the limits behind it.
+// undo gives back on paper what the limits before the refusing limit have taken. It then peeks at all other limits for
+// their answers.
 func (m *model) undo(tks []*taken, want *[2]Answer, n func(i int) uint64) {
 	refused := 0
 	for want[refused].Decision.Allowed {
@@ -259,7 +263,7 @@ func (m *model) undo(tks []*taken, want *[2]Answer, n func(i int) uint64) {
 	}
 }
 
-// holdsAll holds tokens of two keys, all or nothing, and may settle both at once.
+// holdsAll holds tokens of two keys, all or nothing, and may settle both holds at once.
 func (m *model) holdsAll() {
 	m.set(m.seen) // on paper things are given back after the limiter has taken them
 	first := int(m.byte())
@@ -279,10 +283,10 @@ func (m *model) holdsAll() {
 	want, allowed := m.both(tks, func(i int) uint64 { return tks[i].under.estimate(requests[i].N) })
 	d := ofBoth(allowed, want[0].Decision, want[1].Decision)
 	if other := want[1].Decision; !allowed && want[0].Decision.RetryAfter == other.RetryAfter && !other.Allowed && want[0].Decision.Allowed {
-		d = other // the one that refused, if none makes wait longer
+		d = other // both waits are equal, so it is the decision that refused
 	}
 	require.Equal(m.t, d, got, "%s: %d under %s and %d under %s", m.call, requests[0].N, tks[0].under.name, requests[1].N, tks[1].under.name)
-	evicts := m.full != nil && m.overflow == Evict // two charges may, and on paper both come before the limiter's
+	evicts := m.full != nil && m.overflow == Evict // two charges may evict two keys; on paper both come first
 	if actual := []uint64{uint64(m.byte() % 16), uint64(m.byte() % 16)}; allowed && !evicts && m.byte()%2 == 0 && m.mayEnd(tks[0]) && m.mayEnd(tks[1]) {
 		m.settlesAll(tks, holds, actual)
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// modelSlots is the number of keys that a table of one home has room for. In a full table so many other keys are not
-// idle that a new key of the program finds no room.
+// modelSlots is the number of keys for which the smallest table has room. In a full table, so many other keys are not
+// idle that there is no room for a new key of the program.
 const modelSlots = 32
 
 // full has the other keys of a full table, and what is known about evictions from it.
 type full struct {
 	others    []*modelKey
-	victims   []*modelKey // of whom one was evicted: they owed the same
-	when      int64       // it was evicted
+	victims   []*modelKey // one of these keys was evicted; they owed the same
+	when      int64       // the time of that eviction
 	evictions uint64
 	forgiven  uint64 // tokens
 
@@ -24,7 +24,7 @@ type full struct {
 	unrecorded uint64 // requests, with Admit
 }
 
-// fills fills a table with other keys. Half of them owe all of a limit, and half one token.
+// fills fills the table with other keys. Half of them have taken the whole limit, and the other half one token.
 func (m *model) fills(kind modelKind, overflow OverflowPolicy) {
 	m.full = &full{overflow: overflow}
 	for i := range modelSlots - 1 {
@@ -33,7 +33,7 @@ func (m *model) fills(kind modelKind, overflow OverflowPolicy) {
 	m.refills()
 }
 
-// refills makes the other keys that owe nothing take again.
+// refills takes again for each of the other keys that owes nothing.
 func (m *model) refills() {
 	if m.full == nil {
 		return
@@ -65,7 +65,7 @@ func (m *model) all() []*modelKey {
 }
 
 // owes returns how much a key owes at a time, in the unit in which evictions compare debts: ticks for a bucket, and
-// tokens for the rest.
+// tokens for all others.
 func (m *model) owes(k *modelKey, at int64) int64 {
 	if b, ok := k.account.(*bucket); ok {
 		return b.owed(at)
@@ -80,8 +80,8 @@ func (m *model) owes(k *modelKey, at int64) int64 {
 	return int64(owes)
 }
 
-// least returns the keys of a full table, except one, that owe least at a time. They all owe the same. It returns none
-// if the table has a slot whose key is idle.
+// least returns the keys that owe the least in a full table at a time. It does not count one key, the argument. All
+// returned keys owe the same. If the table has a slot whose key is idle, least returns no keys.
 func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	if m.full == nil {
 		return nil, 0
@@ -106,19 +106,20 @@ func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	return least, owes
 }
 
-// breaksTies forgets a key of the program if it is one of several that owe least, and one of them may be evicted for
-// the key of: it is undefined which one. (For the other keys of the table it does not matter.)
+// breaksTies prevents an eviction whose result is not defined. If one of several keys that owe the least may be evicted
+// to make room for the given key, it is not defined which one. So breaksTies forgets a key of the program that is among
+// them. (For the other keys of the table it does not matter which one is evicted.)
 func (m *model) breaksTies(of *modelKey, at int64) {
-	least, _ := m.least(of, at) // a key of the program comes first of all
+	least, _ := m.least(of, at) // keys of the program come first
 	if len(least) > 1 && m.overflow == Evict && of.idle(at) && slices.Contains(m.keys[:], least[0]) {
 		m.forget(least[0])
 	}
 }
 
 // makesRoom finds room on paper for a key that is about to be charged, at a time. If the key owes nothing, it has no
-// record, and another key may have to be evicted. A late call is decided at its own time or at the watermark, and a
-// call ahead at the limiter's clock. If there is no room and no key is evicted, wait is the time until there is room,
-// at least a nanosecond.
+// record, so another key may have to be evicted. Whether other keys are idle is decided at the limiter's clock if the
+// call is ahead of it, and otherwise at the time of the call. If there is no room and no key is evicted, wait is the
+// time until there is room, at least a nanosecond.
 func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	at := min(when, m.at(m.now))
 	if m.full == nil || !of.idle(at) {
@@ -134,7 +135,7 @@ func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 		m.unrecorded++
 	}
 	if m.overflow != Evict {
-		of.clear() // it has no record, whatever is left of its window
+		of.clear() // it has no record, even if its window is not over
 		wait = math.MaxInt64
 		for _, k := range m.all() {
 			if k != of && !k.idle(at) {
@@ -170,7 +171,7 @@ func (k *modelKey) untilIdle(at int64) int64 {
 // inTokens returns a debt in tokens of the limiter's own rate, rounded up.
 func (m *model) inTokens(owes int64) uint64 {
 	token := m.grants[0].token
-	if m.kind.policy.grant == grantsQuotas { // a token a second
+	if m.kind.policy.grant == grantsQuotas { // the limiter's own rate is a token per second
 		token = m.kind.perNano * 1e9
 	}
 	return uint64((owes + token - 1) / token)
@@ -183,8 +184,8 @@ func (m *model) evicted(k *modelKey) {
 	k.story, k.vague, k.resets = nil, false, k.resets+1
 }
 
-// settlesEviction compares the limiter with the evictions on paper after a call: one of the keys that owed least is
-// gone, and the answers for all others have not changed.
+// settlesEviction compares the limiter with the evictions on paper after a call. One of the keys that owed the least
+// must be gone, and the answers for all other keys must not have changed.
 func (m *model) settlesEviction() {
 	if m.full == nil || len(m.victims) == 0 {
 		return
@@ -195,15 +196,15 @@ func (m *model) settlesEviction() {
 	}
 }
 
-// settlesVictims finds out which of the keys that owed least is gone, and reports whether one is. A call may have
-// evicted up to most of them.
+// settlesVictims finds out which of the keys that owed the least was evicted, and reports whether one was. A call may
+// have evicted up to most of these keys.
 func (m *model) settlesVictims(most int) bool {
 	if m.full == nil || len(m.victims) == 0 {
 		return false
 	}
 	var gone []*modelKey
 	now := m.now
-	m.set(min(now, m.when)) // who was evicted by a late call may be idle by now
+	m.set(min(now, m.when)) // a key that a late call evicted may be idle by now
 	for _, k := range m.victims {
 		if owed, _ := m.limiter.Owed(k.key); owed == 0 {
 			gone = append(gone, k)
@@ -217,8 +218,9 @@ func (m *model) settlesVictims(most int) bool {
 	return true
 }
 
-// breaksTiesOf is breaksTies for two keys from which a call takes one after the other. It returns false if the first
-// may evict the second, which then gets a new record: the test cannot tell afterwards which key was evicted.
+// breaksTiesOf is breaksTies for two keys from which a call takes one after the other. It returns false if the take of
+// the first key may evict the second key, which then gets a new record. The test could not find out afterwards which
+// key was evicted.
 func (m *model) breaksTiesOf(first, second *modelKey) bool {
 	if m.full == nil || m.overflow != Evict {
 		return true
@@ -229,7 +231,8 @@ func (m *model) breaksTiesOf(first, second *modelKey) bool {
 	return !first.idle(m.at(m.seen)) || !slices.Contains(least, second)
 }
 
-// requireStats compares the limiter's counts with those on paper: evictions, and requests that found no room.
+// requireStats compares the limiter's counts with the counts on paper: evictions, and requests of keys for which there
+// was no room.
 func (m *model) requireStats() {
 	stats, want := m.limiter.Stats(), full{}
 	if m.full != nil {
@@ -241,8 +244,8 @@ func (m *model) requireStats() {
 	require.Equal(m.t, want.unrecorded, stats.Unrecorded, "%s: without a record", m.call)
 }
 
-// requireSwept compares what a sweep has judged, whatever tier a key took under last, with the accounts on paper. (Of a
-// log a request that was given back counts until it would have left.)
+// requireSwept compares how many keys are not idle according to a sweep and according to the accounts on paper. (In a
+// log, a request that was given back counts until it would have left the window.)
 func (m *model) requireSwept() {
 	busy, keys := uint64(0), m.limiter.Stats().Keys
 	for _, k := range m.all() {

@@ -9,12 +9,12 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// A modelKind is a limiter's policy, with its tiers, and the limits of its quotas.
+// A modelKind has the policy of a limiter, its tiers, and the policies of its quotas.
 type modelKind struct {
 	policy  Policy
 	tiers   []Policy
 	quotas  []Policy
-	ticker  // of buckets
+	ticker  // only for buckets
 	account func() account
 }
 
@@ -31,7 +31,8 @@ func (kind modelKind) tokenOf(p Policy) int64 {
 	return int64(p.rate.Period) * max(kind.perNano, 1) / int64(p.rate.Tokens)
 }
 
-// draw makes the grants of keys: the tiers, the quotas, and grants of nothing or everything.
+// draw makes the grants of the model: the tiers, the quotas, and a tier that does not exist. Some of them grant nothing
+// or everything.
 func (m *model) draw(kind modelKind) {
 	add := func(name string, p Policy, key func(Key) Key) {
 		q := &grants{name: name, key: key, policy: p, ticks: kind.ticker, token: kind.tokenOf(p), tokens: p.limit, all: p.grant == grantsAll}
@@ -51,7 +52,9 @@ func (m *model) draw(kind modelKind) {
 	}
 }
 
-// The tokens of these buckets take 1e9, 7e8, 9e7, 1.3e9 and 1.1e7 ticks, or 15 and sixteen times the others'.
+// modelKindsOfBuckets returns kinds of limiters with token buckets. In the first, tokens take 1e9, 7e8, 9e7, 1.3e9 and
+// 1.1e7 ticks. In the next two, a nanosecond has sixteen ticks, so tokens take sixteen times as many. (In the second,
+// the limiter's own tokens take 15,001 ticks.)
 func modelKindsOfBuckets() []modelKind {
 	tiers := []Policy{TokenBucket(Per(1, 700*time.Millisecond), 7), TokenBucket(Per(1, 90*time.Millisecond), 100), Unlimited(), Blocked()}
 	quotas := []Policy{TokenBucket(Per(1, 1300*time.Millisecond), 4), TokenBucket(Per(1, 11*time.Millisecond), 1000), Unlimited(), Blocked()}
@@ -68,7 +71,8 @@ func modelKindsOfBuckets() []modelKind {
 	}
 }
 
-// modelKindOfBatches has tiers of 4 and 25 tokens, and quotas of the given limits.
+// modelKindOfBatches returns a kind of limiter that is refilled in batches. It has tiers of 4 and 25 tokens, and quotas
+// with the given limits.
 func modelKindOfBatches(limits ...uint64) modelKind {
 	batches := func(burst uint64) Policy { return BatchRefill(3, time.Second, burst) }
 	c, quotas := ticker{refill: 3, interval: int64(time.Second)}, []Policy{Blocked()}
@@ -84,7 +88,7 @@ func modelKindOfWindows(policy func(limit uint64) Policy, of func() windowed) mo
 	}}
 }
 
-// without returns the kind without quotas, and without tiers.
+// without returns the kind without quotas, and, if tiers is true, also without tiers.
 func (kind modelKind) without(tiers bool) modelKind {
 	if kind.quotas = nil; tiers {
 		kind.tiers = nil
@@ -92,7 +96,7 @@ func (kind modelKind) without(tiers bool) modelKind {
 	return kind
 }
 
-// modelLogSize is the highest limit of a log, which a tier has.
+// modelLogSize is the highest limit of a log in the model. A tier has this limit.
 const modelLogSize = 9
 
 const modelWindow = 10 * time.Second
@@ -128,7 +132,7 @@ var berlin = func() *time.Location {
 	return zone
 }()
 
-// months are those of Berlin.
+// months are the calendar months in Berlin.
 type months struct{}
 
 // End returns when the month of an instant ends.

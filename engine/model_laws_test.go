@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireFits checks property (b): in any time, the tokens that a key has taken and not given back are no more than the
-// largest burst and what came back at the highest rate. A take that waits counts when its wait is over.
+// requireFits checks property (b). Within any time, the tokens that a key has taken and not given back must not be more
+// than the largest burst plus what came back at the highest rate. A take that waits counts at the end of its wait.
 func (m *model) requireFits(k *modelKey) {
 	if k.vague {
 		return
@@ -31,9 +31,9 @@ func (m *model) requireFits(k *modelKey) {
 	}
 }
 
-// requireFitsIn is requireFits from one event to another, the i-th. The tokens of that time, of all limits, are no more
-// than the largest burst and the highest rate that the limits had in that time. (Each policy of batches may add one
-// batch, because a batch comes all at once.)
+// requireFitsIn checks requireFits for buckets and for the time from one event to another. The last event is the i-th.
+// The tokens taken in that time, under all limits, must not be more than these limits allow with their largest burst
+// and their highest rate. (Each change of a policy with batches may add one batch, because a batch comes all at once.)
 func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	tokens, from, to := uint64(0), i, i
 	for j, e := range k.story {
@@ -42,10 +42,10 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 		}
 	}
 	burst, came, more := last.q.tokens, int64(0), int64(0)
-	for _, e := range k.story[from : to+1] { // of those who go later, what it was asked under until then
+	for _, e := range k.story[from : to+1] { // the limits of the key until the last event counts
 		ticks, begin := e.q.ticks, first.at
 		if ticks.perNano != 1 || ticks != m.kind.ticker {
-			begin-- // a refill at that moment counts, and the part of a nanosecond that a reservation waits more
+			begin-- // a refill at that moment counts, and so does the nanosecond by which a wait may be rounded up
 		}
 		came = max(came, (ticks.ticks(last.at)-ticks.ticks(begin))/e.q.token)
 		if e.q.tokens == 0 {
@@ -61,9 +61,10 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	m.law(tokens <= burst+uint64(came), "(b)", tokens, burst+uint64(came), k, last.q)
 }
 
-// requireFitsWindow is property (b) for windows, from one event to another, the i-th. A log or a counter grants no more
-// than the highest limit and what the fastest of the key's limits grants in that time. A fixed window may grant one
-// limit more. (A counter rounds down, so it may grant one token more. Charges are not granted tokens.)
+// requireFitsWindow checks requireFits for windows and for the time from one event to another. The last event is the
+// i-th. A log or a counter grants at most the highest limit plus what the fastest of the key's limits grants in that
+// time. A fixed window may grant one limit more. (A counter rounds down, so it may grant one token more. Charges do
+// not count as granted tokens.)
 func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 	sum, limit, came, from, to := uint64(0), uint64(0), uint64(0), i, i
 	for j, e := range k.story {
@@ -80,7 +81,7 @@ func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 		}
 		length := uint64(e.q.policy.window)
 		if e.q.policy.calendar != nil {
-			length = length / 10 * 9 // no month is shorter
+			length = length / 10 * 9 // no month is shorter than 9/10 of a window of the policy
 		}
 		came = max(came, e.q.tokens*uint64(last.at-first.at)/length)
 	}
@@ -102,8 +103,8 @@ func (m *model) law(holds bool, name string, is, want uint64, k *modelKey, q *gr
 	}
 }
 
-// told are a limiter's answers for a key: what it owes, and under each grant, the decisions for one token and for all
-// tokens.
+// told has a limiter's answers for a key: what the key owes, and the decisions for one token and for all tokens, under
+// each grant.
 type told struct {
 	owed uint64
 	of   [][2]Decision
@@ -121,11 +122,12 @@ func (m *model) tells() (all []told) {
 	return all
 }
 
-// requireChange compares what a change of the policy has done to every key with the properties of docs/decisions/0031:
-// (a) nothing to keys under numbers that stay; (d) a raised limit and a faster rate are there at once; (c) who has
-// taken no more than the limit waits no longer than one who has taken all of it, and who has taken more until that is
-// back at the new rate. Some may have been granted ahead, or wait: until then what is owed may come back at the
-// previous rate. (b) is what requireFits is about.
+// requireChange checks, for every key, that a change of the policy has the properties of docs/decisions/0031. (a) The
+// answers for keys under numbers that have not changed stay the same. (d) A raised limit and a faster rate count at
+// once. (c) A key that has taken at most the limit waits at most as long as a key that has taken all of the limit. A
+// key that has taken more waits at most until the excess has come back at the new rate. If requests were granted ahead
+// of the clock, or wait, then debts may come back at the previous rate until the times of these requests. requireFits
+// checks (b).
 func (m *model) requireChange(c *change, before []told) {
 	ahead := max(m.leading, m.promised, m.seen) - m.seen
 	for i, says := range m.tells() {
@@ -143,7 +145,7 @@ func (m *model) requireChange(c *change, before []told) {
 			}
 		}
 		for j, g := range m.grants {
-			if _, changed := c.was[g]; !changed && ahead == 0 && m.concerns(c, k, g) { // it keeps tokens, rounded up
+			if _, changed := c.was[g]; !changed && ahead == 0 && m.concerns(c, k, g) { // tokens stay, rounded up
 				left, was := says.of[j][0].Remaining, before[i].of[j][0].Remaining
 				m.law(left <= was, "(b)", left, was, k, g)
 				m.law(was-left <= 1, "(a)", left, was, k, g)
@@ -152,14 +154,16 @@ func (m *model) requireChange(c *change, before []told) {
 	}
 }
 
-// concerns reports whether a change is one of what a key is asked under, or of the rate at which its debt comes back.
+// concerns reports whether a change affects the answers for a key under q. It does if the numbers of q have changed, or
+// the rate at which the key's debt comes back.
 func (m *model) concerns(c *change, k *modelKey, q *grants) bool {
 	_, changed := c.was[q]
 	_, last := c.was[k.last]
 	return changed || last && m.kind.hasPrices()
 }
 
-// requireSame is (a). A change in a shared table moves the watermark by a nanosecond, to which waits are rounded up.
+// requireSame checks (a): the answer for a key has not changed. A change in a shared table moves the watermark forward
+// by a nanosecond. Waits then count from the watermark, so they may be longer by this nanosecond.
 func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	late := time.Duration(m.at(m.seen) - m.seen)
 	if is.RetryAfter-was.RetryAfter <= late && is.ResetAfter-was.ResetAfter <= late {
@@ -168,8 +172,8 @@ func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	m.law(was == is, "(a)", uint64(is.RetryAfter), uint64(was.RetryAfter), k, q)
 }
 
-// requireChanged compares the answers to a key that owes that many tokens, after the numbers have changed, with (b) to
-// (d).
+// requireChanged checks (b), (c) and (d) for a key under q, whose numbers have changed. owed is how many tokens the key
+// owed before the change. was and is are the answers before and after it.
 func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, ahead int64, was, is [2]Decision) {
 	if q.tokens == 0 {
 		return
@@ -185,7 +189,7 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 			if c.one && q.policy.aligned { // with the first whole window of the clock
 				wait += q.policy.window
 			}
-			before := was[1].RetryAfter                              // for all tokens: it is the rest of a window
+			before := was[1].RetryAfter                              // the wait for all tokens is the rest of a window
 			if was := c.was[q]; c.one && owed > m.limits(0).Lowest { // what is above a limit ends as before
 				wait = max(wait, q.until(m.seen, max(was.longest()+time.Duration(ahead), before)))
 			}
@@ -193,14 +197,14 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 				wait = max(wait, before)
 			}
 			if m.stretched && q.policy.algorithm == AlgorithmSlidingWindow {
-				// Until a window of the clock, and by how much windows become longer.
+				// The estimate may count in a later window of the clock, and windows may have become longer.
 				wait = min(wait, 2*m.longest) + 2*q.policy.window
 			}
 			m.law(is[i].RetryAfter <= wait, "(c)", uint64(is[i].RetryAfter), uint64(wait), k, q)
 		}
 	case *bucket:
 		if owed+q.tokens > uint64(mostTicks/2/q.token) {
-			return // there is no room for that
+			return // a record may have no room for that
 		}
 		stays := m.stays(c, k, owed)
 		late, counts := m.at(m.seen)-m.seen+m.until(c, stays, ahead), owed-stays
@@ -216,8 +220,9 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 	m.law(is[0].Remaining <= most || ahead > 0, "(b)", is[0].Remaining, most, k, q)
 }
 
-// stays returns how many tokens of what a key owes, in a limiter of one rate, stay time until those go who wait: those
-// above the highest limit that there was. The key may have taken under a quota last, and it is not known under which.
+// stays returns how many of the tokens that a key owes keep their length in time until the last waiting request is due.
+// In a limiter of one rate, these are the tokens above the highest limit so far. If the key has taken under a quota
+// last, it returns 0, because it is not known under which quota.
 func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	was, changed := c.was[m.grants[0]]
 	if m.kind.hasPrices() || !changed || k.last == nil || !m.isTier(k.last) {
@@ -228,9 +233,10 @@ func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	return min(owed-min(owed, highest), until)
 }
 
-// until returns how long what a key owes comes back at the previous rate, if some were granted so long ahead: all that
-// time if it is slower, and else only what stays, and the part of a token that is rounded up. (Batches come behind it
-// at their own times.)
+// until returns for how long a key's debt may come back at the previous rate, if requests were granted up to ahead
+// after the current time. If the new rate is faster, that is all of this time. Otherwise it is only the time in which
+// the tokens that stays returned come back, and one token more because of rounding. (Batches come at multiples of their
+// interval, so one interval more is added for them.)
 func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	own, was := m.grants[0], c.was[m.grants[0]]
 	if m.kind.hasPrices() || was.token == 0 || c.to.perNano == 0 || own.token*c.from.perNano < was.token*c.to.perNano {
@@ -242,8 +248,8 @@ func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	return min(ahead, c.from.wait(m.seen, int64(stays+1)*was.token))
 }
 
-// until returns the time until a window ends that would have ended after some time. An aligned one ends with a window
-// of the clock.
+// until returns the time until the end of a window that would have ended after the time after. An aligned window ends
+// when a window of the clock ends.
 func (q *grants) until(now int64, after time.Duration) time.Duration {
 	if p := q.policy; p.aligned && p.algorithm == AlgorithmFixedWindow {
 		length := int64(p.window)
@@ -252,7 +258,7 @@ func (q *grants) until(now int64, after time.Duration) time.Duration {
 	return after
 }
 
-// longest returns the longest wait of a key that has taken all of a window.
+// longest returns the longest wait of a key that has taken the whole limit of a window.
 func (q *grants) longest() time.Duration {
 	if q.policy.algorithm == AlgorithmFixedWindow || q.policy.algorithm == AlgorithmSlidingLog {
 		return q.policy.window
@@ -260,9 +266,9 @@ func (q *grants) longest() time.Duration {
 	return 2 * q.policy.window
 }
 
-// leaves returns how many tokens of a window are left after a change, at least and at most, if that many were left
-// before. An estimate is rounded up where the length changes. A log has fewer requests in a shorter window, and becomes
-// longer only where nothing comes back: see setsPace.
+// leaves returns how many tokens of a window are left after a change, at least and at most, if left tokens were left
+// before. An estimate is rounded up if the length changes. A log has fewer requests in a shorter window. The model
+// makes the window of a log longer only if no request comes back into it: see setsPace.
 func (q *grants) leaves(c *change, left uint64) (least, most uint64) {
 	switch {
 	case c.one && q.policy.algorithm == AlgorithmSlidingWindow:

@@ -13,13 +13,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// modelPrograms is how many random programs an ordinary run makes.
+// modelPrograms is the number of random programs in an ordinary run.
 var modelPrograms = flag.Uint64("programs", 1000, "how many random programs the model makes")
 
-// FuzzModel (I1, I2, I7, I8): any bytes are a program. The first ones choose the limiter, and the others the calls:
-// every verb, for keys that change between tiers and quotas. No two of these have the same limit, and no two of a
-// bucket the same price. The times of the calls advance, are late, and are ahead. Every field of every answer must be
-// that of the model, and what is admitted and not given back must fit the limits.
+// FuzzModel (I1, I2, I7, I8) runs any sequence of bytes as a program. The first bytes choose the limiter, and the other
+// bytes choose the calls: every verb, for keys that change between tiers and quotas. All tiers and quotas of a limiter
+// have different limits, and if the limiter has several rates, most of them also have different prices. The times of
+// calls advance, are late, or are ahead. Every field of every answer must be the same as in the model, and the tokens
+// that are admitted and not given back must fit the limits.
 func FuzzModel(f *testing.F) {
 	for seed := range *modelPrograms {
 		random, program := rand.New(rand.NewPCG(seed, 28)), make([]byte, 600)
@@ -31,58 +32,59 @@ func FuzzModel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, program []byte) { newModel(t, program).run() })
 }
 
-// A model makes the calls of a program on a limiter, and computes the answers from its own exact accounts ("on paper").
+// A model runs the calls of a program on a limiter, and also computes the answers from its own exact accounts. Comments
+// say "on paper" for what these accounts do.
 type model struct {
 	t         *testing.T
 	program   []byte
 	limiter   *Limiter
-	now       int64 // that the limiter's clock reads
-	seen      int64 // the latest that it has read
-	leading   int64 // the latest time at which a request was granted ahead of it
-	promised  int64 // the latest time until which somebody was told to wait
+	now       int64 // the time of the limiter's clock
+	seen      int64 // the latest time that the clock had
+	leading   int64 // the latest time at which a request was granted ahead of the clock
+	promised  int64 // the latest time at which a waiting request is due
 	grants    []*grants
 	refusals  RefusalCharge
-	debt      uint64 // limits that a key may owe
+	debt      uint64 // how many limits a key may owe
 	kind      modelKind
 	prices    *prices
-	floor     int64         // the watermark before a call that is made before it is on paper
+	floor     int64         // the watermark before a call that the limiter makes before the accounts
 	policies  int           // how often the policy was changed
-	longest   time.Duration // window that there ever was; 0 before the first change
-	stretched bool          // the rate, the batches or the length was changed: windows may last longer than that
+	longest   time.Duration // the longest window so far; 0 before the first change
+	stretched bool          // the rate, batches or length was changed, so windows may last longer than their length
 	keys      [3]*modelKey
 	open      []*taken
-	call      string // under way
-	verb      string // of the call, as docs/correctness.md has it
+	call      string // description of the current call
+	verb      string // name of the current call in docs/correctness.md
 	made      map[cell]bool
-	*full     // nil, if there is room for all
+	*full     // nil if there is room for all keys
 }
 
-// A modelKey is a key, its debt, and the tokens that it was given.
+// A modelKey has a key, its debt, and the tokens that it was granted.
 type modelKey struct {
 	key Key
 	account
 	story  []*event
 	resets int
-	given  int64   // when something was given back by a receipt
-	last   *grants // what it was charged under last
-	vague  bool    // tokens of no take in particular were given back: the story is not all
+	given  int64   // when tokens were last given back with a receipt
+	last   *grants // the grants under which it was charged last
+	vague  bool    // tokens were given back without a receipt, so the story is not complete
 }
 
-// An event is a number of tokens that a key was granted or charged at a time.
+// An event says that a key was granted or charged a number of tokens at a time.
 type event struct {
 	at      int64
-	n       uint64 // less what was given back
+	n       uint64 // tokens, minus those that were given back
 	q       *grants
 	charged bool
 }
 
-// A taken is a take that can still be given back, with its receipt, hold, entry or reservation.
+// A taken is a take that can still be given back. It has a receipt, hold, entry or reservation.
 type taken struct {
 	*modelKey
 	of      paper
 	e       *event
 	under   *grants
-	made    int // of the quota, when it was taken
+	made    int // grants.made at the time of the take
 	ends    shard.Ends
 	resets  int
 	policy  int
@@ -92,7 +94,7 @@ type taken struct {
 	ahead   *reserved
 }
 
-// notes adds an event, with a copy of the current numbers of its grants.
+// notes adds an event to the story, with a copy of the current numbers of its grants.
 func (k *modelKey) notes(q *grants, e event) *event {
 	now := *q
 	e.q, k.last = &now, q
@@ -111,7 +113,7 @@ func (m *model) byte() byte {
 
 func pick[T any](m *model, list []T) T { return list[int(m.byte())%len(list)] }
 
-// modelCalls are the calls of a program. Calls that it makes more often are listed more often.
+// modelCalls are the calls of a program. Calls that a program should make more often are listed several times.
 var modelCalls = []struct {
 	name string
 	call func(m *model)
@@ -137,7 +139,7 @@ func (m *model) run() {
 	m.requireEnd()
 }
 
-// requireEnd compares what all keys were given in the end with their limits.
+// requireEnd checks, at the end of a program, that the tokens that each key was granted fit its limits.
 func (m *model) requireEnd() {
 	for _, k := range m.keys {
 		m.requireFits(k)
@@ -145,10 +147,10 @@ func (m *model) requireEnd() {
 	m.requireStats()
 }
 
-// at returns the time by which a call is decided: its own time, or the watermark if that is later.
+// at returns the time at which a call is decided: its own time, or the watermark if that is later.
 func (m *model) at(nanos int64) int64 { return max(nanos, m.limiter.table.Watermark()) }
 
-// near returns what a refund at a time must know about the keys near by.
+// near returns what a refund at a time must know about nearby keys.
 func (m *model) near(at int64) nearby { return nearby{max(at, m.leading, m.promised)} }
 
 // key draws a key and its grants.
@@ -163,7 +165,7 @@ func (m *model) key() (*modelKey, *grants, Key) {
 	return k, q, q.key(k.key)
 }
 
-// tokens draws a number of tokens: a few, all, or more than the limit.
+// tokens draws a number of tokens: 0, a few, up to the limit, or more than the limit.
 func (m *model) tokens(q *grants) uint64 {
 	b := m.byte()
 	switch {
@@ -179,7 +181,7 @@ func (m *model) tokens(q *grants) uint64 {
 	return 1 + uint64(b%3)
 }
 
-// take takes on paper. The decision is that of a call at the time nanos, which may differ from its clock.
+// take takes on paper. The decision is for a call at the time nanos, which may differ from the time of the clock.
 func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Decision, *event) {
 	at := m.at(nanos)
 	if n == 0 || q.all || q.tokens == 0 {
@@ -215,13 +217,14 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 	return d, nil
 }
 
-// noRoomFor is the answer to a request that is refused because there is no room. wait is the time until there is room.
+// noRoomFor returns the answer to a request that is refused because there is no room. wait is the time until there is
+// room.
 func (q *grants) noRoomFor(wait int64) Decision {
 	return Decision{Limit: q.tokens, RetryAfter: time.Duration(wait), ResetAfter: time.Duration(wait)}
 }
 
-// withoutRoom is a take without room for a record. wait is the time until there is room. The take leaves nothing
-// behind.
+// withoutRoom returns the answer to a take for which there is no room for a record. wait is the time until there is
+// room. The account of the key is empty afterwards.
 func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int64) Decision {
 	if m.overflow == Refuse {
 		return q.noRoomFor(wait + late)
@@ -240,7 +243,7 @@ func (m *model) speeds(k *modelKey, q *grants, at int64) {
 	}
 }
 
-// pay is a charge on paper. If there is no room for a record, it returns the time until there is room.
+// pay charges on paper. If there is no room for a record, it returns the time until there is room.
 func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) (charged uint64, wait int64) {
 	k.under(q)
 	if wait = m.makesRoom(k, at); wait > 0 {
@@ -283,17 +286,17 @@ func (m *model) answer(k *modelKey, q *grants, n uint64, at, late int64) Decisio
 	return d
 }
 
-// require compares every field.
+// require compares every field of two decisions.
 func (m *model) require(k *modelKey, want, got Decision, what string, args ...any) {
 	if w, ok := k.account.(*window); ok && w.idle(m.at(m.now)) && got.ResetAfter == 0 {
-		want.ResetAfter = 0 // a counter that counts for nothing may be forgotten before its window is over
+		want.ResetAfter = 0 // a window in which nothing counts may be forgotten before it is over
 	}
 	if want != got {
 		require.Equal(m.t, want, got, "%s: %s", m.call, fmt.Sprintf(what, args...))
 	}
 }
 
-// newModel makes the limiter that the first bytes of a program choose.
+// newModel returns a model with the limiter that the first bytes of a program choose.
 func newModel(t *testing.T, program []byte, more ...Option) *model {
 	m := &model{t: t, program: program, now: 1_700_000_000_123_456_789, debt: 1}
 	kind := pick(m, modelKinds)
@@ -305,7 +308,7 @@ func newModel(t *testing.T, program []byte, more ...Option) *model {
 	if kind.perNano > 0 || kind.refill > 0 {
 		m.debt = 10
 	}
-	if draw := m.byte(); draw%2 == 1 && kind.policy.algorithm != AlgorithmSlidingLog { // whose ticks would be longer
+	if draw := m.byte(); draw%2 == 1 && kind.policy.algorithm != AlgorithmSlidingLog { // a log's ticks would be longer
 		m.debt = 1 + uint64(draw/2%4)
 		options = append(options, MaxDebt(m.debt))
 	}
@@ -315,7 +318,7 @@ func newModel(t *testing.T, program []byte, more ...Option) *model {
 	}
 	var err error
 	fullness := m.byte()
-	isFull := fullness%4 == 3 && kind.policy.algorithm != AlgorithmSlidingLog // it is not known when one is idle
+	isFull := fullness%4 == 3 && kind.policy.algorithm != AlgorithmSlidingLog // it is not known when a log is idle
 	overflow := []OverflowPolicy{Evict, Refuse, Evict, Admit}[fullness/4%4]
 	if isFull {
 		options[0] = MaxKeys(1)
@@ -327,7 +330,7 @@ func newModel(t *testing.T, program []byte, more ...Option) *model {
 	m.prices = &prices{
 		clock: func() int64 { return m.at(m.now) },
 		watermark: func() int64 {
-			if m.floor > 0 { // the limiter's call was made before, and may have moved it
+			if m.floor > 0 { // the limiter has made the call already, and may have moved the watermark
 				return m.floor
 			}
 			return m.limiter.table.Watermark()

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// set makes the limiter's clock read a time.
+// set sets the limiter's clock, and reads it once.
 func (m *model) set(nanos int64) {
 	m.now, m.seen = nanos, max(m.seen, nanos)
 	m.limiter.clock.nanos()
 }
 
-// passes lets time pass, from the latest reading of the clock: by parts of a second, by several seconds, or until about
-// the nanosecond at which a key's bucket is full.
+// passes moves the clock on from its latest time. The step is some parts of a second, or some seconds, or it ends at or
+// near the nanosecond at which a key's bucket is full or a window ends.
 func (m *model) passes() {
 	k, wait := pick(m, m.keys[:]), int64(m.byte())
 	switch m.byte() % 8 {
@@ -34,7 +34,7 @@ func (m *model) passes() {
 	m.set(m.seen + wait)
 }
 
-// edge returns when the window of the clock ends.
+// edge returns when the clock's current window ends.
 func (m *model) edge() int64 {
 	length := int64(modelWindow)
 	if _, ok := m.keys[0].account.(*window); ok {
@@ -46,8 +46,8 @@ func (m *model) edge() int64 {
 	return m.seen/length*length + length
 }
 
-// late makes the clock read a time before the latest, except for a log, because a refund may forget what has left by
-// the latest time: TestSlidingLogAgainstItsModel is about that.
+// late sets the clock to a time before the latest one. It does not do so for a log, because a refund may forget
+// requests that have left the window by the latest time. TestSlidingLogAgainstItsModel tests that case.
 func (m *model) late() {
 	late := int64(m.byte()) * int64(time.Second) / 8
 	if m.kind.policy.algorithm != AlgorithmSlidingLog {
@@ -56,8 +56,9 @@ func (m *model) late() {
 	}
 }
 
-// catchUp makes a limiter of windows decide late calls at the latest time. A window that is over may or may not have
-// been forgotten, and a late call could observe that. (A bucket decides by its own time, or by the watermark.)
+// catchUp makes a limiter with windows forget all windows that are over at the latest time. Without that, the limiter
+// may or may not have forgotten them, and a late call could observe the difference. (A bucket decides a late call at
+// its own time or at the watermark, so it needs no such step.)
 func (m *model) catchUp() {
 	if m.kind.perNano > 0 || m.kind.refill > 0 {
 		return
@@ -73,7 +74,7 @@ func (m *model) catchUp() {
 	m.set(now)
 }
 
-// becomesIdle lets time pass until no key owes anything.
+// becomesIdle moves the clock on until no key owes anything.
 func (m *model) becomesIdle() {
 	if m.byte()%4 > 0 {
 		return
@@ -109,13 +110,13 @@ func (m *model) takes() {
 	}
 }
 
-// keepsPromise asks again a nanosecond before RetryAfter has passed, and then.
+// keepsPromise repeats a request a nanosecond before RetryAfter has passed, and when it has passed.
 func (m *model) keepsPromise(k *modelKey, q *grants, key Key, n uint64, after time.Duration) {
 	m.settlesEviction()
 	now := m.now
 	for _, early := range []int64{1, 0} {
 		if m.set(now + int64(after) - early); m.full != nil && k.idle(m.at(now)) {
-			continue // there was no room, which Peek does not look for
+			continue // the reason was that there was no room, and Peek does not check that
 		}
 		want := m.answer(k, q, n, m.at(m.now), m.at(m.now)-m.now)
 		require.Equal(m.t, early == 0, want.Allowed, "%s: paper, %d ns early", m.call, early)
@@ -130,7 +131,7 @@ func (m *model) keepsPromise(k *modelKey, q *grants, key Key, n uint64, after ti
 func (m *model) takesAt(k *modelKey, q *grants, key Key, n uint64) {
 	m.makes("take at a time", q)
 	nanos := m.now + (int64(m.byte())-64)*int64(maxLead)/128
-	if m.kind.policy.algorithm == AlgorithmSlidingLog { // whose ring has no room for what leaves only by the clock
+	if m.kind.policy.algorithm == AlgorithmSlidingLog { // no room for what leaves only at the clock's time
 		nanos = m.now
 	} else if nanos < m.seen {
 		m.catchUp()
@@ -161,7 +162,7 @@ func (m *model) peeks() {
 	m.require(k, want, m.limiter.Peek(key, n), "%d under %s", n, q.name)
 }
 
-// drains takes all there is, and one more.
+// drains takes all tokens that are left, and one more.
 func (m *model) drains() {
 	k, q, key := m.key()
 	for _, n := range []uint64{max(m.answer(k, q, 0, m.at(m.now), 0).Remaining, 1), 1} {
@@ -170,7 +171,7 @@ func (m *model) drains() {
 	}
 }
 
-// opens notes the receipt, hold, entry or reservation of a take.
+// opens adds a take, with its receipt, hold, entry or reservation, to the takes that can still be given back.
 func (m *model) opens(k *modelKey, q *grants, e *event, tk *taken) {
 	tk.modelKey, tk.e, tk.under, tk.made, tk.resets, tk.policy = k, e, q, q.made, k.resets, m.policies
 	tk.ends = m.limiter.table.Ends(m.limiter.table.Find(k.key.hash))
@@ -220,7 +221,7 @@ func (m *model) holds() {
 	}
 }
 
-// holdsUpTo takes what is there, from least to most.
+// holdsUpTo takes the tokens that are left, from least to most, with HoldUpTo.
 func (m *model) holdsUpTo() {
 	k, q, key := m.key()
 	least, most := m.tokens(q), m.tokens(q)
@@ -236,14 +237,14 @@ func (m *model) holdsUpTo() {
 	m.open[len(m.open)-1].unrecorded(took)
 }
 
-// unrecorded notes a hold that took nothing, because there was no room for a record.
+// unrecorded sets the number of tokens of a hold that took nothing, because there was no room for a record.
 func (tk *taken) unrecorded(n uint64) {
 	if tk.e == nil && !tk.under.all {
 		tk.of.n = n
 	}
 }
 
-// takeUpTo is HoldUpTo on paper.
+// takeUpTo does on paper what HoldUpTo does.
 func (m *model) takeUpTo(k *modelKey, q *grants, least, most uint64) (d Decision, e *event, took uint64) {
 	at := m.at(m.now)
 	if q.all {
@@ -265,7 +266,7 @@ func (m *model) takeUpTo(k *modelKey, q *grants, least, most uint64) (d Decision
 func (m *model) reserves() {
 	k, q, key := m.key()
 	n, within := m.tokens(q), time.Duration(m.byte())*100*time.Millisecond
-	if within == 25500*time.Millisecond { // behind all of a large quota
+	if within == 25500*time.Millisecond { // so that the wait is long enough for a large quota
 		within = time.Hour
 	}
 	m.floor = m.limiter.table.Watermark()

@@ -15,13 +15,14 @@ const (
 	courses     = "TestEveryCourseOfChanges$/^"
 	aligned     = "TestAlignedWindowsWhoseLengthChanges"
 
-	// A debt as a change of the rate leaves it, and as much time.
+	// converted is the expression for a debt that keeps its tokens at a change of the rate. lasting is the expression
+	// for a debt that keeps its length in time.
 	converted = "b.converted(before.(*TokenBucket), s, nanos, c)"
 	lasting   = "b.lasting(before.(*TokenBucket), nanos, before.(*TokenBucket).UntilIdle(s, before.Ticks(nanos)))"
 )
 
-// mutants are the code with a property of docs/decisions/0031 broken that changes of the policy have. The model's own
-// check of that property finds it, before its accounts on paper do.
+// Each of the mutants breaks a property of docs/decisions/0031 that changes of the policy have. The model's own check
+// of that property must find the mutant, before a comparison with the accounts on paper does.
 var mutants = []interleave.Mutant{
 	{"(a)", "debts are scaled by the ratio of the limiter's own policy", courses + "tiers", "(a)", []interleave.Edit{
 		{"shard/price.go", "	if known && price == c.Before {\n",
@@ -130,5 +131,5 @@ var mutants = []interleave.Mutant{
 	}},
 }
 
-// TestMutants: the model's check of each property of a change of the policy can fail.
+// TestMutants checks that the model's check of each property of a change of the policy can fail.
 func TestMutants(t *testing.T) { interleave.Catch(t, "..", mutants) }

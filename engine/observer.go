@@ -12,13 +12,13 @@ type observer struct {
 }
 
 // Observe makes the limiter call refused with the key of a refused request and the number of tokens that it asked for.
-// On average one of every refusals is reported, chosen at random, so that the keys that are refused most can be found
+// On average, one refusal in every is reported, chosen at random. So a program can find the keys that are refused most
 // without counting all refusals. every is 1 to 2^30; 1 reports all refusals. The option does not change the cost of an
 // admitted request.
 //
 // refused runs in the goroutine of the request, so it should be quick. It must be safe for concurrent use, and may call
-// the limiter. A Key is a hash: a program that needs the text keeps a map of the keys that it cares about, or counts
-// where the text is at hand.
+// the limiter. A Key is a hash. A program that needs the text of a key can keep a map of the keys that it cares about,
+// or count refusals in the code that has the text.
 func Observe(refused func(k Key, n uint64), every int) Option {
 	return func(c *config) error {
 		if refused == nil {

@@ -6,12 +6,11 @@ import (
 )
 
 // Owed returns how many tokens the key has used and not got back yet, rounded up. It includes tokens above the limit,
-// as after a [Limiter.SetPolicy] that lowered it; [Decision.Remaining] does not show them. For a token bucket the
-// tokens are counted by the rate of the quota, or of the tier, under which the key took last, even if that tier is
-// now unlimited or blocked. The result under is the key k with that tier or quota applied. Use it for further takes
-// or charges.
+// for example after a [Limiter.SetPolicy] that lowered the limit; [Decision.Remaining] does not show such tokens. For a
+// token bucket, the tokens are those of the quota or tier under which the key took last, even if that tier is now
+// unlimited or blocked. The result under is the key k under that tier or quota. Use it for further takes or charges.
 //
-// It costs as much as [Limiter.Peek], and changes nothing.
+// Owed costs as much as [Limiter.Peek], and changes nothing.
 func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	l.requireMade()
 	for {
@@ -19,7 +18,7 @@ func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 		under, token, known := k, uint64(1), true
 		if base := plan.Source().(*policies).base; base.isTokenBucket() {
 			under, token, known = l.lastCharged(plan, k)
-			known = known && base.grant != grantsQuotas // whose own policy grants nothing
+			known = known && base.grant != grantsQuotas // the limiter's own policy grants nothing
 		}
 		most := min(atomicbucket.Most(plan.Algorithm())/token, atomicbucket.MaxBurst)
 		counts := k.With(Quota{plan.NewQuota(atomicbucket.Quota{Token: token, Tokens: most})})
@@ -33,8 +32,9 @@ func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	}
 }
 
-// lastCharged returns k under the tier by whose numbers its bucket was charged last, and what a token cost. It returns
-// k itself if the charge may have been under its quota. known is false if the charge was under neither.
+// lastCharged returns the key under the tier whose numbers its bucket was charged with last, and what a token cost
+// then. If the charge may have been under the quota of k, under is k itself. known is false if the charge was under no
+// tier and not under that quota.
 func (l *Limiter) lastCharged(plan *shard.Plan, k Key) (under Key, token uint64, known bool) {
 	granted := plan.Granted(k.quota)
 	if under, token = k, granted.Token; granted.Tokens == 0 {

@@ -31,7 +31,7 @@ func TestOwed(t *testing.T) {
 		owed(0)
 		require.True(t, l.TakeKey(k, 7).Allowed)
 		owed(7)
-		owed(7) // it changes nothing
+		owed(7) // the second call returns the same, because Owed changes nothing
 		require.NoError(t, l.SetPolicy(c.lower))
 		owed(7)
 		now = now.Add(3 * time.Hour)
@@ -39,7 +39,7 @@ func TestOwed(t *testing.T) {
 	}
 }
 
-// TestOwedOfATokenBucket: the debt is in tokens of the tier or quota under which the key took.
+// TestOwedOfATokenBucket: Owed counts the debt in tokens of the tier or quota under which the key took.
 func TestOwedOfATokenBucket(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
@@ -71,7 +71,8 @@ func TestOwedOfATokenBucket(t *testing.T) {
 	assert.Equal(t, bob, under)
 }
 
-// TestOwedOfTokenBuckets: under is the quota of the last take, with any rate, so that a caller can charge under it.
+// TestOwedOfTokenBuckets: the result under has the quota of the last take, with any rate, so a caller can charge the
+// key under that quota.
 func TestOwedOfTokenBuckets(t *testing.T) {
 	l, _ := newLimiter(t, TokenBuckets(26*24*time.Hour))
 	for i, period := range []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour} {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// plan checks the policies of a limiter and its tiers, and makes a plan of them, with the algorithm of base. The
-// parameter before is the algorithm by which the records of the table were made, and nil for a new table.
+// plan checks the policies of a limiter and its tiers, and returns a plan for them, with the algorithm of ps.base. The
+// parameter before is the algorithm with which the records of the table were made, or nil for a new table.
 func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
 	p, tiers, most := ps.all[0], ps.all[1:], ps.most()
 	if ps.base.algorithm != AlgorithmTokenBucket && ps.base.algorithm != AlgorithmBatchRefill {
@@ -72,7 +72,7 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 	return plan, nil
 }
 
-// tierQuotas returns the numbers of the tiers in the ticks of the algorithm.
+// tierQuotas returns the quotas of the tiers in units of the algorithm.
 func (ps policies) tierQuotas(algorithm atomicbucket.Algorithm) ([]atomicbucket.Quota, error) {
 	quotas := make([]atomicbucket.Quota, len(ps.last)-1)
 	for i, tier := range ps.last[1:] {
@@ -88,29 +88,30 @@ func (ps policies) tierQuotas(algorithm atomicbucket.Algorithm) ([]atomicbucket.
 	return quotas, nil
 }
 
-// areOfSeveralRates reports whether keys may be under limits of several rates, so that records say what a token cost.
+// areOfSeveralRates reports whether keys may be under limits of several rates. If so, records store what a token cost.
 func (ps policies) areOfSeveralRates(terms terms) bool {
 	return ps.base.algorithm == AlgorithmTokenBucket && (len(ps.all) > 1 || terms.maxQuota > 0)
 }
 
-// most returns how many tokens a record must have room for. That is the highest limit. For algorithms that count tokens
-// longer than the policy's numbers last, it includes the limits of earlier policies, because as many tokens may still
-// be in use.
+// most returns how many tokens a record must have room for. That is the highest limit. Some algorithms still count
+// tokens that were taken under an earlier policy. For these, most includes the limits of earlier policies, because that
+// many tokens may still be in use.
 func (ps policies) most() uint64 {
 	switch ps.base.algorithm {
-	case AlgorithmTokenBucket: // whose tiers are checked separately
+	case AlgorithmTokenBucket: // the tiers are checked separately
 		return ps.room[0]
 	case AlgorithmFixedWindow, AlgorithmSlidingWindow:
-		if ps.base.limit > 0 { // else it is an error, which names the highest limit
+		if ps.base.limit > 0 { // a limit of 0 returns an error that names the highest limit
 			return max(slices.Max(ps.room), ps.rounded)
 		}
 	}
 	return ps.limit()
 }
 
-// lasts returns how long tokens may count after the length of windows has changed (R24). If all keys have one limit,
-// that is a window, or the time in which the tokens of the highest limit so far come back. Otherwise a key may have
-// taken tokens under a limit other than its current one. Then lasts returns the length of the longest window so far.
+// lasts returns how long tokens may count after the length of windows has changed (R24). If all keys have the same
+// limit, that is a window, or, if it is longer, the time in which the tokens of the highest limit so far come back.
+// Otherwise a key may have taken tokens under another limit than its current one. Then lasts returns the length of the
+// longest window so far.
 func (ps policies) lasts() time.Duration {
 	window, longest := ps.base.window, ps.longest
 	if ps.base.algorithm == AlgorithmSlidingWindow {
@@ -123,7 +124,7 @@ func (ps policies) lasts() time.Duration {
 	return max(window, duration(min(lasts*(1+1e-9), float64(longest))))
 }
 
-// limit returns the highest limit.
+// limit returns the highest limit of all policies.
 func (ps policies) limit() uint64 {
 	most := ps.base.limit
 	for _, tier := range ps.all[1:] {
@@ -134,11 +135,11 @@ func (ps policies) limit() uint64 {
 
 // terms are the settings of a limiter that apply to every plan of its policies.
 type terms struct {
-	lateness time.Duration // of its clock
-	maxQuota uint64        // of a window or log; 0: the highest limit of its policies
-	maxDebt  uint64        // in limits; 0: the default
+	lateness time.Duration // how late the limiter's clock may be
+	maxQuota uint64        // highest quota of a window or log; 0 means the highest limit of the policies
+	maxDebt  uint64        // in limits; 0 means the default
 	refusals RefusalCharge
-	shared   bool // with other processes
+	shared   bool // the table is shared with other processes
 }
 
 // tier returns what a tier grants under the algorithm of p.

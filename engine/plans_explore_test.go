@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// coarseAndFine are two policies of one limiter. A tick of the second is a sixteenth of a tick of the first, so a
-// number in ticks of one is a wrong number in ticks of the other.
+// coarseAndFine are two policies for one limiter. A tick of the second policy is a sixteenth of a tick of the first, so
+// a number in ticks of one policy is wrong if it is read as ticks of the other.
 var coarseAndFine = [2]Policy{TokenBucket(PerSecond(1), 5), TokenBucket(Per(16, 15*time.Microsecond), 5)}
 
 func coarseOrFine(t *testing.T, first int, options ...Option) *Limiter {
@@ -24,11 +24,11 @@ func coarseOrFine(t *testing.T, first int, options ...Option) *Limiter {
 	return l
 }
 
-// TestAQuotaIsRememberedByItsOwnPlanAtEveryStep (R28): before any operation of the call that makes a quota the policy
-// changes, once or to and fro. What the table remembers is no more than the quota, in whichever ticks. So a change back
-// has room for it, as it had before.
+// TestAQuotaIsRememberedByItsOwnPlanAtEveryStep (R28): before one operation of the call that makes a quota, the policy
+// changes, or changes and changes back. This is tried before every operation. The table must not remember more than the
+// quota, in the ticks of either policy. So there is room for the quota after a change back, as there was before.
 func TestAQuotaIsRememberedByItsOwnPlanAtEveryStep(t *testing.T) {
-	const hours = 30 // for which there is always room
+	const hours = 30 // a time for which there is always room
 	for first := range 2 {
 		for changes := 1; changes <= 2; changes++ {
 			interleave.Inject(func() (call, other func(), check func(string)) {
@@ -48,8 +48,9 @@ func TestAQuotaIsRememberedByItsOwnPlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOwedIsOfOnePlanAtEveryStep: before any operation of the call the policy changes, once or to and fro. A key owes
-// four tokens all the time, Owed reports them, and charges continue as before.
+// TestOwedIsOfOnePlanAtEveryStep: before one operation of Owed, the policy changes, or changes and changes back. This
+// is tried before every operation. The key owes four tokens all the time. Owed must report four tokens, and charges
+// under the returned key must continue as before.
 func TestOwedIsOfOnePlanAtEveryStep(t *testing.T) {
 	for first := range 2 {
 		for changes := 1; changes <= 2; changes++ {
@@ -72,8 +73,9 @@ func TestOwedIsOfOnePlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTooMuchBesideAHigherLimitAtEveryStep: before any operation of a request for more than the limit the limit is
-// raised. The RetryAfter of a refused request is not 0, and not later than necessary.
+// TestTooMuchBesideAHigherLimitAtEveryStep: before one operation of a request for more than the limit, the limit is
+// raised. This is tried before every operation. If the request is refused, its RetryAfter must not be 0, and must not
+// be longer than necessary.
 func TestTooMuchBesideAHigherLimitAtEveryStep(t *testing.T) {
 	for _, p := range []Policy{TokenBucket(PerSecond(1), 5), FixedWindow(5, time.Minute), SlidingLog(5, time.Minute)} {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -95,8 +97,9 @@ func TestTooMuchBesideAHigherLimitAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestATableLivesAsLongAsItsCalls: the table of a limiter to which only a call under way refers is there before any
-// operation of the call. It may lie outside the Go heap, and goes with the limiter.
+// TestATableLivesAsLongAsItsCalls: only a call under way refers to a limiter. The limiter's table must still exist
+// before each operation of the call. The table may be outside of the Go heap, and is freed when the limiter is
+// collected.
 func TestATableLivesAsLongAsItsCalls(t *testing.T) {
 	for name, verb := range map[string]func(l *Limiter, k Key){
 		"Allow":       func(l *Limiter, _ Key) { l.Allow("text") },
@@ -140,8 +143,8 @@ func TestATableLivesAsLongAsItsCalls(t *testing.T) {
 	}
 }
 
-// handedOver makes a limiter to which nothing refers after handed was called. gone reports whether the limiter was
-// collected, and waits for its cleanup if it was.
+// handedOver makes a limiter. The result handed returns this limiter; after that, only the caller of handed refers to
+// it. gone reports whether the limiter was collected. If it was, gone waits for its cleanup.
 func handedOver(t *testing.T, taken uint64, quota bool) (handed func() *Limiter, table weak.Pointer[shard.Table], k Key, gone func() bool) {
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
 	l, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(10), Shards(1), SweepInterval(24*time.Hour), ClockFunc(now))
@@ -151,7 +154,7 @@ func handedOver(t *testing.T, taken uint64, quota bool) (handed func() *Limiter,
 		k = k.With(quotaOf(t, l, TokenBucket(PerSecond(1), 6)))
 	}
 	l.TakeKey(k, taken)
-	require.NoError(t, l.Close()) // else the sweeper refers to the table
+	require.NoError(t, l.Close()) // otherwise the sweeper would refer to the table
 	collected := make(chan struct{})
 	runtime.AddCleanup(l, func(collected chan struct{}) { close(collected) }, collected)
 	limiter, table := weak.Make(l), weak.Make(l.table)

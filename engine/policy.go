@@ -9,81 +9,84 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A Policy is an algorithm with its numbers. [New] checks them. The zero Policy is not valid.
+// A Policy is an algorithm with its numbers. [New] checks the numbers. The zero Policy is not valid.
 type Policy struct {
-	rate     Rate                   // of a token bucket
-	limit    uint64                 // or burst
-	refill   uint64                 // of a batch
-	window   time.Duration          // or interval
-	calendar *atomicbucket.Calendar // of a CalendarWindow, else nil
-	// Together, so that they take a word: limits copies policies with each decision.
+	rate     Rate                   // only for a token bucket
+	limit    uint64                 // or the burst of a bucket
+	refill   uint64                 // tokens in a batch
+	window   time.Duration          // or the interval of batches
+	calendar *atomicbucket.Calendar // for a CalendarWindow, otherwise nil
+	// These fields are next to each other, so that they take one word. Package limits copies a policy with each
+	// decision.
 	algorithm Algorithm
 	aligned   bool
 	grant     grant
-	per       Period // of the calendar
+	per       Period // period of the calendar
 }
 
-// TokenBucket limits each key to the rate in the long run and to burst at once. A key's bucket starts full. A request
-// of cost n is admitted if the bucket has n tokens, and takes them. A refused request takes nothing. Over any time t a
-// key gets at most burst + rate*t.
+// TokenBucket limits each key to rate in the long run and to burst tokens at once. A key's bucket starts full. A
+// request of cost n is admitted if the bucket has n tokens, and takes them. A refused request takes nothing. Over any
+// time t a key gets at most burst + rate*t.
 //
-// Tokens come back continuously, not in steps. No timer runs: the level of a bucket is computed when a request comes.
-// burst is 1 to 2^32.
+// Tokens come back continuously, not in steps. There is no timer: the level of a bucket is computed when a request
+// comes. burst is 1 to 2^32.
 //
 // The implementation is the generic cell rate algorithm (ITU-T I.371). A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
 // A rate is exact, to the nanosecond and forever, if the time between two tokens is a whole number of nanoseconds, or
-// of halves, thirds, ... sixteenths of a nanosecond. The burst must be at most what comes back in 39 hours. 100/s, 10/m
-// and 60/s are such rates, 97/s is not. With all other rates a request is never admitted early, and is late by at most
-// two nanoseconds, or by one 2^18th of a token's time if that is longer. In these limiters the charge of an idle key
-// starts at the end of the current nanosecond, or of that longer time. Until then a part of a token is missing. At 97/s
-// with burst 10 the first request sees 8 remaining, the next one a moment later 8 again, and then 7. Of ten requests in
-// one nanosecond, the last waits.
+// of halves, thirds, ... sixteenths of a nanosecond. The burst must also be at most what comes back in 39 hours. 100/s,
+// 10/m and 60/s are such rates, 97/s is not. With all other rates, a request is never admitted early. It is late by at
+// most two nanoseconds, or by one 2^18th of a token's time if that is longer. In these limiters, the charge of an idle
+// key starts at the end of the current nanosecond, or of the longer time. Until then a part of a token is missing. For
+// example, at 97/s with burst 10, the Remaining of the first request is 8, that of the next one a moment later is 8
+// again, and then it is 7. If ten requests come in one nanosecond, the last of them must wait.
 func TokenBucket(rate Rate, burst uint64) Policy {
 	return Policy{algorithm: AlgorithmTokenBucket, rate: rate, limit: burst}
 }
 
 // BatchRefill is a token bucket that holds burst tokens, and gets refill tokens at once every interval, at the
 // multiples of the interval since 1970. Over any time a key gets at most burst + refill * (the number of refills in
-// that time). However often a client asks, no part of an interval that has begun is lost.
+// that time). No part of an interval is lost, however often a client asks.
 //
 // refill is 1 to 2^32, at most one token for each nanosecond of interval. burst is 1 to 2^32.
 func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 	return Policy{algorithm: AlgorithmBatchRefill, refill: refill, window: interval, limit: burst}
 }
 
-// FixedWindow limits each key to limit tokens in a window. The window begins with the key's first request. The next one
-// begins with the first request after it has ended. Around the edge of two windows, up to 2*limit - 1 tokens may be
-// admitted within a moment. If the windows are aligned, or if the first request of the window was given back, it is up
-// to 2*limit. A slot takes 16 bytes, a key 27 ([MaxKeys]).
+// FixedWindow limits each key to limit tokens in a window. The window begins with the key's first request. The next
+// window begins with the first request after this one has ended. When one window ends and the next begins, up to
+// 2*limit - 1 tokens may be admitted within a moment. If the windows are aligned, or if the first request of the window
+// was given back, up to 2*limit tokens may be. A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
 // limit is 1 to 2^32, and window is 1µs to 365 days. A limit in the millions needs a window of seconds or more, and a
 // limit in the billions needs a minute or more; otherwise New returns an error that says so.
 //
-// An aligned window is exact to the nanosecond. So is another window if d, the number of binary digits of the limit, is
-// at most 15 (32,767), and the window is at most 2^(51-d) ns: 4.8 hours for 100, 36 minutes for 1,000. A window up to
-// twice that long ends less than 4 ns late, up to four times less than 8 ns, and so on. A higher limit also has coarser
-// times. A window never ends early, and ends late by less than a hundred-thousandth of its length. [Policy.Precision]
-// returns how late. Of several [Tiers] the largest limit counts.
+// An aligned window is exact to the nanosecond. For other windows, the precision depends on d, the number of binary
+// digits of the limit. Such a window is exact to the nanosecond if d is at most 15 (a limit of 32,767), and the window
+// is at most 2^(51-d) ns long: 4.8 hours for a limit of 100, 36 minutes for 1,000. If the window is up to twice as
+// long, it ends less than 4 ns late, if up to four times as long, less than 8 ns, and so on. If d is above 15, windows
+// also end late. A window never ends early, and ends late by less than a hundred-thousandth of its length.
+// [Policy.Precision] returns how late. If there are [Tiers], the largest limit counts.
 func FixedWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmFixedWindow, limit: limit, window: window}
 }
 
-// Aligned makes the windows of [FixedWindow] begin at multiples of their length since 1970,
-// for all keys at once: on the minute, on the hour (UTC).
+// Aligned makes the windows of [FixedWindow] begin at multiples of their length since 1970, at the same time for all
+// keys: for example on the minute or on the hour (UTC).
 func (p Policy) Aligned() Policy {
 	p.aligned = true
 	return p
 }
 
-// SlidingWindow limits each key to limit tokens in the last window, by two counters. One counts the tokens taken in the
-// current window of the clock, and the other those taken in the previous window. The previous count is weighted by the
-// share of the previous window that the last window still covers:
+// SlidingWindow limits each key to limit tokens in the window that ends now. It estimates the tokens in this window
+// from two counters. One counts the tokens taken in the current window of the clock, and the other counts the tokens
+// taken in the previous window of the clock. The previous count is weighted by the share of the previous window that is
+// still inside the window that ends now:
 //
 //	floor(previous * share) + current + n <= limit
 //
-// It is an estimate, because it assumes that the previous window's requests were evenly spread. Refused requests do not
-// count. docs/algorithms.md says how far off the estimate can be. A slot takes 16 bytes, a key 27 ([MaxKeys]).
+// This is an estimate, because it assumes that the requests of the previous window were spread evenly. Refused requests
+// do not count. docs/algorithms.md says how far off the estimate can be. A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
 // limit is 1 to 2^24-1, and window is 1µs to 365 days. A limit above 2^20 needs a window of seconds or more; otherwise
 // New returns an error that says so.
@@ -91,21 +94,23 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmSlidingWindow, limit: limit, window: window}
 }
 
-// SlidingLog limits each key to limit tokens in any window, exactly: it keeps the time of every token that it granted
-// in the last window. That costs memory: 16 + 8*limit bytes for each slot, allocated by [New] like all memory
-// ([MaxKeys]; [Stats] reports how much). Calls that return a [Decision] also do a binary search of the times.
+// SlidingLog limits each key to limit tokens in any window. It is exact, because it keeps the time of every token that
+// it has granted in the last window. That costs memory: 16 + 8*limit bytes for each slot. [New] allocates this memory
+// with the rest ([MaxKeys]), and [Stats] reports how much it is. Calls that return a [Decision] also make a binary
+// search in these times.
 //
-// limit is 1 to 4,096, and must fit into the machine's memory for that many keys. window is 1µs to 365 days. A limit
+// limit is 1 to 4,096, and the logs of all keys must fit into the machine's memory. window is 1µs to 365 days. A limit
 // above some hundreds needs a window of a second or more; otherwise New returns an error that says so.
 //
-// Its precision depends on d, the number of binary digits of the limit. With d up to 7 (a limit of 127) it is exact to
-// the nanosecond in windows up to 2^(50-2d) ns: 4.8 hours for 5, 73 minutes for 10, 68 seconds for 100. In windows up
-// to twice that length a request leaves less than 4 ns late, up to four times less than 8 ns, and so on. A higher limit
-// also has coarser times. A request never leaves early, and leaves late by less than a hundred-thousandth of the
-// window. [Policy.Precision] returns how late. Of several [Tiers] the largest limit counts.
+// The precision depends on d, the number of binary digits of the limit. If d is at most 7 (a limit of 127), the log is
+// exact to the nanosecond in windows up to 2^(50-2d) ns: 4.8 hours for a limit of 5, 73 minutes for 10, 68 seconds for
+// 100. If the window is up to twice as long, a request leaves the window less than 4 ns late, if up to four times as
+// long, less than 8 ns, and so on. If d is above 7, requests also leave late. A request never leaves early, and leaves
+// late by less than a hundred-thousandth of the window. [Policy.Precision] returns how late. If there are [Tiers], the
+// largest limit counts.
 //
-// [Limiter.SetPolicy] may change the limit to any number up to the largest limit at New, of all tiers. It may change
-// the window if the new one is not much longer than the window at New. The requests in the log are kept.
+// [Limiter.SetPolicy] may change the limit to any number up to the highest limit of all tiers at New. It may change the
+// window if the new window is not much longer than the window at New. The requests in the log are kept.
 func SlidingLog(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmSlidingLog, limit: limit, window: window}
 }
@@ -142,15 +147,15 @@ func (p Policy) String() string {
 	panic(p.unknown())
 }
 
-// unknown is the message of a switch over all algorithms that lacks a case.
+// unknown returns the message with which a switch over all algorithms panics if it has no case for the algorithm.
 func (p Policy) unknown() string { return fmt.Sprintf("engine: no case for algorithm %d", p.algorithm) }
 
-// Algorithm returns the policy's algorithm; NoAlgorithm for the zero Policy, [Unlimited] and [Blocked].
+// Algorithm returns the policy's algorithm. It is NoAlgorithm for the zero Policy, [Unlimited] and [Blocked].
 func (p Policy) Algorithm() Algorithm { return p.algorithm }
 
-// Rate returns how fast the policy gives tokens back. For a policy with a window it is the limit in a window. It is the
-// zero Rate for the zero Policy, for policies without numbers, and for [Concurrency], whose tokens do not come back by
-// time.
+// Rate returns how fast the policy gives tokens back. For a policy with a window, the rate is the limit per window. It
+// is the zero Rate for the zero Policy, for policies without numbers, and for [Concurrency], because tokens in flight
+// do not come back with time.
 func (p Policy) Rate() Rate {
 	if p.grant != grantsLimit {
 		return Rate{}
@@ -168,11 +173,12 @@ func (p Policy) Rate() Rate {
 	panic(p.unknown())
 }
 
-// IsAligned reports whether the windows are those of the clock: see [Policy.Aligned].
+// IsAligned reports whether windows begin at multiples of their length, or with the periods of a calendar: see
+// [Policy.Aligned] and [CalendarWindow].
 func (p Policy) IsAligned() bool { return p.aligned }
 
-// Limit returns the most tokens that a key can have: the burst of a bucket, the tokens of a window, or the tokens that
-// may be in flight. It is 2^64-1 for [Unlimited].
+// Limit returns the highest number of tokens that a key can take at once: the burst of a bucket, the limit of a window,
+// or the number of tokens that may be in flight. It is 2^64-1 for [Unlimited].
 func (p Policy) Limit() uint64 {
 	if p.grant == grantsAll {
 		return math.MaxUint64
@@ -180,9 +186,9 @@ func (p Policy) Limit() uint64 {
 	return p.limit
 }
 
-// Window returns the time in which a key that has used up its whole limit gets it back. It is the window, the time that
-// a bucket takes to fill, or the lifetime of [Concurrency]. It is 0 for the zero Policy and for policies without
-// numbers, and at most 292 years, the longest Duration.
+// Window returns the time after which a key that has used up its whole limit has it back. It is the window, the time
+// that a bucket takes to fill, or the lifetime of [Concurrency]. It is 0 for the zero Policy and for policies without
+// numbers. It is at most 292 years, the longest Duration.
 func (p Policy) Window() time.Duration {
 	if p.grant != grantsLimit {
 		return 0
@@ -203,7 +209,7 @@ func (p Policy) Window() time.Duration {
 	panic(p.unknown())
 }
 
-// duration returns that many nanoseconds, rounded to whole ones.
+// duration returns a Duration of that many nanoseconds, rounded to a whole number.
 func duration(nanos float64) time.Duration {
 	if !(nanos < math.MaxInt64) {
 		return math.MaxInt64
@@ -212,15 +218,15 @@ func duration(nanos float64) time.Duration {
 }
 
 // Algorithm returns the algorithm of the limiter, which [Limiter.SetPolicy] cannot change. It stays the same while the
-// limiter's policy is [Unlimited] or [Blocked]. It is NoAlgorithm if New made the limiter with one of these.
+// limiter's policy is [Unlimited] or [Blocked]. It is NoAlgorithm if New made the limiter with one of these policies.
 func (l *Limiter) Algorithm() Algorithm {
 	l.requireMade()
 	return l.now().base.algorithm
 }
 
-// Policy returns the policy of a tier, as it was given to [New] or to the latest [Limiter.SetPolicy]. Tier 0 is the
-// limiter's own policy. For a tier that the limiter does not have, it returns the zero Policy. It is lock-free and does
-// not allocate.
+// Policy returns the policy of a tier, as [New] or the latest [Limiter.SetPolicy] has set it. Tier 0 is the limiter's
+// own policy. If the limiter does not have the tier, Policy returns the zero Policy. It is lock-free and does not
+// allocate.
 func (l *Limiter) Policy(tier int) Policy {
 	l.requireMade()
 	policies := l.now().all
@@ -235,12 +241,13 @@ func (p Policy) hasWindows() bool {
 	return p.algorithm == AlgorithmFixedWindow || p.algorithm == AlgorithmSlidingWindow || p.algorithm == AlgorithmSlidingLog
 }
 
-// build checks the numbers and makes the algorithm that the table needs, with room for limits up to most.
+// build checks the numbers and returns the algorithm that the table needs, with room for limits up to most.
 func (p Policy) build(most uint64) (atomicbucket.Algorithm, error) {
 	return p.buildRoomy(most, p.window)
 }
 
-// buildRoomy is build with room for windows of earlier limits that last for a time after a change.
+// buildRoomy is build, but records also have room for windows of earlier limits that last up to the time room after a
+// change.
 func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbucket.Algorithm, err error) {
 	if p.aligned && p.algorithm != AlgorithmFixedWindow {
 		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)
@@ -289,7 +296,7 @@ func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbuc
 	return algorithm, nil
 }
 
-// buildEntries is build for a [Concurrency] policy in a table of several processes.
+// buildEntries is build for a [Concurrency] policy in a table that several processes share.
 func (p Policy) buildEntries(most uint64) (atomicbucket.Algorithm, error) {
 	algorithm, err := boxed(atomicbucket.NewEntries(p.limit, most, p.window))
 	if err != nil {

@@ -33,7 +33,7 @@ func TestPolicyNumbers(t *testing.T) {
 		{engine.SlidingWindow(7, time.Hour), 7, time.Hour},
 		{engine.SlidingLog(7, time.Hour), 7, time.Hour},
 		{engine.Policy{}, 0, 0},
-		// Policies that New refuses return numbers, too, or 0.
+		// Policies that New refuses also return their numbers, or 0.
 		{engine.TokenBucket(engine.Rate{}, 5), 5, math.MaxInt64},
 		{engine.BatchRefill(0, time.Second, 5), 5, 0},
 	} {

@@ -6,10 +6,11 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Precision returns how late a limiter with the policy may be at most, on its own clock. A request that must wait by
-// the policy's numbers waits up to that much longer. It never passes early, except by up to a tick of [TokenBuckets] of
-// more than 26 days. 0 means exact to the nanosecond, which most policies are: see [TokenBucket], [FixedWindow] and
-// [SlidingLog]. tiers are the tiers of the limiter, whose limits matter, too. Numbers that [New] refuses are errors.
+// Precision returns how late a limiter with the policy may be at most, on its own clock. A request that must wait
+// according to the policy's numbers waits up to that much longer. It never passes early. There is one exception: with
+// [TokenBuckets] of more than 26 days, it may pass up to a tick early. 0 means that the policy is exact to the
+// nanosecond. Most policies are: see [TokenBucket], [FixedWindow] and [SlidingLog]. tiers are the tiers of the limiter;
+// their limits matter, too. For numbers that [New] refuses, Precision returns an error.
 func (p Policy) Precision(tiers ...Policy) (time.Duration, error) {
 	if err := checkTiers(tiers); err != nil {
 		return 0, err
@@ -23,7 +24,7 @@ func (p Policy) Precision(tiers ...Policy) (time.Duration, error) {
 	case p.algorithm == AlgorithmTokenBucket && !bucket.Exact():
 		return bucket.Wait(0, 2), nil
 	case p.algorithm == AlgorithmSlidingLog, p.algorithm == AlgorithmFixedWindow && !p.aligned:
-		if tick > 1 { // whole ticks, and the tick in which the request was made
+		if tick > 1 { // the rounding to whole ticks, and the tick of the request
 			return (p.window+tick-1)/tick*tick + tick - p.window, nil
 		}
 	}

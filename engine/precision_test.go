@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhichWindowsAreExact: the rules in the comments, with numbers. A window of the longest exact length is exact, and
-// one that is a nanosecond longer is not. Precision returns the largest delay of a request, and that delay occurs.
+// TestWhichWindowsAreExact checks the rules in the comments of FixedWindow and SlidingLog. A window of the longest
+// exact length is exact, and a window that is a nanosecond longer is not. Precision returns the largest delay of a
+// request, and that delay occurs.
 func TestWhichWindowsAreExact(t *testing.T) {
 	type kind struct {
 		policy func(uint64, time.Duration) Policy
-		bits   int // that a time and a count share
-		fields int // that a count takes
+		bits   int // bits that a time and the counts share
+		fields int // how many counts share the bits
 		digits int
 	}
 	for name, k := range map[string]kind{
@@ -54,7 +55,8 @@ func TestWhichWindowsAreExact(t *testing.T) {
 	require.ErrorContains(t, err, "the zero Policy")
 }
 
-// lateAtWorst is the Precision of a policy of windows, compared with what a limiter of it says at all phases of a tick.
+// lateAtWorst returns the Precision of a policy with windows. It compares the result with what a limiter of the policy
+// reports at all phases of a tick.
 func lateAtWorst(t *testing.T, p Policy) time.Duration {
 	late, err := p.Precision()
 	require.NoError(t, err)
@@ -73,7 +75,8 @@ func lateAtWorst(t *testing.T, p Policy) time.Duration {
 	return late
 }
 
-// TestHowLateABucketIsThatRounds: a token is never there before its time, and is late by at most Precision.
+// TestHowLateABucketIsThatRounds: if a bucket rounds, a token is never available before its time, and is late by at
+// most Precision.
 func TestHowLateABucketIsThatRounds(t *testing.T) {
 	for _, p := range []Policy{TokenBucket(PerSecond(97), 10), TokenBucket(Per(17, 24*time.Hour), 1<<32),
 		TokenBucket(Per(999_999_937, time.Second), 100)} {
@@ -85,7 +88,7 @@ func TestHowLateABucketIsThatRounds(t *testing.T) {
 		for i := range uint64(200) {
 			k := l.KeyUint64(i)
 			l.TakeKey(k, p.Limit())
-			l.TakeKey(k, 1) // the last of a burst in one tick
+			l.TakeKey(k, 1) // the last token of a burst within one tick
 			wait := new(big.Rat).SetInt64(int64(l.Peek(k, 1).RetryAfter))
 			require.GreaterOrEqual(t, wait.Cmp(token), 0, "%v", p)
 			require.LessOrEqual(t, wait.Sub(wait, token).Cmp(new(big.Rat).SetInt64(int64(late)+1)), 0,

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPricesOfASharedTable (I1): the price of a token is in the file, so all processes count a key's tokens alike, and
-// so do a copy and a table that is restored from it.
+// TestPricesOfASharedTable (I1): the price of a token is in the file, so all processes count the same number of tokens
+// for a key. A copy, and a table that is restored from it, count the same number, too.
 func TestPricesOfASharedTable(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, options ...Option) *Limiter {
@@ -41,8 +41,9 @@ func TestPricesOfASharedTable(t *testing.T) {
 	require.InDelta(t, 50, left(two), 1)
 }
 
-// TestASharedChangeHasRoomForQuotas (I1): one process changes the policy after another has made a quota that takes
-// weeks to come back. A copy remembers the quota, too, and so does a table that is restored from it.
+// TestASharedChangeHasRoomForQuotas (I1): one process makes a quota that takes weeks to come back, and then another
+// process changes the policy. The change must leave room for the quota. A copy also remembers the quota, and so does a
+// table that is restored from the copy.
 func TestASharedChangeHasRoomForQuotas(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, p Policy) *Limiter {

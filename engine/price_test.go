@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Quotas of one limiter, between which a key changes.
+// These are the quotas of one limiter. In the tests, a key changes between them.
 var (
 	perSecond100 = engine.TokenBucket(engine.PerSecond(100), 100)
 	perSecond1   = engine.TokenBucket(engine.PerSecond(1), 100)
@@ -26,17 +26,18 @@ var (
 	}
 )
 
-// A pricedTable makes a limiter with limits of several rates, and a key under them.
+// A pricedTable makes a limiter with limits of several rates. The result under is a function that returns the same key
+// under a given limit.
 type pricedTable func(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key)
 
-// priced is a pricedTable whose limits come with the calls.
+// priced is a pricedTable in which the limits come with the calls.
 func priced(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key) {
 	l, now = limiterOf(t, engine.TokenBuckets(2*time.Hour), options...)
 	return l, now, func(p engine.Policy) engine.Key { return l.Key("anna").With(quotaOf(t, l, p)) }
 }
 
-// forEachPriced runs a test with limits that come with the calls, without and with a limit of the limiter's own, and
-// with tiers. The last two have ticks of the same length, and a rounded clock.
+// forEachPriced runs a test with three kinds of limiters: one whose limits all come with the calls, one that also has
+// its own limit, and one with tiers. The last two have ticks of the same length.
 func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	t.Run("quotas", func(t *testing.T) { test(t, priced) })
 	own := engine.TokenBucket(engine.Per(16, 15001*time.Nanosecond), 3)
@@ -58,8 +59,9 @@ func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	})
 }
 
-// TestAQuotaKeepsTheTokensTaken (I1): a drained bucket of 100/s owes a second, which at 1/s would be one token of a
-// hundred. The next ninety-nine tokens are refused nevertheless, by every verb.
+// TestAQuotaKeepsTheTokensTaken (I1): a key has taken 100 tokens at 100/s, which come back in a second. In that time,
+// only one token would come back at 1/s. If the key then has a quota of 100 tokens at 1/s, it still owes 100 tokens, so
+// every verb refuses it.
 func TestAQuotaKeepsTheTokensTaken(t *testing.T) { forEachPriced(t, testAQuotaKeepsTheTokensTaken) }
 
 func testAQuotaKeepsTheTokensTaken(t *testing.T, priced pricedTable) {
@@ -100,8 +102,8 @@ func testAQuotaKeepsTheTokensTaken(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestAQuotaToAndFro (I1): however often a key changes its quota, it gets what one bucket of the largest burst grants.
-// Debts do not add up without takes, either.
+// TestAQuotaToAndFro (I1): however often a key changes its quota, it gets only what one bucket with the largest burst
+// grants. Without takes, changes of the quota do not change the debt either.
 func TestAQuotaToAndFro(t *testing.T) { forEachPriced(t, testAQuotaToAndFro) }
 
 func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
@@ -122,8 +124,8 @@ func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestAQuotaThatIsRaised: a larger burst and a faster rate are active at once, and add only the difference. No key
-// waits longer than for the rest of its previous wait.
+// TestAQuotaThatIsRaised: a larger burst and a faster rate are active at once, and a key gets only the difference in
+// addition. No key waits longer than the rest of its previous wait.
 func TestAQuotaThatIsRaised(t *testing.T) { forEachPriced(t, testAQuotaThatIsRaised) }
 
 func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
@@ -138,14 +140,14 @@ func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
 	require.True(t, l.AllowKey(under(perHour1)), "all is back")
 
 	other := l.Key("bob")
-	l.TakeKey(other, 3) // nothing, where limits come with the calls alone
+	l.TakeKey(other, 3) // takes nothing if all limits come with the calls
 	before := l.Peek(other, 1)
 	require.True(t, l.AllowKey(under(engine.TokenBucket(engine.PerSecond(1), 2))))
 	require.Equal(t, before, l.Peek(other, 1), "another key")
 }
 
-// TestAQuotaThatIsLowered: a key that has taken more than a lower limit waits until the excess has come back, at the
-// rate under which it was taken: refusals change nothing.
+// TestAQuotaThatIsLowered: if a key has taken more than a lower limit, it waits until the excess has come back. The
+// excess comes back at the rate under which it was taken, because refusals under a slower rate change nothing.
 func TestAQuotaThatIsLowered(t *testing.T) { forEachPriced(t, testAQuotaThatIsLowered) }
 
 func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
@@ -161,8 +163,9 @@ func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
 	require.Equal(t, time.Hour, d.ResetAfter, "ten tokens at 10/h")
 }
 
-// TestReceiptsOfSeveralQuotas: a take is given back in its own tokens, whatever was taken since. If others changed the
-// quota since, it gives back what cannot have come back at the fastest of their rates.
+// TestReceiptsOfSeveralQuotas: a receipt gives back the number of tokens of its take, whatever was taken since. If time
+// has passed and the quota of the key has changed since, it gives back only what cannot have come back at the fastest
+// of the rates.
 func TestReceiptsOfSeveralQuotas(t *testing.T) { forEachPriced(t, testReceiptsOfSeveralQuotas) }
 
 func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
@@ -178,7 +181,7 @@ func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
 
 	_, first = l.TakeReceipt(under(perSecond100), 40)
 	require.True(t, l.TakeKey(under(perSecond1), 20).Allowed)
-	*now = now.Add(100 * time.Millisecond) // 100 ms are ten tokens at 100/s
+	*now = now.Add(100 * time.Millisecond) // ten tokens come back at 100/s
 	first.Refund(40)
 	require.EqualValues(t, 70, l.Peek(under(perSecond1), 1).Remaining)
 
@@ -188,8 +191,8 @@ func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
 	require.EqualValues(t, 45, l.Peek(under(perSecond1), 1).Remaining)
 }
 
-// TestAQuotaWhileSomebodyWaits (I1): a reservation is due when its caller was told, and what a faster quota takes in
-// the meantime fits the limit together with it.
+// TestAQuotaWhileSomebodyWaits (I1): a reservation stays due at the time that Reserve returned. The tokens that
+// requests under a faster quota take in the meantime and the tokens of the reservation fit the limit together.
 func TestAQuotaWhileSomebodyWaits(t *testing.T) { forEachPriced(t, testAQuotaWhileSomebodyWaits) }
 
 func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
@@ -207,14 +210,16 @@ func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
 			taken++
 		}
 	}
-	// At the end of the wait the five tokens are used. With them, a bucket of 100 has not granted more than it may.
+	// At the end of the wait the five reserved tokens are used. Together with them, a bucket of 100 has not granted
+	// more than it may.
 	require.LessOrEqual(t, taken+5, uint64(100+500))
 	require.LessOrEqual(t, l.Peek(fast, 1).Remaining, uint64(100-5))
 	require.False(t, l.TakeKey(slow, 6).Allowed)
 }
 
-// TestAQuotaByALateClock (I1, I8): a call under a slower quota is decided, and then a call with an earlier clock.
-// Between the two times, tokens came back at the faster rate.
+// TestAQuotaByALateClock (I1, I8): a key has taken all tokens under a fast quota. A call under a slower quota is
+// admitted a second later, and then calls under the fast quota have an earlier time. They must not get the tokens again
+// that have come back in this second.
 func TestAQuotaByALateClock(t *testing.T) { forEachPriced(t, testAQuotaByALateClock) }
 
 func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
@@ -238,8 +243,9 @@ func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestPricesFollowThePolicy: after a change of the longest time, which changes the tick, debts are the same number of
-// tokens of their quotas. After a change of a tier's numbers, they are the same number of the tier's tokens.
+// TestPricesFollowThePolicy: a change of the longest time of TokenBuckets changes the tick. Debts under a quota must
+// then be the same number of tokens as before. After a change of a tier's numbers, debts under the tier must also be
+// the same number of tokens.
 func TestPricesFollowThePolicy(t *testing.T) {
 	l, _, under := priced(t, engine.Tiers(perSecond100))
 	require.True(t, l.TakeKey(under(perSecond100), 40).Allowed)
@@ -254,7 +260,8 @@ func TestPricesFollowThePolicy(t *testing.T) {
 	}
 }
 
-// TestOwedByQuotas: a debt is reported in the tokens under which it was taken, whatever the quota of the call.
+// TestOwedByQuotas: Owed counts a debt in tokens of the quota under which it was taken, whatever quota the key of the
+// call has.
 func TestOwedByQuotas(t *testing.T) {
 	l, _, under := priced(t)
 	for _, k := range []engine.Key{l.Key("anna"), under(perSecond1)} {
@@ -269,8 +276,9 @@ func TestOwedByQuotas(t *testing.T) {
 	}
 }
 
-// TestARefusedReservationGetsItsFasterPrice (R27): a key was drained under a slow tier, and then only reserves under a
-// fast one. It does not wait for a token of the slow tier. The same holds for a key that is only charged.
+// TestARefusedReservationGetsItsFasterPrice (R27): a key has taken all tokens under a slow tier, and then only makes
+// reservations under a fast one. Its first reservation is refused, but from then on its debt comes back at the fast
+// rate, so a second later it gets a reservation. The same is true if the key is only charged.
 func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 	for name, ask := range map[string]func(l *engine.Limiter, k engine.Key) bool{
 		"reserve": func(l *engine.Limiter, k engine.Key) bool {
@@ -291,14 +299,14 @@ func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 	}
 }
 
-// nearRoom is a limit whose debt takes about the whole room of a record, 2^51 ns: 26 days. Some of its tokens take less
-// time than a call may be ahead of the clock.
+// nearRoom is a limit whose full debt takes almost 2^51 ns (26 days), which is all that a record has room for. The time
+// of some of its tokens is less than the time by which a call may be ahead of the clock.
 var nearRoom = engine.TokenBucket(engine.Per(nearTokens, 1<<51-1<<24), nearTokens)
 
 const nearTokens = 1 << 23
 
-// TestADebtWithoutRoomAdmitsNothing (I1): a key owes twice the tokens of a limit near 26 days, for which no record has
-// room at its price. A request under that limit is refused, even if its time is ahead of the clock.
+// TestADebtWithoutRoomAdmitsNothing (I1): a key owes twice as many tokens as nearRoom grants. At the price of nearRoom,
+// no record has room for this debt. A request under nearRoom is refused, even if its time is ahead of the clock.
 func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
 	fast := engine.TokenBucket(engine.PerSecond(1_000_000), 2*nearTokens)
 	for name, ask := range map[string]func(l *engine.Limiter, k engine.Key, ahead time.Time) bool{
@@ -323,7 +331,8 @@ func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
 }
 
 // TestAFasterPriceKeepsWhatWasTakenAhead (I1): a request that is refused under a slightly faster quota converts the
-// record. With what was taken ahead of the clock, the record owes more than 26 days, and keeps that debt.
+// record. The record owes more than 26 days, because tokens were taken ahead of the clock. The conversion must keep all
+// of that debt.
 func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
 	l, now := limiterOf(t, engine.TokenBuckets(1<<51))
 	k, ahead := l.Key("k"), now.Add(time.Second)
@@ -333,7 +342,8 @@ func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
 	assert.False(t, l.TakeAt(faster, 1, ahead).Allowed)
 }
 
-// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): a change of the policy also keeps such a debt.
+// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): a change of the policy also keeps a debt that is larger than a
+// record's usual room, because tokens were taken ahead of the clock.
 func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
 	l, now := limiterOf(t, nearRoom)
 	k, ahead := l.Key("k"), now.Add(time.Second)
@@ -345,8 +355,8 @@ func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
 	}
 }
 
-// TestAChangeHasRoomForQuotas (I1): takes under a quota still count after a change of the policy to finer ticks or a
-// slower rate, and back, although the quota takes weeks to come back.
+// TestAChangeHasRoomForQuotas (I1): tokens of a quota take weeks to come back. They still count after the policy
+// changes to finer ticks or a slower rate, and back.
 func TestAChangeHasRoomForQuotas(t *testing.T) {
 	slow := engine.TokenBucket(engine.Per(1, time.Hour), 500) // 21 days
 	tenth := engine.TokenBucket(engine.PerSecond(10), 10)
@@ -379,7 +389,7 @@ func TestAChangeHasRoomForQuotas(t *testing.T) {
 			assert.False(t, l.TakeKey(k.With(quotaOf(t, l, slow)), 1).Allowed)
 		})
 	}
-	t.Run("a slower rate", func(t *testing.T) { // of a limiter of one rate
+	t.Run("a slower rate", func(t *testing.T) { // in a limiter of one rate
 		now := time.Unix(1_800_000_000, 0)
 		l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 10), engine.MaxKeys(100), engine.ClockFunc(func() time.Time { return now }))
 		require.NoError(t, err)
@@ -393,8 +403,8 @@ func TestAChangeHasRoomForQuotas(t *testing.T) {
 	})
 }
 
-// TestAChangeWithoutRoomForQuotas: if no record under the new numbers could hold what was taken, the change returns an
-// error that says so, and changes nothing.
+// TestAChangeWithoutRoomForQuotas: if records under the new numbers have no room for what a key may owe under a quota,
+// SetPolicy returns an error that says so, and changes nothing.
 func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	year := engine.TokenBucket(engine.Per(100, 365*24*time.Hour), 100)
 	l, _ := limiterOf(t, engine.TokenBucket(engine.Per(1, 365*24*time.Hour), 2))
@@ -412,8 +422,8 @@ func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	require.False(t, l.TakeKey(k.With(quotaOf(t, l, year)), 1).Allowed)
 }
 
-// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price, a receipt seems to be for the record's
-// current version. It gives back at most the tokens of its take, once.
+// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price, the record has the same version again,
+// so a receipt seems to be for the current version. It must give back at most the tokens of its take, and only once.
 func TestAReceiptOfAVersionThatHasComeRound(t *testing.T) {
 	for changes := 120; changes <= 136; changes += 2 {
 		l, now, under := priced(t)

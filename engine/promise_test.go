@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPartOfWhatWaits (I1): a part of a reservation is given back only when the reservation is due. The tokens due by
-// then and those taken fit the limit together.
+// TestAPartOfWhatWaits (I1): a part of a reservation that waits is given back, and so is an earlier take. When the
+// reservation is due, its other tokens and the tokens that other requests can then take must fit the limit together.
 func TestAPartOfWhatWaits(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	_, take := l.TakeReceipt(l.Key("k"), 5)
@@ -18,11 +18,11 @@ func TestAPartOfWhatWaits(t *testing.T) {
 	require.Equal(t, 5*time.Second, r.delay)
 	r.Refund(5)
 	take.Refund(5)
-	h.advance(5 * time.Second) // five go
+	h.advance(5 * time.Second) // five tokens are due
 	assert.False(t, l.Take("k", 10).Allowed)
 	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(5))
 
-	// A part of a reservation that is due is given back, and all of one that waits.
+	// A part of a reservation that is due can be given back, and so can all of a reservation that still waits.
 	l, h = newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
 	r, err = l.ahead(l.Key("k"), 10, time.Minute)
@@ -36,8 +36,8 @@ func TestAPartOfWhatWaits(t *testing.T) {
 	assert.EqualValues(t, 5, l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// TestAHoldWithoutALimit: a hold from a time without a limit is settled under the limit that is active at the
-// settlement.
+// TestAHoldWithoutALimit: if the limiter had no limit at the time of a hold, the hold is settled under the limit that
+// is active at the settlement.
 func TestAHoldWithoutALimit(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 50))
 	require.NoError(t, l.SetPolicy(Unlimited()))
@@ -51,9 +51,9 @@ func TestAHoldWithoutALimit(t *testing.T) {
 	assert.EqualValues(t, 50, l.Peek(l.Key("b"), 0).Remaining)
 }
 
-// TestWhatComesBackWhileOthersWait (I1): the unused part of a hold is given back, except for what comes back with time
-// until the last reservation after it is due. The tokens that are due then and those that are taken in the meantime fit
-// the limit together.
+// TestWhatComesBackWhileOthersWait (I1): while reservations that were made after a hold wait, the hold gives back only
+// what will not have come back with time when the last of them is due. The tokens that are due then and the tokens that
+// are taken in the meantime fit the limit together.
 func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	d, hold := l.Hold(l.Key("k"), 5)
@@ -70,8 +70,8 @@ func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	assert.EqualValues(t, 10+1, 1+5+3+1+l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// TestARefundUnderAHigherLimit (I1): a reservation under a lower limit waits, although the debt is not above the higher
-// limit.
+// TestARefundUnderAHigherLimit (I1): a refund under a higher limit must not give back tokens that a reservation needs.
+// The reservation was made under a lower limit and waits, although the debt is not above the higher limit.
 func TestARefundUnderAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(PerSecond(1), 100)))
 	k := l.Key("k")
@@ -95,8 +95,9 @@ func TestAPartOfWhatWaitsComesBackAtOnce(t *testing.T) {
 	assert.Equal(t, 16*time.Second, l.Peek(l.Key("k"), 0).ResetAfter)
 }
 
-// TestTheFirstInLineGoesAway (I1): a bucket cannot represent the gap that the first caller leaves. If its token came
-// back, the next caller would be due at the same time as the last one.
+// TestTheFirstInLineGoesAway (I1): if the first of several reservations is released, its token does not come back,
+// because a bucket cannot represent the gap. If the token came back, a new caller would be due at the same time as the
+// last caller in line.
 func TestTheFirstInLineGoesAway(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	require.True(t, l.Allow("k"))

@@ -10,44 +10,45 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Quota is a limit as a value: numbers that [Limiter.Quota] has checked against a limiter. It is small and
-// comparable. A program may keep it, and any number of goroutines may use it. [Key.With] applies it. The zero Quota
-// stands for the limiter's own policy.
+// A Quota is a limit as a value: numbers that [Limiter.Quota] has checked for a limiter. It is small, and can be
+// compared with ==. A program may keep it, and any number of goroutines may use it. [Key.With] returns a key under a
+// quota. The zero Quota means the limiter's own policy.
 //
-// A Quota with numbers is valid in that limiter only. In another limiter every request under it is refused, and
-// RetryAfter is [Never]. The same happens after a [Limiter.SetPolicy] that changes what its numbers mean: the rate of a
-// [TokenBucket] or [BatchRefill], or the room for the limit of a window. Quotas of a limiter of [TokenBuckets] stay
-// valid. The quotas of [Unlimited] and [Blocked] are valid in every limiter.
+// A Quota with numbers is valid only in the limiter that made it. In another limiter, every request under it is
+// refused, and RetryAfter is [Never]. The same happens after a [Limiter.SetPolicy] that changes what its numbers mean:
+// the rate of a [TokenBucket] or [BatchRefill], or the room for the limit of a window. Quotas of a limiter of
+// [TokenBuckets] stay valid. The quotas of [Unlimited] and [Blocked] are valid in every limiter.
 type Quota struct{ quota shard.Quota }
 
-// Quota checks the numbers of a policy as [New] does, against this limiter, and returns them as a value. It takes some
-// nanoseconds, no lock, and no memory that would have to be released. So a server may make a Quota for each request,
-// for a limit that comes with an access token, from a database, or in an argument.
+// Quota checks whether this limiter can have the numbers of a policy, and returns them as a value. It takes some
+// nanoseconds, no lock, and no memory that must be released. So a server may make a Quota for each request, if the
+// limit comes from an access token, a database or an argument.
 //
-// A Quota that is larger than all before may have to wait for a SetPolicy that is under way. This applies to a Quota
-// that takes more than 39 hours to come back, in a limiter of one rate to a Quota whose limit is above the limiter's,
-// and in a limiter of windows or logs to the first Quota. With [Shared] the SetPolicy may be another process's. If that
-// process is stopped, Quota returns an error after 5s.
+// If a Quota is larger than all earlier ones, the call may have to wait for a SetPolicy that is under way. This is only
+// possible for a Quota that takes more than 39 hours to come back, for a Quota above the limiter's own limit in a
+// limiter of one rate, and for the first Quota in a limiter of windows or logs. With [Shared], another process may have
+// called SetPolicy. If that process is stopped, Quota returns an error after 5s.
 //
 // p may be:
 //
-//   - In a limiter of [TokenBuckets], any [TokenBucket] whose bucket fills within the longest time. In a limiter of one
-//     TokenBucket, any other TokenBucket of the same rate, and with [MaxQuota] or [Tiers] any other whose numbers fit
-//     the limiter's ticks. A token takes a whole number of ticks, rounded up, so a rate is never faster than asked for.
-//     A rate that would be slower by more than a thousandth is an error.
-//   - In any other limiter, its own policy with another limit, up to the highest limit at New, including tiers and
-//     [MaxQuota].
+//   - In a limiter of [TokenBuckets], any [TokenBucket] that fills within the longest time. In a limiter of one
+//     TokenBucket, any other TokenBucket of the same rate; with [MaxQuota] or [Tiers], also any TokenBucket whose
+//     numbers fit the limiter's ticks. A token takes a whole number of ticks, rounded up, so a rate is never faster
+//     than requested. If the rate would be slower by more than a thousandth, Quota returns an error.
+//   - In any other limiter, the limiter's own policy with another limit. This limit may be up to the highest limit at
+//     New, including tiers and [MaxQuota].
 //   - In any limiter, [Unlimited] and [Blocked].
 //
-// Two quotas for one key share its record: the debt belongs to the key, and each quota compares it with its own
-// limit. However often the quota or tier of a key changes, the tokens that it has taken still count. So over any
-// time t it gets at most the highest burst + the highest rate * t of the quotas and tiers under which it was asked
-// for. (With fixed windows it may get one more limit: see [Limiter.SetPolicy].) Its debt comes back at the rate of
-// the last admitted request, or of a later refused one if that has a faster rate. A request under a quota other than
-// the last one takes some hundred nanoseconds.
+// Two quotas for one key share the record of the key: the debt belongs to the key, and each quota compares it with its
+// own limit. However often the quota or tier of a key changes, the tokens that it has taken still count. So over any
+// time t, the key gets at most B + R * t, where B is the highest burst and R is the highest rate of the quotas and
+// tiers that its requests had. (With fixed windows, it may get the limit once more: see [Limiter.SetPolicy].) The debt
+// comes back at the rate of the last admitted request, or of a later refused request if that has a faster rate. If a
+// request has another quota than the last request of the key, it takes some hundred nanoseconds.
 //
-// Numbers that do not fit are an error that names them and the range. Quota takes microseconds and some memory for an
-// error, for a rate with more than 15 digits, and for a rate so fast that a token is a thousand ticks or less.
+// If the numbers do not fit, Quota returns an error that names them and the range. It takes microseconds and some
+// memory for an error, for a rate with more than 15 digits, and for a rate so fast that a token takes a thousand ticks
+// or less.
 func (l *Limiter) Quota(p Policy) (Quota, error) {
 	l.requireMade()
 	switch p.grant {
@@ -78,7 +79,7 @@ func (l *Limiter) Quota(p Policy) (Quota, error) {
 	}
 }
 
-// under returns what policy p grants in a limiter whose policy is base.
+// under returns the quota that policy p grants in a limiter with the policy base.
 func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error) {
 	if bucket, _ := plan.Bucket(); base.isTokenBucket() && p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit && !p.aligned {
 		quota, err := bucket.Grant(p.rate.Tokens, p.rate.Period, p.limit)
@@ -103,15 +104,15 @@ func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error)
 	return atomicbucket.Quota{Token: 1, Tokens: p.limit}, nil
 }
 
-// With returns the same key under a quota. Every method that takes a Key, such as TakeKey, Charge or Hold, as well as
-// TakeBatch and [TakeAll], then decides by the quota instead of the limiter's own policy. With replaces an earlier
-// quota or tier ([Key.Tier]). The zero Quota restores the limiter's own policy.
+// With returns the same key under a quota. Every call with that key, such as TakeKey, Charge, Hold, TakeBatch or
+// [TakeAll], then applies the quota instead of the limiter's own policy. With replaces an earlier quota or tier
+// ([Key.Tier]). The zero Quota restores the limiter's own policy.
 func (k Key) With(q Quota) Key {
 	k.quota = q.quota
 	return k
 }
 
-// allowQuota is AllowKey for a quota that has numbers of its own.
+// allowQuota is AllowKey for a key whose quota has its own numbers.
 func (l *Limiter) allowQuota(k Key) bool {
 	if k.quota.IsUnlimited() {
 		return true
@@ -129,7 +130,7 @@ func (l *Limiter) allowQuota(k Key) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// takeOther is TakeKey for no tokens, and for a quota that has numbers of its own.
+// takeOther is TakeKey for a take of 0 tokens, and for a key whose quota has its own numbers.
 func (l *Limiter) takeOther(d *Decision, k Key, n uint64) {
 	if n == 0 {
 		*d = l.Peek(k, n)
@@ -165,13 +166,14 @@ func limitOf(plan *shard.Plan, k Key) uint64 {
 	return plan.Granted(k.quota).Tokens
 }
 
-// MaxQuota makes room for quotas of up to n tokens in a limiter of windows or logs. Without it a [Quota] may have as
-// many tokens as the highest limit among the limiter's own policy and its tiers. A log stores n timestamps for each
-// key. A larger n leaves fewer bits of the record's word for the time. So [New] may refuse a limit and a window that
-// it accepts without this option. n is 1 to 2^32.
+// MaxQuota makes room for quotas of up to n tokens in a limiter of windows or logs. Without this option, a [Quota] may
+// have as many tokens as the highest limit of the limiter's own policy and its tiers. A log stores n timestamps for
+// each key. A larger n leaves fewer bits of the record's word for the time. So [New] may refuse a limit and a window
+// that it would accept without this option. n is 1 to 2^32.
 //
-// In a limiter of one [TokenBucket], MaxQuota makes room for quotas of other rates, with any burst: records then say
-// what a token cost, which takes 54 bytes a key. A limiter of [TokenBuckets], or with [Tiers], does not need it.
+// In a limiter of one [TokenBucket], MaxQuota makes quotas of other rates possible, with any burst. Each record then
+// also stores what a token cost, so a key takes 54 bytes. A limiter of [TokenBuckets], or with [Tiers], does not need
+// this option.
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > atomicbucket.MaxLimit {

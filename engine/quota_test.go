@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// quotasOf are a limiter of every algorithm with room for quotas, and a policy of another limit for it, of 7 tokens.
+// quotasOf has, for every algorithm, the policy of a limiter (own) and the policy of a quota of 7 tokens for it
+// (other).
 var quotasOf = map[string]struct{ own, other engine.Policy }{
 	"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(7, time.Minute), 7)},
 	"token bucket":   {engine.TokenBucket(engine.Per(3, time.Minute), 3), engine.TokenBucket(engine.Per(7, time.Minute), 7)},
@@ -42,7 +43,8 @@ func quotaOf(t testing.TB, l *engine.Limiter, p engine.Policy) engine.Quota {
 	return q
 }
 
-// TestQuotaThroughEveryVerb (I1): every verb compares the key's one record with the limit that came with the call.
+// TestQuotaThroughEveryVerb (I1): a key has only one record, and every verb compares it with the limit that came with
+// the call.
 func TestQuotaThroughEveryVerb(t *testing.T) {
 	for name, c := range quotasOf {
 		t.Run(name, func(t *testing.T) {
@@ -77,12 +79,12 @@ func TestQuotaThroughEveryVerb(t *testing.T) {
 			require.False(t, l.AllowKey(k))
 			require.Equal(t, engine.Never, l.TakeKey(k, 8).RetryAfter)
 
-			// There is one record for a key, so the key is used up under the limiter's own policy, too.
+			// The key has only one record, so the key has no tokens left under the limiter's own policy either.
 			if own := c.own.Limit(); own > 0 && own < math.MaxUint64 {
 				require.False(t, l.AllowKey(k.With(engine.Quota{})))
 			}
 
-			// The wait was exact to the nanosecond.
+			// The wait in d was exact to the nanosecond.
 			wait := d.RetryAfter
 			require.Positive(t, wait)
 			*now = now.Add(wait - 1)
@@ -99,8 +101,8 @@ func TestQuotaThroughEveryVerb(t *testing.T) {
 	}
 }
 
-// TestQuotaOfAnother (I1): a quota of another limiter, and one whose units a change of policy has replaced, grant
-// nothing.
+// TestQuotaOfAnother (I1): a quota of another limiter grants nothing. Neither does a quota after a change of the policy
+// that replaced the units of the quota.
 func TestQuotaOfAnother(t *testing.T) {
 	refusesAll := func(t *testing.T, l *engine.Limiter, k engine.Key) {
 		t.Helper()
@@ -111,7 +113,7 @@ func TestQuotaOfAnother(t *testing.T) {
 			require.Error(t, l.WaitKey(context.Background(), k, 1))
 			l.Refund(k, 1)
 			require.True(t, l.TakeKey(k, 0).Allowed)
-			l.TakeKey(k.With(engine.Quota{}), 1) // gives it a record
+			l.TakeKey(k.With(engine.Quota{}), 1) // makes a record for the key
 		}
 		_, _, err := l.Reserve(k, 1, engine.Never)
 		require.Error(t, err)
@@ -130,7 +132,7 @@ func TestQuotaOfAnother(t *testing.T) {
 	})
 }
 
-// TestQuotasLast: a quota that was made before a change of policy stays valid if the units stay the same.
+// TestQuotasLast: a quota that was made before a change of the policy stays valid if the units stay the same.
 func TestQuotasLast(t *testing.T) {
 	for name, c := range map[string]struct{ own, other, next engine.Policy }{
 		"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(7, time.Minute), 7), engine.TokenBuckets(2 * time.Hour)},
@@ -152,7 +154,8 @@ func TestQuotasLast(t *testing.T) {
 	}
 }
 
-// TestUnlimitedAndBlocked tests both as policy, tier and quota, in a limiter of every algorithm. They leave no record.
+// TestUnlimitedAndBlocked tests Unlimited and Blocked as policies, tiers and quotas, in a limiter of every algorithm.
+// Requests under them leave no record.
 func TestUnlimitedAndBlocked(t *testing.T) {
 	all := engine.Decision{Allowed: true, Limit: math.MaxUint64, Remaining: math.MaxUint64}
 	none := engine.Decision{RetryAfter: engine.Never}
@@ -188,7 +191,7 @@ func TestUnlimitedAndBlocked(t *testing.T) {
 			check(t, l, k.Tier(1), k.Tier(2))
 			require.Equal(t, engine.Unlimited(), l.Policy(1))
 
-			// They do not change the records of a limiter when they become its policy.
+			// When Unlimited or Blocked becomes the policy of a limiter, its records do not change.
 			q := quotaOf(t, l, c.other)
 			require.True(t, l.TakeKey(l.Key("anna").With(q), 5).Allowed)
 			require.NoError(t, l.SetPolicy(engine.Unlimited(), engine.Unlimited(), c.other))
@@ -212,7 +215,7 @@ func TestUnlimitedAndBlocked(t *testing.T) {
 	}
 }
 
-// TestQuotaBadInput: every number that does not fit is an error that names it and the range.
+// TestQuotaBadInput: if a number does not fit, Quota returns an error that names the number and the range.
 func TestQuotaBadInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		own, quota engine.Policy
@@ -275,7 +278,8 @@ func TestQuotaBadInput(t *testing.T) {
 	require.NoError(t, l.SetPolicy(engine.TokenBuckets(time.Hour)))
 }
 
-// TestTokenBucketsNeedAQuota: a call without a quota is refused, and so is a call in a tier that does not exist.
+// TestTokenBucketsNeedAQuota: a call for a key without a quota is refused, and so is a call for a key under a tier that
+// does not exist.
 func TestTokenBucketsNeedAQuota(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour), engine.Tiers(engine.TokenBucket(engine.Per(3, time.Minute), 3)))
 	require.False(t, l.Allow("anna"))

@@ -9,23 +9,23 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A Rate is how fast a limit gives tokens back: a number of tokens in a period, spread evenly over it. The zero Rate
-// gives no tokens, and no limiter accepts it.
+// A Rate says how fast a limit gives tokens back: a number of tokens in a period, spread evenly over the period. The
+// zero Rate gives no tokens, and no limiter accepts it.
 //
-// A rate is between one token in 292 years (2^63-1 ns) and 1e9 tokens a second. [New] checks the range, so making a
-// Rate returns no error.
+// A rate is between one token in 292 years (2^63-1 ns) and 1e9 tokens per second. [New] checks the range, so the
+// functions that make a Rate return no error.
 type Rate struct {
-	Tokens float64       // come back in a period
+	Tokens float64       // tokens that come back in a period
 	Period time.Duration // 1ns or more
 }
 
-// Per returns the rate of that many tokens every period.
+// Per returns the rate of the given number of tokens every period.
 func Per(tokens float64, period time.Duration) Rate { return Rate{tokens, period} }
 
 // PerSecond is shorthand for Per(tokens, time.Second).
 func PerSecond(tokens float64) Rate { return Per(tokens, time.Second) }
 
-// units are the periods that may be written as a unit without a number.
+// units are the periods that may be written in a rate as a unit without a number.
 var units = []struct {
 	name   string
 	period time.Duration
@@ -42,13 +42,13 @@ var units = []struct {
 //
 //	100/s   0.5/s   10/m   5000/h   3/d   10/1500ms   1/1h30m   1/7d
 //
-// Text in any other form, and a rate out of range, is an error that quotes the text.
+// For text in any other form, and for a rate out of range, ParseRate returns an error that quotes the text.
 func ParseRate(s string) (Rate, error) {
 	number, period, found := strings.Cut(s, "/")
 	if !found {
 		return Rate{}, fmt.Errorf("engine: rate %q: want tokens/period, such as 100/s or 10/1500ms", s)
 	}
-	// ParseFloat also accepts hexadecimal, underscores, inf and nan.
+	// ParseFloat also accepts hexadecimal numbers, underscores, inf and nan. These are not allowed here.
 	tokens, err := strconv.ParseFloat(number, 64)
 	if err != nil || strings.Trim(number, "0123456789.eE+-") != "" {
 		return Rate{}, fmt.Errorf("engine: rate %q: %q is not a number of tokens", s, number)
@@ -92,8 +92,8 @@ func (r Rate) String() string {
 	return tokens + "/" + r.Period.String()
 }
 
-// MarshalText returns the text of [Rate.String]. A rate that [ParseRate] does not accept, such as the zero Rate, is an
-// error.
+// MarshalText returns the text of [Rate.String]. For a rate that [ParseRate] does not accept, such as the zero Rate, it
+// returns an error.
 func (r Rate) MarshalText() ([]byte, error) {
 	if err := atomicbucket.CheckRate(r.Tokens, r.Period); err != nil {
 		return nil, fmt.Errorf("engine: rate %v: %w", r, err)

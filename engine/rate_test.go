@@ -75,7 +75,8 @@ func TestRateString(t *testing.T) {
 	assert.Equal(t, "no policy", Policy{}.String())
 }
 
-// FuzzParseRate: every accepted text makes a limiter, and is written in a form that is read as the same rate.
+// FuzzParseRate: New accepts every rate that ParseRate accepts. String returns a text of this rate that ParseRate reads
+// as the same rate.
 func FuzzParseRate(f *testing.F) {
 	for _, s := range []string{"100/s", "10/1500ms", "1/1h30m", "0.5/d", "1e9/s", "x", "1/", "-1/s", "1e-300/ms",
 		"9/65535d"} {
@@ -95,7 +96,7 @@ func FuzzParseRate(f *testing.F) {
 	})
 }
 
-// A rate goes through files and flags as the text that people write.
+// In files and flags, a rate is the text that people write.
 func TestRateAsText(t *testing.T) {
 	for text, want := range map[string]Rate{"100/s": PerSecond(100), "10/1500ms": Per(10, 1500*time.Millisecond),
 		"1/7d": Per(1, 7*24*time.Hour)} {

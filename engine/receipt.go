@@ -10,42 +10,42 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Receipt is for the tokens that one call took and that may be given back: a take ([Limiter.TakeReceipt]), an
-// estimate ([Limiter.Hold]), a reservation ([Limiter.Reserve]), tokens in flight ([Concurrency]), or a take from a
-// [Spread]. [Receipt.Refund] gives a part back, and [Receipt.Release] gives the rest back. [Receipt.Settle] replaces
-// the tokens taken by the cost of the request. The zero Receipt and the receipt of a refused request are void: ending
-// them does nothing.
+// A Receipt is for the tokens that one call took and that may be given back. That call is a take
+// ([Limiter.TakeReceipt], also for tokens in flight: [Concurrency]), a hold of an estimate ([Limiter.Hold]), a
+// reservation ([Limiter.Reserve]), or a take from a [Spread]. [Receipt.Refund] gives a part of the tokens back, and
+// [Receipt.Release] gives the rest back. [Receipt.Settle] replaces the tokens taken by the cost of the request. The
+// zero Receipt and the receipt of a refused request are void: to end them does nothing.
 //
-// Release and Settle may be called from any goroutine, and concurrently: the first call ends the receipt, and all
-// others do nothing. Refund is not safe for concurrent use. A Receipt is a value, so that a take does not allocate. It
-// must not be copied once it is in use: a copy would give back the same tokens again.
+// Release and Settle may be called from any goroutine, and concurrently: the first call ends the receipt, and all other
+// calls do nothing. Refund is not safe for concurrent use. A Receipt is a value, so that a take does not allocate. Do
+// not copy a Receipt that is in use: a copy would give back the same tokens again.
 //
 // If a receipt is never ended, the tokens stay taken. A receipt needs no timer, and the limiter keeps no memory for it.
 type Receipt struct {
 	limiter *Limiter
-	hash    uint64 // of the key; the time of a take from a Spread
+	hash    uint64 // of the key, or, for a take from a Spread, the time of the take
 	of      shard.Receipt
-	spread  *Spread // instead of the limiter
+	spread  *Spread // set instead of limiter for a take from a Spread
 	terms   *spread.Terms
-	ended   uint32 // not an atomic.Uint32, which could not be returned
+	ended   uint32 // not an atomic.Uint32, so that a Receipt can be returned
 }
 
-// TakeReceipt is [Limiter.TakeKey] with a receipt for what was taken. It does not allocate.
+// TakeReceipt is [Limiter.TakeKey], and also returns a receipt for the tokens that it took. It does not allocate.
 func (l *Limiter) TakeReceipt(k Key, n uint64) (d Decision, r Receipt) {
 	l.takeReceipt(&d, &r, k, n, false)
 	return
 }
 
-// Hold takes estimate tokens from the key, all or none, for a request that may cost less or more: the tokens of a
-// language model, the bytes of an answer, the time of a query. When the cost is known, [Receipt.Settle] gives back or
-// charges the difference. Hold equals TakeReceipt, except that an estimate above the limit counts as the limit. So it
-// passes when the bucket is full; otherwise it would never pass. Hold does not allocate.
+// Hold takes estimate tokens from the key, all or none, for a request that may cost less or more. The cost may be the
+// tokens of a language model, the bytes of an answer, or the time of a query. When the cost is known, [Receipt.Settle]
+// gives back or charges the difference. Hold does the same as TakeReceipt, except that an estimate above the limit
+// counts as the limit. So such a request passes when the bucket is full, instead of never. Hold does not allocate.
 func (l *Limiter) Hold(k Key, estimate uint64) (d Decision, r Receipt) {
 	l.takeReceipt(&d, &r, k, estimate, true)
 	return
 }
 
-// capped returns the estimate, or the limit of the key if the limit is lower and not 0.
+// capped returns the estimate, or, if the limit of the key is lower and not 0, this limit.
 func capped(plan *shard.Plan, k Key, estimate uint64) uint64 {
 	if limit := plan.Granted(k.quota).Tokens; estimate > limit && limit > 0 {
 		return limit
@@ -53,9 +53,9 @@ func capped(plan *shard.Plan, k Key, estimate uint64) uint64 {
 	return estimate
 }
 
-// takeReceipt is TakeReceipt, or [Limiter.Hold] for an estimate, with its results in d and r; r must be zero. It
-// repeats the code of take, because passing on and keeping the data for a receipt would cost as much as a third of a
-// take.
+// takeReceipt does what TakeReceipt does, or, if estimate is true, what [Limiter.Hold] does. It writes its results to d
+// and r. r must be zero. takeReceipt repeats the code of a take. If both shared this code, it would have to keep and
+// pass on the data for the receipt, which would cost a third of a take.
 func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate bool) {
 	place := l.table.Find(k.hash)
 	place.Touch()
@@ -74,8 +74,7 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 		}
 		runtime.KeepAlive(l)
 		if o.Verdict == shard.Admitted {
-			// The receipt is written first, so that its stores are complete when the caller copies the receipt and the
-			// decision.
+			// The receipt is written before the decision, so that its stores are complete when the caller copies both.
 			r.limiter, r.hash = l, k.hash
 			r.of.Enter(&o, n, k.quota, ends)
 			if k.quota.IsTier() {
@@ -92,8 +91,7 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 	l.takeReceiptSlowly(d, r, k, n, place, o, ends, estimate)
 }
 
-// takeReceiptSlowly is the rest of takeReceipt, for the case that its fast path has not admitted the request or does
-// not apply.
+// takeReceiptSlowly does what takeReceipt does, if its fast path has not admitted the request or does not apply.
 func (l *Limiter) takeReceiptSlowly(
 	d *Decision, r *Receipt, k Key, n uint64, place shard.Place, o shard.Outcome, ends shard.Ends, estimate bool,
 ) {
@@ -112,28 +110,30 @@ func (l *Limiter) takeReceiptSlowly(
 		r.limiter, r.hash = l, k.hash
 		r.of.Enter(&o, n, k.quota, ends)
 	} else if d.Allowed {
-		// There is nothing to give back, but a higher cost is charged, even if there was no limit at the take.
+		// There is nothing to give back, but the receipt charges a higher cost, even if there was no limit at the time
+		// of the take.
 		r.limiter, r.hash = l, k.hash
 		r.of.EnterNone(n, k.quota)
 	}
 }
 
-// Refund gives back n of the tokens that were taken, or all tokens not given back yet if these are fewer. The record of
-// the key becomes what it would be if the tokens had never been taken. If that can no longer be determined, less is
-// given back:
+// Refund gives back n of the tokens that were taken. If fewer tokens were not given back yet, it gives back all of
+// these. The record of the key becomes what it would be if the tokens had never been taken. If that can no longer be
+// determined, Refund gives back less:
 //
-//   - A token bucket gives back what has not come back already: nothing if the bucket would be full by now. If other
-//     callers have reserved ([Limiter.Reserve]) after the take, for this key or for one near it in the table, the
-//     bucket gives back only what will not have come back when the last of these reservations is due. Those callers
-//     already know when their reservations are due, and need the tokens that come back until then.
+//   - A token bucket gives back the tokens that have not come back already. If the bucket would be full by now, it
+//     gives back nothing. If other callers have made reservations ([Limiter.Reserve]) after the take, for this key or
+//     for a key near it in the table, the bucket gives back only the tokens that will not have come back when the last
+//     of these reservations is due. Those callers already know when their reservations are due, and need the tokens
+//     that come back until then.
 //   - A fixed window gives nothing back after the window of the take has ended. If nothing else was taken in the
-//     window, the window is over, and the next request begins a new one.
+//     window, a refund of all tokens ends the window, and the next request begins a new one.
 //   - A sliding window counter gives back to the window of the take.
 //   - A sliding window log forgets exactly this request.
-//   - A key that was reset or evicted after the take gives nothing back. (Resets and evictions are counted for some
-//     hundred keys together. So if keys are evicted all the time, a key that was not evicted may give nothing back,
-//     too.)
-//   - A limiter whose policy was changed after the take gives nothing back, except a log.
+//   - If the key was reset or evicted after the take, nothing is given back. (Resets and evictions are counted for some
+//     hundred keys together. So if keys are evicted all the time, it may happen that nothing is given back for a key
+//     that was not evicted.)
+//   - If the policy of the limiter was changed after the take, nothing is given back, except by a log.
 //   - Tokens in flight ([Concurrency]) are always released, also after a change of the policy and after evictions of
 //     other keys.
 func (r *Receipt) Refund(n uint64) {
@@ -142,8 +142,9 @@ func (r *Receipt) Refund(n uint64) {
 	}
 }
 
-// Release gives back everything that was not given back yet, as Refund does, and ends the receipt. It reports whether
-// this call ended the receipt. It is lock-free and does not allocate. Tokens in flight are released by it:
+// Release gives back all tokens that were not given back yet, as Refund does, and ends the receipt. It reports whether
+// this call ended the receipt. It is lock-free and does not allocate. For a limit in flight, call it when the work is
+// done:
 //
 //	d, receipt := limiter.TakeReceipt(key, 1)
 //	if !d.Allowed {
@@ -158,19 +159,19 @@ func (r *Receipt) Release() bool {
 	return true
 }
 
-// Settle ends the receipt with the actual cost of the request. If the cost is less than what was taken, the difference
-// is given back as by Refund: never more than what is still owed because of this take. So a window that has ended gets
-// nothing back, and a bucket gets what has not come back already. If the cost is more, the difference is charged now as
-// by [Limiter.Charge], whether the key has the tokens or not, up to [MaxDebt]. Without that option all algorithms but
-// buckets count no more than the limit. lost is how many tokens exceeded that bound and were not charged; 0 if all were
-// charged.
+// Settle ends the receipt with the actual cost of the request. If the cost is less than the tokens taken, the
+// difference is given back as by Refund: never more than what is still owed because of this take. So a window that has
+// ended gets nothing back, and a bucket gets only the tokens that have not come back already. If the cost is more than
+// the tokens taken, the difference is charged now as by [Limiter.Charge], whether the key has the tokens or not, up to
+// [MaxDebt]. Without that option, all algorithms except buckets count at most the limit. lost is how many tokens were
+// above that bound and were not charged. It is 0 if all tokens were charged.
 //
-// What was taken before a [Limiter.Reset], an eviction or a [Limiter.SetPolicy] is not given back. (A log gives back
-// after SetPolicy.) A cost beyond what was taken is still charged, under the current limit. A closed limiter settles
-// like any other.
+// Tokens that were taken before a [Limiter.Reset], an eviction or a [Limiter.SetPolicy] are not given back. (A log
+// gives tokens back even after SetPolicy.) A cost above the tokens taken is still charged, under the current limit.
+// After [Limiter.Close], Settle works as before.
 //
-// For what is in flight ([Concurrency]), call Release instead. Settle gives back or charges only the difference. The
-// other tokens stay in flight until they are forgotten, because a Release after Settle does nothing.
+// For tokens in flight ([Concurrency]), call Release instead. Settle gives back or charges only the difference. The
+// other tokens would stay in flight until they are forgotten, because a Release after Settle does nothing.
 func (r *Receipt) Settle(actual uint64) (lost uint64) {
 	if !r.end() {
 		return 0
@@ -185,8 +186,8 @@ func (r *Receipt) Settle(actual uint64) (lost uint64) {
 
 // Charge takes n more tokens from the key of the receipt, whether the key has them or not, as [Limiter.Charge] does. It
 // is for a cost that becomes known before or after [Receipt.Settle] or [Receipt.Release]. lost is how many of the n
-// tokens were not charged; 0 if all were charged. It does nothing for the zero Receipt, and does not allocate. It may
-// be called from any goroutine and concurrently.
+// tokens were not charged. It is 0 if all tokens were charged. Charge does nothing for the zero Receipt, and does not
+// allocate. It may be called from any goroutine and concurrently.
 func (r *Receipt) Charge(n uint64) (lost uint64) {
 	switch {
 	case r.spread != nil:
@@ -198,10 +199,10 @@ func (r *Receipt) Charge(n uint64) (lost uint64) {
 }
 
 // Taken returns how many tokens were taken and were not given back by [Receipt.Refund]. Settle and Release do not
-// change it.
+// change this number.
 func (r *Receipt) Taken() uint64 { return r.of.Tokens() }
 
-// end reports whether the caller is the one that ends the receipt.
+// end ends the receipt, and reports whether this call was the first to do so.
 func (r *Receipt) end() bool { return atomic.SwapUint32(&r.ended, 1) == 0 }
 
 // giveBack gives back n of the tokens that were not given back yet, and does not change the receipt. It returns the

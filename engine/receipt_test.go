@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAReceiptIsOfATenure (I1): the key's record was reset or evicted after the take, and other calls have taken. The
-// receipt does not give back what they took, even if the next record looks like the receipt's.
+// TestAReceiptIsOfATenure (I1): the key's record was reset or evicted after the take, and other calls have taken
+// tokens. The receipt does not give back the tokens of the other calls, even if the new record looks like the record of
+// the receipt.
 func TestAReceiptIsOfATenure(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *Limiter, a perMinute){
 		"reset": func(_ *testing.T, l *Limiter, _ perMinute) { l.Reset(l.Key("k")) },
 		"reset 128 times": func(t *testing.T, l *Limiter, _ perMinute) {
-			for range 127 { // versions go round
+			for range 127 { // then the version is the same again
 				l.Reset(l.Key("k"))
 				require.True(t, l.Take("k", 2).Allowed)
 			}
@@ -46,7 +47,7 @@ func TestAReceiptIsOfAPolicy(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, receipt := l.TakeReceipt(l.Key("k"), 2)
 		require.True(t, d.Allowed)
-		for range 128 { // versions go round, and one bit distinguishes plans
+		for range 128 { // then version and plan bit are the same again
 			require.NoError(t, l.SetPolicy(a.policy(100)))
 		}
 		receipt.Refund(2)
@@ -58,8 +59,8 @@ func TestAReceiptIsOfAPolicy(t *testing.T) {
 	})
 }
 
-// TestAReceiptOutlivesAnIdleRecord (I1): after a record was forgotten as idle, a receipt gives nothing back, since all
-// tokens have come back with time.
+// TestAReceiptOutlivesAnIdleRecord (I1): after a record was forgotten as idle, a receipt gives nothing back, because
+// all tokens have come back with time.
 func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		d, receipt := l.TakeReceipt(l.Key("k"), 2)
@@ -73,8 +74,9 @@ func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 	})
 }
 
-// TestARefundForgivesNoTakeAhead (I1): a request was made at a time ahead of the clock, when the tokens of an earlier
-// take were back. A refund of the earlier take by the clock does not give back what the request took.
+// TestARefundForgivesNoTakeAhead (I1): a request was made for a time ahead of the clock, at which the tokens of an
+// earlier take have come back. A refund of the earlier take at the clock's time does not give back the tokens that the
+// request took.
 func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	for name, refund := range map[string]func(l *Limiter, r *Receipt){
 		"with a receipt":    func(_ *Limiter, r *Receipt) { r.Refund(1) },
@@ -101,7 +103,7 @@ func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	}
 }
 
-// TestWhatWasChargedAboveTheLimitIsGivenBack: a charge above the limit is given back, whether or not a reservation
+// TestWhatWasChargedAboveTheLimitIsGivenBack: a charge above the limit can be given back, whether or not a reservation
 // waits.
 func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
 	for _, reserved := range []bool{false, true} {
@@ -128,8 +130,8 @@ func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestAReceiptOutlivesALowerLimit: after a change of the policy, a log and a limit in flight give back everything that
-// was taken, even if that is more than the new limit.
+// TestAReceiptOutlivesALowerLimit: after a change of the policy, a log and a limit in flight give back all tokens of a
+// take, even if these are more than the new limit.
 func TestAReceiptOutlivesALowerLimit(t *testing.T) {
 	for _, policy := range []func(limit uint64) Policy{
 		func(limit uint64) Policy { return SlidingLog(limit, time.Minute) },
@@ -145,7 +147,7 @@ func TestAReceiptOutlivesALowerLimit(t *testing.T) {
 	}
 }
 
-// TestWhatIsOwedAboveTheLimitIsGivenBack: a wrong charge is given back completely and at once.
+// TestWhatIsOwedAboveTheLimitIsGivenBack: a wrong charge can be given back completely and at once.
 func TestWhatIsOwedAboveTheLimitIsGivenBack(t *testing.T) {
 	for _, policy := range []Policy{
 		TokenBucket(Per(100, time.Minute), 100), BatchRefill(100, time.Minute, 100), FixedWindow(100, time.Minute),

@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAReceiptOfElsewhereChargesUnderItsKey: a receipt of another limiter or plan is void. A cost beyond it is charged
-// to the key that the caller names, under that key's tier or quota, in the current ticks.
+// TestAReceiptOfElsewhereChargesUnderItsKey: a receipt of another limiter or of an earlier policy gives nothing back. A
+// cost above its tokens is charged to the key that the caller names, under that key's tier or quota, in the current
+// ticks.
 func TestAReceiptOfElsewhereChargesUnderItsKey(t *testing.T) {
 	own, tier := TokenBucket(PerSecond(1), 10), TokenBucket(Per(1, 7*time.Second), 10)
 	l, _ := newLimiter(t, own, Tiers(tier))
@@ -25,7 +26,7 @@ func TestAReceiptOfElsewhereChargesUnderItsKey(t *testing.T) {
 	l, _ = newLimiter(t, own, MaxQuota(10))
 	quota := func() Key { return l.Key("k").With(quotaOf(t, l, TokenBucket(Per(1, 3*time.Second), 10))) }
 	_, r = l.TakeReceipt(quota(), 2)
-	require.NoError(t, l.SetPolicy(TokenBucket(Per(16, 15*time.Microsecond), 5))) // a sixteenth of the tick
+	require.NoError(t, l.SetPolicy(TokenBucket(Per(16, 15*time.Microsecond), 5))) // a tick is now a sixteenth as long
 	require.Zero(t, sent(t, l, quota(), &r).Settle(3))
 	require.Equal(t, 9*time.Second, l.Peek(quota(), 0).ResetAfter)
 	require.EqualValues(t, 7, l.Peek(quota(), 0).Remaining)

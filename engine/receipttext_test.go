@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// sent returns the receipt that another connection parses from the text that r appends.
+// sent returns the receipt that ParseReceipt makes from the text that r appends, as another connection would.
 func sent(t *testing.T, l *Limiter, k Key, r *Receipt) *Receipt {
 	t.Helper()
 	text := r.Append([]byte("before"))
@@ -20,8 +20,8 @@ func sent(t *testing.T, l *Limiter, k Key, r *Receipt) *Receipt {
 	return &parsed
 }
 
-// TestAReceiptAsText (I1, I2): the text of a receipt gives back, settles and charges as the receipt would, also under
-// tiers and quotas.
+// TestAReceiptAsText (I1, I2): the receipt that is made from a text gives back, settles and charges as the original
+// receipt would, also under tiers and quotas.
 func TestAReceiptAsText(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k := l.Key("k")
@@ -65,8 +65,8 @@ func TestAReceiptAsText(t *testing.T) {
 	require.EqualValues(t, 97, left(tiers, "k"))
 }
 
-// TestAReceiptOfElsewhere (I1): the text is of another limiter, of a tenure that has ended, or of another plan. It
-// gives nothing back, and a cost beyond the take is charged.
+// TestAReceiptOfElsewhere (I1): the text is from another limiter, from a tenure that has ended, or from before a change
+// of the policy. The receipt gives nothing back, and a cost above the tokens taken is charged.
 func TestAReceiptOfElsewhere(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		other, _ := newLimiter(t, a.policy(100))
@@ -100,7 +100,7 @@ func TestAReceiptOfElsewhere(t *testing.T) {
 	require.EqualValues(t, 50, left(l, "k"))
 }
 
-// TestAReceiptAsTextDoesNotAllocate, if the buffer has room for the text.
+// TestAReceiptAsTextDoesNotAllocate: Append and ParseReceipt do not allocate, if the buffer has room for the text.
 func TestAReceiptAsTextDoesNotAllocate(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1<<30))
 	k, room := l.Key("k"), make([]byte, 0, 64)

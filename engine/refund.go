@@ -6,24 +6,24 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Refund gives n tokens back to the key, for a request that was admitted and then cost less, or nothing. Tokens that
-// were not taken are not given back: a key never has more than the limit.
+// Refund gives n tokens back to the key, for a request that was admitted and then cost less, or nothing. It gives back
+// only tokens that were taken: a key never has more than the limit.
 //
-// Refund does not know which request took the tokens. To give back exactly what one request took, and as much as
-// possible, take with [Limiter.TakeReceipt]. Without a receipt, the requests that are not refunded are certain to stay
-// within the limit in these cases:
+// Refund does not know which request took the tokens. To give back exactly what one request took, and as much of it as
+// possible, take with [Limiter.TakeReceipt]. Without a receipt, it is certain only in these cases that all requests
+// that are not refunded stay within the limit:
 //
-//   - For a fixed window, if the request was in the current window.
-//   - For a sliding window counter, if the request was in the current window or the previous one.
-//   - For a sliding window log, always. It forgets the oldest requests in the window.
-//   - For a token bucket, if Refund follows the request at once. Later, tokens that have already come back by time, and
-//     that other requests have taken, are given back a second time.
+//   - For a fixed window: if the refunded request was in the current window.
+//   - For a sliding window counter: if the refunded request was in the current window or the previous one.
+//   - For a sliding window log: always, because it forgets the oldest requests in the window.
+//   - For a token bucket: if Refund follows the request at once. A later Refund gives back, a second time, tokens that
+//     have already come back with time and that other requests have taken.
 //
-// A bucket takes nothing back while a reservation ([Limiter.Reserve]) of the key, or of one of about a hundred keys
-// near it in the table, is not yet due. A bucket also takes nothing back while the clock has not reached the time of a
-// request that was made ahead of the clock ([Limiter.TakeAt], up to a second). Until then, a window or a log does not
-// take back what such a request took. Tokens in flight ([Concurrency]) are released, beginning with the ones that would
-// be forgotten first.
+// For a bucket, Refund gives nothing back while a reservation ([Limiter.Reserve]) of the key, or of one of about a
+// hundred keys near it in the table, is not yet due. It also gives nothing back while the clock has not reached the
+// time of a request that was made ahead of the clock ([Limiter.TakeAt], up to a second). For a window or a log, Refund
+// does not give back the tokens of such a request until then. Tokens in flight ([Concurrency]) are released, and those
+// that would be forgotten first are released first.
 func (l *Limiter) Refund(k Key, n uint64) {
 	l.requireMade()
 	if n > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelMintsNoTokens (I1): in each of fifty rounds, two callers queue up and the first one cancels. Each
-// reservation that was not canceled has its own second.
+// TestCancelMintsNoTokens (I1): in each of fifty rounds, two callers make reservations for a token each, and the first
+// one cancels. At one token per second, the reservations that were not canceled must be due at least a second apart.
 func TestCancelMintsNoTokens(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	var instants []time.Duration
@@ -35,7 +35,8 @@ func TestCancelMintsNoTokens(t *testing.T) {
 	_ = h
 }
 
-// TestCancelledWaitersLetNobodyThrough (I1): after thirty waiters give up, thirty others are not admitted at once.
+// TestCancelledWaitersLetNobodyThrough (I1): thirty of sixty waiters give up. The other thirty are still admitted at
+// one per second, and not faster.
 func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter) {
 		begin := time.Now()
@@ -64,8 +65,8 @@ func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 	})
 }
 
-// TestCancelGivesBackTheLastReservation: callers that leave from the end of the queue, one after the other, leave no
-// trace, and a second Release does nothing.
+// TestCancelGivesBackTheLastReservation: if reservations are released one after the other, beginning at the end of the
+// queue, all their tokens come back. A second Release does nothing.
 func TestCancelGivesBackTheLastReservation(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 2))
 	require.True(t, l.Take("k", 2).Allowed)
@@ -84,7 +85,7 @@ func TestCancelGivesBackTheLastReservation(t *testing.T) {
 }
 
 // TestAllThatIsRefusedLetsNoneThroughLater (I1): a log of 2 in any 10 s admits a request that another limit refuses.
-// The refund forgets that request, and not one that was granted before or after it.
+// The refund removes exactly that request from the log, not a request that was granted before or after it.
 func TestAllThatIsRefusedLetsNoneThroughLater(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(2, 10*time.Second))
 	d, own := l.TakeReceipt(l.Key("k"), 1)
@@ -100,8 +101,8 @@ func TestAllThatIsRefusedLetsNoneThroughLater(t *testing.T) {
 	require.Equal(t, 9*time.Second, l.Peek(l.Key("k"), 1).RetryAfter)
 }
 
-// TestRefundOfFailedLoginsIsNoWayIn (I1): without a receipt, a refund of a log forgets the oldest token, and so never
-// admits more than the limit.
+// TestRefundOfFailedLoginsIsNoWayIn (I1): without a receipt, a refund of a log forgets the oldest token, so the log
+// never admits more than the limit.
 func TestRefundOfFailedLoginsIsNoWayIn(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(2, 10*time.Second))
 	require.True(t, l.Allow("k"))
@@ -113,8 +114,8 @@ func TestRefundOfFailedLoginsIsNoWayIn(t *testing.T) {
 	require.False(t, l.Allow("k"))
 }
 
-// TestLateRefundsGiveNothingBack (I1): a window that has ended, and a bucket that would be full by now, give nothing
-// back.
+// TestLateRefundsGiveNothingBack (I1): if the window of a take has ended, or if a bucket would be full by now without
+// later takes, a refund of the take gives nothing back.
 func TestLateRefundsGiveNothingBack(t *testing.T) {
 	for name, policy := range map[string]Policy{
 		"bucket": TokenBucket(PerSecond(1), 10), "batch": BatchRefill(10, 10*time.Second, 10),
@@ -133,15 +134,15 @@ func TestLateRefundsGiveNothingBack(t *testing.T) {
 	}
 }
 
-// A granted is a number of tokens that a client took and has not given back.
+// A granted says how many tokens a client took at a time and has not given back.
 type granted struct {
 	at int64
 	n  uint64
 }
 
-// TestARefundBehindATimeAhead (I1): a request was made at a time ahead of the clock, at which an earlier one had left
-// the window of a log. A refund by the clock does not forget the earlier one, which is still in the window at the
-// clock's time.
+// TestARefundBehindATimeAhead (I1): a request was made for a time ahead of the clock, at which an earlier request has
+// left the window of a log. A refund at the clock's time does not forget the earlier request, because at that time it
+// is still in the window.
 func TestARefundBehindATimeAhead(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(3, time.Second))
 	k, begun := l.Key("k"), h.now()
@@ -155,8 +156,8 @@ func TestARefundBehindATimeAhead(t *testing.T) {
 	require.False(t, l.TakeKey(k, 1).Allowed, "the fourth")
 }
 
-// TestReceiptsNeverLetThroughMoreThanTheLimit (I1): takes, and refunds of any of them at any time, for every algorithm.
-// In every window, what was taken and not given back is within the limit.
+// TestReceiptsNeverLetThroughMoreThanTheLimit (I1) makes takes, and refunds of any of them at any time, with every
+// algorithm. In every window, the tokens that were taken and not given back must be within the limit.
 func TestReceiptsNeverLetThroughMoreThanTheLimit(t *testing.T) {
 	const limit, length = 7, 70 * time.Second
 	for name, policy := range map[string]Policy{
@@ -202,7 +203,7 @@ func TestReceiptsNeverLetThroughMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// requireWithin requires that n tokens may have been taken between two instants.
+// requireWithin requires that the limit allows a sum of tokens between two instants.
 func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length time.Duration, from, to int64,
 	seed uint64) {
 	t.Helper()
@@ -213,7 +214,7 @@ func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length 
 		if passed < length {
 			require.LessOrEqual(t, sum, limit, "round %d", seed)
 		}
-	case "fixed": // two windows may meet
+	case "fixed": // two windows may overlap with the interval
 		require.LessOrEqual(t, sum, limit*(uint64(passed/length)+2), "round %d", seed)
 	case "aligned":
 		require.LessOrEqual(t, sum, limit*uint64(to/int64(length)-from/int64(length)+1), "round %d", seed)
@@ -222,8 +223,8 @@ func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length 
 	}
 }
 
-// TestRefusedTakeAllLeavesNoTrace: each limit is as if it had not been asked, an unaligned window has not begun, and
-// each answer is the limit's own.
+// TestRefusedTakeAllLeavesNoTrace: after a refused TakeAll, each limit is in the same state as without the call. No
+// window has begun. Each answer is the answer that the limit would give alone.
 func TestRefusedTakeAllLeavesNoTrace(t *testing.T) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {

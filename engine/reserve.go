@@ -10,34 +10,35 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// These errors say why a call could not get its tokens. Use errors.Is.
+// These errors say why a call did not get its tokens. Compare with errors.Is.
 var (
-	// ErrNever: the call asked for more tokens than the limit.
+	// ErrNever means that the call asked for more tokens than the limit.
 	ErrNever = errors.New("more tokens than the limit")
-	// ErrTooLong: the tokens will come back, but not soon enough.
+	// ErrTooLong means that the tokens will come back, but not soon enough.
 	ErrTooLong = errors.New("the wait would be too long")
-	// ErrNotTokenBucket: only tokens of a token bucket can be taken ahead of time. No call can wait for tokens of
-	// [Concurrency], which come back when they are released.
+	// ErrNotTokenBucket means that the limiter is not a token bucket. Only tokens of a token bucket can be taken ahead
+	// of time. No call can wait for tokens of [Concurrency], because they come back when they are released.
 	ErrNotTokenBucket = errors.New("not a token bucket")
 )
 
-// errInFlight is the error of a call that would wait for tokens of [Concurrency].
+// errInFlight is the error of a call that would have to wait for tokens of [Concurrency].
 var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wait for", ErrNotTokenBucket)
 
-// Reserve takes n tokens from the key, all or none. If the key will have the tokens within maxWait, Reserve takes them
-// ahead of time. The caller waits for delay and then proceeds. A caller that does not wait gives the tokens back with
-// [Receipt.Release], except for tokens that are followed in the queue by a take or a reservation of another caller.
-// Those tokens are lost, because the callers behind already know when their reservations are due, and do not move up.
-// (With [Limiter.Queue] they do.) So a long queue hardly gets shorter if all callers but the last leave. In return,
-// the callers that proceed at one time never take more than the limit. A request that has waited and cost less is
-// refunded or settled like any other.
+// Reserve takes n tokens from the key, all or none. If the key does not have the tokens now but will have them within
+// maxWait, Reserve takes them ahead of time. The caller must wait for delay and may then proceed. A caller that does
+// not want to wait calls [Receipt.Release], which gives the tokens back. But if another caller has taken or reserved
+// tokens behind them in the queue, the tokens are lost. The callers behind already know when their reservations are
+// due, and do not move up. (With [Limiter.Queue] they do.) So a long queue hardly gets shorter if all callers except
+// the last one leave. In return, the callers that proceed at the same time never take more than the limit. If a request
+// has waited and then costs less, it can be refunded or settled as usual.
 //
 // Reservations form a queue: each takes its tokens behind the tokens that were taken or reserved before, in the order
-// in which the calls changed the key's record. Requests that do not wait are refused meanwhile. The queue is at most
-// 2^51 ticks of the bucket long, including the burst: 26 days for rates of whole nanoseconds.
+// in which the calls changed the key's record. While the queue is not empty, requests that do not wait are refused. The
+// queue is at most 2^51 ticks of the bucket long, including the burst. That is 26 days if a token takes a whole number
+// of nanoseconds.
 //
-// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; with an error the receipt is void.
-// Reserve allocates only for an error.
+// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers. If there is an error, the receipt is
+// void. Reserve allocates only for an error.
 func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
 	l.requireMade()
 	var tokens reservation
@@ -47,15 +48,15 @@ func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, de
 	return tokens.receipt, tokens.delay, nil
 }
 
-// A reservation is the tokens that a caller took ahead of time.
+// A reservation has the tokens that a caller took ahead of time.
 type reservation struct {
 	receipt Receipt
-	plan    *shard.Plan // by which they were reserved; nil if nothing was taken
-	until   int64       // when the tokens are there
+	plan    *shard.Plan // the plan at the time of the reservation; nil if nothing was taken
+	until   int64       // when the tokens are available
 	delay   time.Duration
 }
 
-// reserve reserves n tokens from now on, and describes them in r.
+// reserve reserves n tokens, and writes the reservation to r.
 func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration) error {
 	switch {
 	case l.table.Plan().InFlight():
@@ -86,14 +87,15 @@ func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration
 	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
 }
 
-// Wait waits until the key has n tokens, and takes them. It fails at once and takes nothing if the context is done, if
-// n is above the limit ([ErrNever]), or if the deadline of the context comes first ([ErrTooLong], which is also a
-// context.DeadlineExceeded). If the context is done while it waits, it returns the context's error, and the callers
-// behind it move up ([Turn.Leave]). It is shorthand for WaitKey(ctx, l.Key(key), n).
+// Wait waits until the key has n tokens, and takes them. It returns an error at once and takes nothing if the context
+// is done, if n is above the limit ([ErrNever]), or if the deadline of the context comes before the tokens
+// ([ErrTooLong], which is also a context.DeadlineExceeded). If the context becomes done during the wait, Wait returns
+// the context's error, and the callers behind it move up ([Turn.Leave]). Wait is shorthand for WaitKey(ctx, l.Key(key),
+// n).
 //
-// On a token bucket waiters are served in the order in which they came ([Limiter.Queue]). On the other algorithms a
-// waiter asks again when its tokens should be there, and another request may take them first. On [Concurrency] Wait
-// returns [ErrNotTokenBucket].
+// With a token bucket, waiting calls get their tokens in the order in which they came ([Limiter.Queue]). With other
+// algorithms, a waiting call tries again when its tokens should be available, and another request may take them first.
+// With [Concurrency], Wait returns [ErrNotTokenBucket].
 //
 // Wait waits in real time, so the limiter's clock should follow real time. Do not use it with [ClockFunc].
 func (l *Limiter) Wait(ctx context.Context, key string, n uint64) error {
@@ -135,7 +137,7 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 	}
 }
 
-// ask takes n tokens if they are there, and otherwise returns how long to wait before asking again.
+// ask takes n tokens if they are available. Otherwise it returns how long to wait before the next try.
 func (l *Limiter) ask(k Key, n uint64, maxWait time.Duration) (time.Duration, error) {
 	d := l.TakeKey(k, n)
 	switch {

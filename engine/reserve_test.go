@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inBubble runs f with a limiter of the policy where time is synctest's.
+// inBubble runs f in a synctest bubble, with a limiter of the policy that has the bubble's clock.
 func inBubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter)) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(policy, MaxKeys(100), ClockPrecise())
@@ -22,7 +22,8 @@ func inBubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter)) {
 	})
 }
 
-// Waiters of a token bucket are served in the order in which they came, each exactly when its tokens are there.
+// With a token bucket, waiting calls get their tokens in the order in which they came, each exactly when its tokens are
+// available.
 func TestWaitServesInOrder(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		require.True(t, l.Take("k", 2).Allowed)
@@ -44,7 +45,7 @@ func TestWaitServesInOrder(t *testing.T) {
 	})
 }
 
-// A wait that would pass the deadline fails at once, and takes nothing.
+// If a wait would end after the deadline, Wait returns an error at once, and takes nothing.
 func TestWaitFailsAtOnceBeyondTheDeadline(t *testing.T) {
 	for _, policy := range []Policy{
 		TokenBucket(PerSecond(1), 5), BatchRefill(5, 5*time.Second, 5), FixedWindow(5, 5*time.Second),
@@ -74,7 +75,7 @@ func TestWaitFailsAtOnceBeyondTheDeadline(t *testing.T) {
 	}
 }
 
-// A waiter that gives up gives its tokens back, unless their time had already come.
+// If a waiting call gives up, its tokens come back.
 func TestWaitGivesBackWhenItIsCancelled(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		require.True(t, l.Take("k", 2).Allowed)
@@ -102,7 +103,7 @@ func TestWaitGivesBackWhenItIsCancelled(t *testing.T) {
 	})
 }
 
-// A line has a maximum length, and an error says when it is full.
+// A queue of reservations has a maximum length. If it is full, Reserve returns an error.
 func TestReserveHasAnEnd(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		_, err := l.ahead(l.Key("k"), 3, time.Hour)
@@ -131,7 +132,8 @@ func TestReserveHasAnEnd(t *testing.T) {
 	})
 }
 
-// TestTheReceiptOfAReservation: the receipt gives back exactly what was reserved, after its time has come.
+// TestTheReceiptOfAReservation: when a reservation is due, its receipt gives back exactly the tokens that were
+// reserved.
 func TestTheReceiptOfAReservation(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		require.True(t, l.Take("k", 2).Allowed)
@@ -154,7 +156,7 @@ func TestTheReceiptOfAReservation(t *testing.T) {
 	})
 }
 
-// A change of policy does not forgive what was taken in advance.
+// A change of the policy does not forgive tokens that were taken in advance.
 func TestSetPolicyKeepsReservations(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		for range 3 {

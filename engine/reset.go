@@ -1,7 +1,7 @@
 package engine
 
-// Reset restores the key to the state of one that has taken nothing. A concurrent decision happens before or after the
-// reset.
+// Reset puts the key into the state of a key that has taken nothing. A concurrent decision happens either before or
+// after the reset.
 func (l *Limiter) Reset(k Key) {
 	l.requireMade()
 	l.table.Reset(l.table.Find(k.hash))

@@ -9,14 +9,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A change of policy must leave the records room for what keys owe under quotas. The limiter does not know those
-// quotas, but the table remembers the largest one that was ever made.
+// After a change of the policy, records must have room for what keys owe under quotas. The limiter does not know which
+// quotas exist, but the table remembers the largest quota that was ever made.
 
 // spareTicks is the number of ticks that rounding may add when a debt is converted.
 const spareTicks = 3
 
-// capacity returns how much debt a record has room for. If records store prices, a change of the policy preserves the
-// time of a debt, and capacity is in nanoseconds. Otherwise it is in tokens.
+// capacity returns for how much debt a record has room. If records store prices, a change of the policy preserves the
+// time of a debt under a quota, so capacity is in nanoseconds. Otherwise it is in tokens.
 func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	most := atomicbucket.Most(bucket)
 	switch {
@@ -28,12 +28,13 @@ func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	return uint64(bucket.Span(most))
 }
 
-// anyQuota is what the table remembers of any quota of windows: keys may have limits other than the tiers'. It is not a
-// size, because a record of windows has room for every quota that can be made.
+// anyQuota is the number that the table remembers for every quota of windows. It only says that keys may have other
+// limits than those of the tiers. It is not a size, because a record of windows has room for every quota that can be
+// made.
 const anyQuota = math.MaxInt64
 
-// extent returns how much of the capacity a quota may use. It returns 0 if every bucket that the limiter may ever have
-// has that capacity.
+// extent returns how much of the capacity a quota may use. It returns 0 if every bucket to which the limiter can change
+// has that capacity anyway.
 func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint64) {
 	always := bucket.Quota().Tokens
 	if needs = q.Tokens; bucket.HasPrices() {
@@ -45,8 +46,9 @@ func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint6
 	return needs
 }
 
-// remembers reports whether the table already knew that keys may owe so much under a quota. If it returns false, the
-// table knows it now, and the quota must be made again, because the policy may have changed meanwhile.
+// remembers reports whether the table already remembered that keys may owe that much under a quota. If remembers
+// returns false, the table remembers it from now on, and the quota must be made again, because the policy may have
+// changed in the meantime.
 func (l *Limiter) remembers(needs uint64) (bool, error) {
 	if needs <= l.table.Largest() {
 		return true, nil
@@ -56,8 +58,8 @@ func (l *Limiter) remembers(needs uint64) (bool, error) {
 	return false, retried(func() bool { return l.table.Remember(needs, l.clock.surely) })
 }
 
-// roomy returns a bucket like the policy's, with longer ticks if its records have no room for what keys may owe under
-// quotas. The price is that times are rounded to the longer ticks.
+// roomy returns the bucket of the policy. If its records have no room for what keys may owe under quotas, roomy returns
+// the same bucket with longer ticks. Times are then rounded to these ticks.
 func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenBucket, error) {
 	if capacity(bucket) >= ps.quotas {
 		return bucket, nil
@@ -71,7 +73,7 @@ func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenB
 	case base.isFixed() || base.grant == grantsQuotas:
 		longer, err = atomicbucket.NewTicks(min(time.Duration(ps.quotas), atomicbucket.MaxWindow))
 	default:
-		// For a rate whose ticks were whole nanoseconds, a little more than half of the room in a record is left.
+		// At a rate whose ticks were whole nanoseconds, a record then has a little more than half of its room left.
 		tokens := math.Ceil(float64(ps.quotas)/float64(base.rate.Period)*base.rate.Tokens) + 1
 		longer, err = atomicbucket.NewRoomyBucket(base.rate.Tokens, base.rate.Period, base.limit, max(ps.room[0], uint64(tokens*(1+1e-9))))
 		longer = *longer.Priced()
@@ -85,7 +87,7 @@ func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenB
 	return &longer, nil
 }
 
-// fits returns an error if the records of a bucket have no room for what keys may owe under quotas.
+// fits returns an error if the records of this bucket have no room for what keys may owe under quotas.
 func (ps policies) fits(bucket *atomicbucket.TokenBucket) error {
 	has := capacity(bucket)
 	switch {
@@ -99,7 +101,7 @@ func (ps policies) fits(bucket *atomicbucket.TokenBucket) error {
 		float64(atomicbucket.Most(bucket))/time.Duration(ps.quotas).Seconds())
 }
 
-// known returns the policies with the largest debt under quotas that the table remembers.
+// known returns the policies, with quotas set to the largest debt under a quota that the table remembers.
 func (ps policies) known(table *shard.Table) policies {
 	ps.quotas = max(ps.quotas, table.Largest())
 	return ps

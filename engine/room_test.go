@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHowManyNewKeysFindNoRoom: with MaxKeys keys that are not idle, one new key in some five hundred finds no room in
-// a table that was just filled, and about one in a thousand after all keys were replaced once. The figures differ
-// from hash to hash: of 60 secret ones, one gave one in 633 in a used table, another one in 12,500. So the hash is the
-// stable one, the same in each run, and the figures come from six tables with different keys.
+// TestHowManyNewKeysFindNoRoom: a table has MaxKeys keys that are not idle. If it was just filled, there is no room for
+// about one new key in 500. After all keys were replaced, there is no room for about one new key in 1,000. These
+// numbers differ from hash to hash: among 60 secret hashes, the number in a used table was between one in 633 and one
+// in 12,500. So the test uses the stable hash, which is the same in each run, and six tables with different keys.
 func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 	const keys, tries, tables = 40_000, 100_000, 6
 	var l *Limiter
 	id := uint64(0)
-	insert := func() Key { // a key for which there is room
+	insert := func() Key { // insert inserts a new key for which there is room
 		for {
 			id++
 			if k := l.KeyUint64(id); l.AllowKey(k) {
@@ -24,7 +24,7 @@ func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 			}
 		}
 	}
-	refused := func() uint64 { // of new keys, which leave again
+	refused := func() uint64 { // refused returns how many new keys are refused; the others leave again
 		before := l.Stats().NoRoom
 		for range tries {
 			id++
@@ -55,7 +55,7 @@ func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 	assert.InDelta(t, 1000, tables*tries/used, 250)
 }
 
-// withoutRoom returns a limiter of 5 tokens and a key for which it has no room.
+// withoutRoom returns a limiter with a limit of 5 tokens, and a key for which it has no room.
 func withoutRoom(t *testing.T, overflow OverflowPolicy) (*Limiter, Key) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), MaxKeys(1), Shards(1), Overflow(overflow))
 	for i := range uint64(10_000) {
@@ -68,8 +68,8 @@ func withoutRoom(t *testing.T, overflow OverflowPolicy) (*Limiter, Key) {
 	return nil, Key{}
 }
 
-// TestWhoHasNoRoomIsNamed: if a limit has no room for a key, its answer says so, although the key owes nothing. The
-// answer to an invalid request does not.
+// TestWhoHasNoRoomIsNamed: if one limit of TakeAll has no room for a key, its answer is refused and has a RetryAfter,
+// although the key owes nothing. Invalid arguments return an error.
 func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	l, k := withoutRoom(t, Refuse)
 	other, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
@@ -89,8 +89,8 @@ func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	require.False(t, allowed)
 }
 
-// TestAHoldWithoutRoomIsOfTheLimit: a request that is admitted without a record holds at most the limit. Nothing of it
-// is given back, and a cost above it is charged to no key.
+// TestAHoldWithoutRoomIsOfTheLimit: if a hold is admitted without a record, it holds at most the limit. It gives
+// nothing back, and a cost above it is not charged to any key.
 func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	for most, want := range map[uint64]uint64{3: 3, 5: 5, 100: 5} {
@@ -101,7 +101,8 @@ func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	}
 }
 
-// TestAChargeWithoutRoomIsLost: nothing is charged, so the answer is the same as for a key that owes nothing.
+// TestAChargeWithoutRoomIsLost: if there is no room for the record of a charge, nothing is charged. With Admit, the
+// answer is the same as for a key that owes nothing.
 func TestAChargeWithoutRoomIsLost(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	d, lost := l.Charge(k, 7)

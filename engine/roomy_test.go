@@ -11,11 +11,11 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// aPrime is a rate at which no tick is a whole number of nanoseconds.
+// aPrime is a rate per second at which a token does not take a whole number of nanoseconds.
 const aPrime = 97
 
-// TestWhatThereIsRoomForIsKept (I1): the largest debt for which a record of rounded ticks has room is converted to such
-// ticks without a loss, at any time. So such a debt is accepted, and a larger one is an error.
+// TestWhatThereIsRoomForIsKept (I1): fits accepts the largest debt for which a record with rounded ticks has room, and
+// returns an error for a larger one. At any time, a conversion to such ticks keeps all of the largest debt.
 func TestWhatThereIsRoomForIsKept(t *testing.T) {
 	from, err := atomicbucket.NewTicks(26 * 24 * time.Hour)
 	require.NoError(t, err)
@@ -38,9 +38,9 @@ func TestWhatThereIsRoomForIsKept(t *testing.T) {
 	}
 }
 
-// TestLongerTicksAreLongEnough (I1): a debt under a quota does not fit into a record at a rate whose ticks are rounded.
-// Then the ticks become as long as they must be, and not twice as long. This holds even if the room lacks only a token,
-// or a billionth of the debt.
+// TestLongerTicksAreLongEnough (I1): at a rate with rounded ticks, a debt under a quota does not fit into a record.
+// Then the ticks become as long as necessary, but not twice as long. That is also true if a record has room for all of
+// the debt except one token.
 func TestLongerTicksAreLongEnough(t *testing.T) {
 	base := TokenBucket(PerSecond(aPrime), 5)
 	ps := policiesOf(base, nil)
@@ -50,8 +50,8 @@ func TestLongerTicksAreLongEnough(t *testing.T) {
 	ticks := bucket.Ticks(int64(time.Hour))
 	second := uint64(time.Second)
 	for _, c := range []struct {
-		tokens uint64 // of the rate, that the debt is
-		longer uint64 // times
+		tokens uint64 // the debt, in tokens of the rate
+		longer uint64 // how many times longer a tick must be
 	}{
 		{1<<27 - 1, 1}, {1 << 27, 2}, {1<<27 + 1, 2}, {1<<28 - 1, 2}, {1 << 28, 4}, {1<<28 + 1, 4},
 	} {
@@ -63,8 +63,8 @@ func TestLongerTicksAreLongEnough(t *testing.T) {
 	}
 }
 
-// TestALimiterOfOneRateKeepsItsLimitBesideAQuota (I1): a slower rate, at which a record has no room for what was taken
-// under a large quota, is given longer ticks. The limiter's own limit stays what the policy says.
+// TestALimiterOfOneRateKeepsItsLimitBesideAQuota (I1): at a slower rate, a record would have no room for what was taken
+// under a large quota, so SetPolicy makes the ticks longer. The limiter's own limit stays what the policy says.
 func TestALimiterOfOneRateKeepsItsLimitBesideAQuota(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	quota, err := l.Quota(TokenBucket(PerSecond(1), 1_000_000))
@@ -82,8 +82,8 @@ func TestALimiterOfOneRateKeepsItsLimitBesideAQuota(t *testing.T) {
 	require.True(t, l.AllowKey(k))
 }
 
-// TestAQuotaOfMoreThanAYear: a record of the longest ticks has room for a quota that takes longer than any window. The
-// limiter can change to a policy of shorter ticks, and then keeps the longest ones.
+// TestAQuotaOfMoreThanAYear: a record with the longest ticks has room for a quota that takes longer than any window. If
+// the limiter changes to a policy that would have shorter ticks, it keeps the longest ticks.
 func TestAQuotaOfMoreThanAYear(t *testing.T) {
 	l, h := newLimiter(t, TokenBuckets(atomicbucket.MaxWindow))
 	day := 24 * time.Hour
@@ -100,8 +100,8 @@ func TestAQuotaOfMoreThanAYear(t *testing.T) {
 	require.True(t, l.AllowKey(k.With(quota)))
 }
 
-// TestTheRoomOfATierIsInItsOwnTokens: how many tokens a key may still owe at a tier's new rate is judged by the tier's
-// token, and not by the limiter's.
+// TestTheRoomOfATierIsInItsOwnTokens: SetPolicy compares the debt that a key may have under a tier with the room in a
+// record. It counts this debt at the price of the tier's new tokens, not of the limiter's own tokens.
 func TestTheRoomOfATierIsInItsOwnTokens(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 1)
 	cheap, dear := TokenBucket(PerSecond(1000), 1000), TokenBucket(Per(1000, time.Hour), 1000)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens that were taken for a time ahead of the clock have
-// not come back by that time, however the rate changes in between.
+// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens were taken for a time ahead of the clock. At that
+// time they have not come back, however the rate changes in between.
 func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 100), TokenBucket(PerSecond(100), 100)
 	l, h := newLimiter(t, slow)
@@ -23,7 +23,8 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	h.advance(10 * time.Millisecond)
 	assert.True(t, l.AllowKey(k), "from then on at the new rate")
 
-	// A debt that ends before that time at the old rate was not taken ahead.
+	// If a debt would end before that time at the old rate, it was not taken ahead of the clock, so it comes back at
+	// the new rate.
 	l, h = newLimiter(t, TokenBucket(PerSecond(10), 100))
 	require.True(t, l.Take("k", 5).Allowed)
 	require.True(t, l.TakeAt(l.Key("another"), 1, ahead).Allowed)
@@ -33,7 +34,8 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 }
 
 // TestASetterThatIsSuspended (I1): the call that changes the policy reads its clock and is suspended. Before the new
-// policy becomes current, others take by the old policy at later times.
+// policy becomes current, other calls take under the old policy at later times. These tokens still count under the new
+// policy.
 func TestASetterThatIsSuspended(t *testing.T) {
 	for name, rates := range map[string][2]Rate{
 		"to a faster rate": {PerSecond(1), PerSecond(100)},
@@ -61,8 +63,9 @@ func TestASetterThatIsSuspended(t *testing.T) {
 	}
 }
 
-// TestAFasterRateBehindAHigherLimit (I1): a reservation waits, which the debt does not show because the limit was
-// raised after it. It is due when its caller was told, and no more comes back by then than at the old rate.
+// TestAFasterRateBehindAHigherLimit (I1): a reservation waits. Its key's debt is not above the limit, because the limit
+// was raised after the reservation. The reservation stays due at the same time, and until then tokens come back only at
+// the old rate.
 func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -75,8 +78,8 @@ func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(90), "ten go now")
 }
 
-// TestASlowerRateWhileSomeWait (I1): tokens that were taken under a higher limit count when that limit returns. Debt
-// above all limits, which is due to reservations, keeps its time until those are due.
+// TestASlowerRateWhileSomeWait (I1): tokens that were taken under a high limit count when that limit returns, even if
+// the rate became slower while a reservation of the same or a nearby key waits.
 func TestASlowerRateWhileSomeWait(t *testing.T) {
 	for name, waits := range map[string]string{"of the key": "k", "of another near by": "n"} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1000), MaxKeys(10), Shards(1))
@@ -90,8 +93,8 @@ func TestASlowerRateWhileSomeWait(t *testing.T) {
 	}
 }
 
-// TestAnyCourseOfChangesAndWaits (I1): over any interval, everything that is taken at once, ahead of the clock, or is
-// due after a wait fits the highest burst and the highest rate of that interval.
+// TestAnyCourseOfChangesAndWaits (I1): over any interval, all tokens that are taken at once, are taken ahead of the
+// clock, or are due after a wait fit the highest burst and the highest rate of that interval.
 func TestAnyCourseOfChangesAndWaits(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 31))

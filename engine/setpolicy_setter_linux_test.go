@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// TestAQuotaBesideASetterThatIsStopped: a process that changes the policy of a shared table must know its large quotas.
-// If another process has been about to change the policy for too long, making a quota returns an error that says so and
-// names the quota.
+// TestAQuotaBesideASetterThatIsStopped: a process that changes the policy of a shared table must know the table's large
+// quotas, so Quota waits for such a change. If another process has been about to change the policy for too long, Quota
+// returns an error that says so and names the quota.
 func TestAQuotaBesideASetterThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
-	synctest.Test(t, func(t *testing.T) { // the wait is the bubble's
+	synctest.Test(t, func(t *testing.T) { // the wait is in the bubble's time
 		attach := func() *Limiter {
 			l, err := New(TokenBucket(PerSecond(1), 10), Shared(path), MaxQuota(10), ClockFunc(frozen), MaxKeys(100))
 			require.NoError(t, err)

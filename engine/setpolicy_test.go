@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAChangeOfOneTierLeavesTheOthers (I1): the debt of a key under a tier or a quota whose numbers stay is unchanged,
-// however the limiter's own policy and other tiers change.
+// TestAChangeOfOneTierLeavesTheOthers (I1): if the numbers of a tier or quota do not change, the debt of a key under it
+// does not change either, however the limiter's own policy and other tiers change.
 func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 	for name, change := range map[string]struct{ from, to Policy }{
 		"a smaller burst": {TokenBucket(PerSecond(1), 1000), TokenBucket(PerSecond(1), 10)},
@@ -46,7 +46,8 @@ func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// TestAChangeLeavesQuotas (I1): a quota has its own numbers, and a debt under it keeps its price.
+// TestAChangeLeavesQuotas (I1): a quota has its own numbers, so a debt under a quota keeps its price when the policy
+// changes.
 func TestAChangeLeavesQuotas(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Hour), 1), MaxQuota(1))
 	quota := func() Quota {
@@ -74,8 +75,8 @@ func TestAChangeLeavesQuotas(t *testing.T) {
 	require.Equal(t, time.Hour, l.TakeKey(l.Key("k").With(window()), 1).RetryAfter)
 }
 
-// TestAChangeToAndFro (I1): tokens that were taken under a high limit count when that limit returns, however low it was
-// in between, and whether or not there were requests or sweeps.
+// TestAChangeToAndFro (I1): tokens that were taken under a high limit count when that limit returns. That is true
+// however low the limit was in between, and whether or not there were requests or sweeps.
 func TestAChangeToAndFro(t *testing.T) {
 	for name, policy := range map[string]func(n uint64) Policy{
 		"token bucket":   func(n uint64) Policy { return TokenBucket(PerSecond(100), n) },
@@ -103,7 +104,8 @@ func TestAChangeToAndFro(t *testing.T) {
 	}
 }
 
-// TestTimeOwedIsNoShareOfASlowerRate (I1): a hundred tokens that were taken at 100/s are still a hundred tokens at 1/s.
+// TestTimeOwedIsNoShareOfASlowerRate (I1): if a key owes a hundred tokens at 100/s, it still owes a hundred tokens
+// after a change to 1/s.
 func TestTimeOwedIsNoShareOfASlowerRate(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(100), 100), Tiers(TokenBucket(PerSecond(100), 100)))
 	keys := []Key{l.Key("own"), l.Key("tier").Tier(1)}
@@ -122,8 +124,8 @@ func TestTimeOwedIsNoShareOfASlowerRate(t *testing.T) {
 	assert.True(t, l.TakeKey(keys[1], 10).Allowed)
 }
 
-// TestAFasterRateWhileSomeWait (I1): a reservation is due when its caller was told, and the burst is not admitted in
-// addition.
+// TestAFasterRateWhileSomeWait (I1): if the rate becomes faster while a reservation waits, the reservation stays due at
+// the same time, and the burst is not admitted in addition.
 func TestAFasterRateWhileSomeWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -140,7 +142,7 @@ func TestAFasterRateWhileSomeWait(t *testing.T) {
 }
 
 // TestWhatAnotherLimitGrantedIsKept (I1): a key has taken all tokens of a high limit, and then waits under a low limit.
-// Meanwhile the rate is lowered. The key still owes all tokens of the high limit.
+// During the wait the rate is lowered. The key must still owe all tokens of the high limit.
 func TestWhatAnotherLimitGrantedIsKept(t *testing.T) {
 	bucket := func(seconds int, n uint64) Policy { return TokenBucket(Per(1, time.Duration(seconds)*time.Second), n) }
 	batch := func(seconds int, n uint64) Policy { return BatchRefill(1, time.Duration(seconds)*time.Second, n) }
@@ -173,7 +175,8 @@ func TestWhatAnotherLimitGrantedIsKept(t *testing.T) {
 	}
 }
 
-// TestATierThatWasBlocked (I1): the keys of a blocked tier owe what they owed under the tier's last numbers.
+// TestATierThatWasBlocked (I1): while a tier is blocked, its keys still owe what they owed under the tier's last
+// numbers.
 func TestATierThatWasBlocked(t *testing.T) {
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
 		own := TokenBucket(PerSecond(1), 1)
@@ -189,8 +192,9 @@ func TestATierThatWasBlocked(t *testing.T) {
 	}
 }
 
-// TestARecordHasRoomForWhatWasTaken: a slower rate under which a possible debt does not fit is an error for a tier,
-// whose ticks are the limiter's. The limiter's own policy gets other ticks instead.
+// TestARecordHasRoomForWhatWasTaken: at a slower rate, a possible debt may not fit into a record. For a tier, SetPolicy
+// then returns an error, because a tier must use the limiter's ticks. For the limiter's own policy, SetPolicy makes the
+// ticks longer instead.
 func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 1)
 	l, _ := newLimiter(t, own, Tiers(TokenBucket(Per(1000, time.Hour), 1000)))
@@ -207,8 +211,9 @@ func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	require.ErrorContains(t, l.SetPolicy(SlidingWindow(10, time.Microsecond)), "1048577 of earlier limits")
 }
 
-// TestAnyCourseOfChanges (I1): over any interval, a key in a tier gets at most the highest burst and the highest rate
-// of its tier, however often that tier and others change. It gets as much as if the others did not change.
+// TestAnyCourseOfChanges (I1): over any interval, a key under a tier gets at most the highest burst and the highest
+// rate of its tier, however often this tier and others change. It gets as many tokens as if the other tiers did not
+// change.
 func TestAnyCourseOfChanges(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

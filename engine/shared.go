@@ -12,36 +12,37 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Shared keeps the limiter's records in a file that other processes of this machine map, too. All processes decide by
-// the same records. A decision costs as much as in a private limiter. A process that restarts finds the records
-// unchanged. [New] makes the file if it does not exist, and attaches to it otherwise. In /dev/shm the file is memory
-// only; on a disk it survives a reboot.
+// Shared stores the limiter's records in a file, so that several processes of this machine can use the same records. A
+// decision costs as much as with a limiter that is not shared. After a restart, a process finds its records unchanged.
+// [New] makes the file if it does not exist; otherwise it attaches to the file. A file in /dev/shm is only in memory; a
+// file on a disk survives a reboot.
 //
-// All processes must have the same policy, [Tiers], [MaxKeys], and other options that affect decisions. New returns an
-// error that names the first field that differs. [Limiter.SetPolicy] in any process, or New with [ReplacePolicy],
-// changes the numbers of the policy and of the tiers for all processes. To change anything else, make another file with
-// [CopyShared], which carries over what the keys owe. New returns an error for a [SlidingLog]. The time zone of a
-// [CalendarWindow], and its rules as the program knows them, cannot be changed in a file ([Policy.Kind]).
+// All processes must have the same policy, [Tiers], [MaxKeys], and other options that affect decisions. If they do not,
+// New returns an error that names the first field that differs. [Limiter.SetPolicy] in any process, or New with
+// [ReplacePolicy], changes the numbers of the policy and of the tiers for all processes. To change anything else, make
+// another file with [CopyShared], in which the keys owe the same. A [SlidingLog] cannot be shared: New returns an
+// error. The time zone of a [CalendarWindow], and the rules of this zone that the program knows, cannot be changed in a
+// file ([Policy.Kind]).
 //
 // A process may be killed at any instruction. No process waits for it, and the next sweep of any other process frees
 // the slots that it was changing and the tokens that it had in flight ([Concurrency]). Tokens that it held
-// ([Limiter.Hold]) only come back by time.
+// ([Limiter.Hold]) come back only with time.
 //
-// All processes count time on one timeline, by the machine's monotonic clock. Where two clocks differ by d, a key gets
-// at most burst + rate * (t + d) in a time t. As long as their sweepers run, d is at most 30ms, and usually much less:
-// a process whose counter is off by more than 15ms, early or late, gives the counter up. After a reboot the time
-// continues by the wall clock, and never goes back. A clock that is further ahead, such as a counter that kept running
-// while the machine slept, does not move the time of other processes. If one process has [ClockFunc], all must have it,
-// with functions that return the same time.
+// All processes use the same timeline, which follows the machine's monotonic clock. If the clocks of two processes
+// differ by d, a key gets at most burst + rate * (t + d) within a time t. As long as the sweepers of the processes run,
+// d is at most 30ms, and usually much less: if the counter of a process is off by more than 15ms, early or late, the
+// process stops using it. After a reboot, the time continues at the time of the wall clock, and never goes back. If a
+// clock is further ahead, such as a counter that kept running while the machine slept, it does not move the time of
+// other processes. If one process has [ClockFunc], all must have it, with functions that return the same time.
 //
-// Whoever can write the file decides what is admitted, and whoever can read it can find keys that share a bucket. So
-// the file must belong to the user of the process, with mode 0600. No content of the file makes a process crash, hang,
-// or read outside of it. But truncating a file that is in use kills every process that uses it. New refuses a file of
-// another kind, version, machine or length. It also refuses a file on a network file system, as far as it can detect
-// that.
+// A user who can write the file decides what is admitted, and a user who can read it can find keys that share a bucket.
+// So the file must belong to the user of the process, with mode 0600. No content of the file can make a process crash,
+// hang, or read outside of the file. But if a file is truncated while it is in use, every process that uses it is
+// killed. New refuses a file of another kind, version, machine or length. It also refuses a file on a network file
+// system, if it can detect that.
 //
-// [Limiter.Close] stops the sweeper. The process keeps the file mapped until the limiter is collected or the process
-// ends. Shared needs Linux. docs/shared.md says more.
+// [Limiter.Close] stops the sweeper. The process keeps the file mapped until the limiter is garbage collected or the
+// process ends. Shared needs Linux. docs/shared.md says more.
 func Shared(path string) Option {
 	return func(c *config) error {
 		if path == "" {
@@ -52,10 +53,11 @@ func Shared(path string) Option {
 	}
 }
 
-// ReplacePolicy lets New of a limiter with [Shared] change the policy of the file to its own, as [Limiter.SetPolicy]
-// does, if they differ. Use it to deploy new numbers. For each key, the tokens that it has taken still count, and the
-// other processes of the file follow. A difference that SetPolicy cannot change is an error, as without this option.
-// Give the option to the process that knows the right numbers: if several processes disagree, the last one wins.
+// ReplacePolicy is an option for a limiter with [Shared]. If the policy in the file differs from the policy of this
+// limiter, New changes the policy in the file, as [Limiter.SetPolicy] does. Use it to deploy new numbers. The tokens
+// that each key has taken still count, and the other processes of the file follow. If SetPolicy cannot make the change,
+// New returns an error, as without this option. Give the option only to the process that knows the right numbers: if
+// several processes have different numbers, the last one wins.
 func ReplacePolicy() Option {
 	return func(c *config) error {
 		c.replaces = true
@@ -63,15 +65,15 @@ func ReplacePolicy() Option {
 	}
 }
 
-// sharedProcessors is the number of processors that a shared table is made for, because its processes may see different
-// numbers.
+// sharedProcessors is the number of processors for which a shared table is made. It is fixed, because the processes of
+// a table may see different numbers of processors.
 const sharedProcessors = 16
 
 // secrets are the hash secrets of a shared table, one for each kind of key.
 type secrets struct{ text, addr, number keyhash.Secret }
 
-// attach returns the table in the file and its hash secrets, or nil secrets if the hash has none. It puts the clock on
-// the timeline of the file.
+// attach returns the table in the file and its hash secrets. The secrets are nil if the hash has none. attach puts the
+// clock on the timeline of the file.
 func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*shard.Table, *secrets, error) {
 	fail := func(err error) (*shard.Table, *secrets, error) {
 		return nil, nil, fmt.Errorf("engine: Shared(%q): %w", c.shared, err)
@@ -96,7 +98,7 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	}
 	machine := clock.machine
 	if clock.kind == clockFunc {
-		machine = nil // the function is the clock of all processes
+		machine = nil // all processes have the function as their clock
 	}
 	table, err := shard.Map(layout, shard.Shared{
 		Memory: file.Memory(), Owner: file, Build: policies.builder(c.terms), Clock: machine,
@@ -123,8 +125,8 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 }
 
 // enter puts the clock on the timeline of a shared table. It returns an error if the time of the table is ahead of the
-// timeline: no process of this version can have moved it there, and all processes would decide at that time until it is
-// reached.
+// timeline. No process of this version can have moved the table's time so far ahead, and all processes would decide at
+// the table's time until the timeline reaches it.
 func (c *clock) enter(table *shard.Table, timeline func() int64) error {
 	if c.kind == clockFunc {
 		c.function.latest.Store(max(c.origin, table.Watermark()))
@@ -139,7 +141,7 @@ func (c *clock) enter(table *shard.Table, timeline func() int64) error {
 	return nil
 }
 
-// fields returns the settings on which all processes of a shared table must agree for as long as the file exists.
+// fields returns the settings that all processes of a shared table must have in common as long as the file exists.
 func (c *config) fields(policies policies) []sharedfile.Field {
 	hash, clock := "with the file's secret", "the machine's"
 	if c.stable {

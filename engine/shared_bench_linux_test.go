@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkShared measures a decision of a shared limiter, next to one of a limiter of one process. The file is in
+// BenchmarkShared compares decisions of a shared limiter with decisions of a limiter that is not shared. The file is in
 // TMPDIR.
 func BenchmarkShared(b *testing.B) {
 	limiters := [2]*Limiter{roundLimiter(b), roundLimiter(b, Shared(filepath.Join(b.TempDir(), "table")))}
@@ -35,7 +35,8 @@ func BenchmarkShared(b *testing.B) {
 }
 
 // allow makes the decisions of a round, and reports whether all requests are admitted. The functions below do the same
-// for other calls. A call through a pointer for each decision would hide a part of the difference.
+// for other calls. They are separate functions, because a call through a function pointer for each decision would hide
+// a part of the difference.
 func (d *decider) allow() bool {
 	all := true
 	for _, key := range d.keys[d.at : d.at+roundDecisions] {
@@ -60,8 +61,8 @@ func (d *decider) take() bool {
 	return all
 }
 
-// BenchmarkSharedAttach measures how long New takes to attach to a table of a million keys. (The sweeper that it starts
-// is closed, and the memory is released when the limiter is collected.)
+// BenchmarkSharedAttach measures how long New takes to attach to a table of a million keys. (Each limiter is closed.
+// Its memory is released when the limiter is garbage collected.)
 func BenchmarkSharedAttach(b *testing.B) {
 	path := Shared(filepath.Join(b.TempDir(), "table"))
 	for b.Loop() {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSharedFileLost: after a sweep, the statistics of a limiter say that its file is no longer at its path.
+// TestSharedFileLost: if the file of a limiter is no longer at its path, Stats reports that after the next sweep.
 func TestSharedFileLost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := sharedLimiter(path)

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// inFlightKeys is the number of keys that the tests with processes enter.
+// inFlightKeys is the number of keys from which the processes of the tests take.
 const inFlightKeys = 4
 
 // inFlightLimiter returns a limiter that several processes share. Each key may have one request in flight.
@@ -27,8 +27,9 @@ func inFlightLimiter(path string, options ...Option) (*Limiter, error) {
 	return New(Concurrency(1, time.Hour), append([]Option{Shared(path), MaxKeys(100), SweepInterval(time.Millisecond)}, options...)...)
 }
 
-// TestSharedInFlightWorker is the work of one process. It enters and leaves, and records in the tally which process is
-// inside a key. If that is another process, it records that in the tally's word for the next key.
+// TestSharedInFlightWorker is the work of one process. It takes the one token of a key and releases it, again and
+// again. The tally has a word for each key, which says which process has the token. If the worker finds another process
+// in this word when it has taken the token, it records that process in a second word of the key.
 func TestSharedInFlightWorker(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -54,8 +55,9 @@ func TestSharedInFlightWorker(t *testing.T) {
 	}
 }
 
-// TestSharedInFlightKilled: processes that enter and leave are killed at any instruction. No process enters while
-// another live one is inside. After a sweep, nothing of the killed processes is in flight, and no entry is lost.
+// TestSharedInFlightKilled: processes that take and release tokens are killed at any instruction. No process gets a
+// token while another live process has it. After a sweep, no tokens of the killed processes are in flight, and no entry
+// is lost.
 func TestSharedInFlightKilled(t *testing.T) {
 	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -93,8 +95,9 @@ func TestSharedInFlightKilled(t *testing.T) {
 	}
 }
 
-// TestSharedInFlightOfTheDead: the requests that a process has in flight count for others as long as the process lives,
-// even if it is suspended. After a kill, the first sweep frees it, or the next process that attaches.
+// TestSharedInFlightOfTheDead: requests that a process has in flight count as long as the process lives, even if it is
+// suspended. After the process is killed, the next sweep of another process, or the next process that attaches,
+// releases them.
 func TestSharedInFlightOfTheDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := inFlightLimiter(path, SweepInterval(time.Hour))
@@ -125,8 +128,8 @@ func TestSharedInFlightOfTheDead(t *testing.T) {
 	assert.EqualValues(t, 2, l.Stats().Forgotten)
 }
 
-// TestSharedInFlightOfAnotherBoot: nothing is in flight after a boot, whatever was written back before. Here a record
-// was written back without its entry.
+// TestSharedInFlightOfAnotherBoot: after the machine was booted, nothing is in flight, whatever the system has written
+// to the disk before. In this test, the system has written a record but not its entry.
 func TestSharedInFlightOfAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	holder := processOf(t, "TestSharedInFlightHolder", path)
@@ -158,7 +161,7 @@ func TestSharedInFlightOfAnotherBoot(t *testing.T) {
 	assert.True(t, d.Allowed)
 }
 
-// TestSharedInFlightHolder enters, and stays.
+// TestSharedInFlightHolder is a process that takes a token and does not release it.
 func TestSharedInFlightHolder(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -172,8 +175,8 @@ func TestSharedInFlightHolder(t *testing.T) {
 	select {}
 }
 
-// TestSharedInFlight: entries leave once, also in parts, after a reset, a change of the limit, or the end of their
-// lifetime. A copy has no entries.
+// TestSharedInFlight: a take in flight is released only once, even if it is refunded in parts, or released after a
+// reset, a change of the limit, or the end of its lifetime. A copy has no takes in flight.
 func TestSharedInFlight(t *testing.T) {
 	now, folder := frozen(), t.TempDir()
 	path := filepath.Join(folder, "table")
@@ -209,7 +212,7 @@ func TestSharedInFlight(t *testing.T) {
 	assert.EqualValues(t, 3, left())
 
 	_, late := l.TakeReceipt(l.Key("key"), 1)
-	now = now.Add(time.Minute + time.Microsecond) // changes of the policy have taken some nanoseconds
+	now = now.Add(time.Minute + time.Microsecond) // the changes of the policy moved the time by some nanoseconds
 	l.Sweep()
 	assert.EqualValues(t, 3, left())
 	_, next := l.TakeReceipt(l.Key("key"), 2)
@@ -232,13 +235,14 @@ func TestSharedInFlight(t *testing.T) {
 	assert.Zero(t, allocations)
 }
 
-// TestSharedInFlightWithoutRoom: if no entry or no slot is free, new requests are refused, and no record is evicted.
+// TestSharedInFlightWithoutRoom: if no entry is free, or no slot for a new key, requests are refused, and no record is
+// evicted.
 func TestSharedInFlightWithoutRoom(t *testing.T) {
 	l, err := New(Concurrency(atomicbucket.MaxInFlight, time.Hour), Shared(filepath.Join(t.TempDir(), "table")), MaxKeys(1), Shards(1))
 	require.NoError(t, err)
 	defer l.Close()
 	var held []Receipt
-	for i := range spareEntries { // one key has no slots to speak of
+	for i := range spareEntries { // a table for one key has almost no slots
 		d, e := l.TakeReceipt(l.Key("key "+strconv.Itoa(i%2)), 1)
 		require.True(t, d.Allowed, i)
 		held = append(held, e)

@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	sharedKeys  = 64 // that the processes of a test share
+	sharedKeys  = 64 // keys that the processes of a test share
 	sharedBurst = 500
-	decisions   = sharedKeys     // behind what each key was admitted: how many decisions were made
-	stopped     = sharedKeys + 1 // and whether all shall stop
-	changes     = sharedKeys + 2 // of the policy
+	decisions   = sharedKeys     // word for the number of decisions, behind a word per key for what it was admitted
+	stopped     = sharedKeys + 1 // word that says whether all processes must stop
+	changes     = sharedKeys + 2 // word for the number of changes of the policy
 	tallyWords  = sharedKeys + 3
 )
 
-// frozen is a clock that stands still, at the same time in all processes of a test.
+// frozen returns the time of a clock that stands still. The time is the same in all processes of a test.
 func frozen() time.Time { return time.Unix(1_800_000_000, 0) }
 
 // sharedLimiter returns a limiter on the file of a test.
@@ -42,7 +42,7 @@ func sharedLimiter(path string, options ...Option) (*Limiter, error) {
 	}, options...)...)
 }
 
-// tally maps the words in which the processes of a test count.
+// tally maps a file with the words in which the processes of a test count.
 func tally(t testing.TB, path string) *[tallyWords]atomic.Uint64 {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestSharedWorker(t *testing.T) {
 // worker starts a process that runs TestSharedWorker, and returns when it has attached.
 func worker(t *testing.T, path string) *exec.Cmd { return processOf(t, "TestSharedWorker", path) }
 
-// processOf starts a process that runs a test, and returns when the test is ready.
+// processOf starts a process that runs a test, and returns when the process reports that it is ready.
 func processOf(t *testing.T, test, path string) *exec.Cmd {
 	program, err := os.Executable()
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func processOf(t *testing.T, test, path string) *exec.Cmd {
 	return command
 }
 
-// TestSharedProcesses: two and four processes together admit exactly the burst of each key, while time stands still.
+// TestSharedProcesses: while time stands still, two or four processes together admit exactly the burst of each key.
 func TestSharedProcesses(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestSharedProcesses(t *testing.T) {
 	}
 }
 
-// killsOf returns how often a test kills a process: WEIR_TEST_KILLS, or a dozen times.
+// killsOf returns how often a test kills a process: WEIR_TEST_KILLS times, or a dozen times if that is not set.
 func killsOf(t *testing.T) int {
 	text := os.Getenv("WEIR_TEST_KILLS")
 	if text == "" {
@@ -140,8 +140,8 @@ func killsOf(t *testing.T) int {
 }
 
 // TestSharedProcessesKilled: processes are killed at any instruction, and others replace them. No key gets more than
-// its burst. For each kill a key loses at most one token, which was taken and not counted. After a sweep no slot is
-// lost, and no process hangs.
+// its burst. For each kill, at most one token is missing, which the killed process took and did not count. After a
+// sweep no slot is lost, and no process hangs.
 func TestSharedProcessesKilled(t *testing.T) {
 	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -195,7 +195,7 @@ func TestSharedProcessStopped(t *testing.T) {
 		_, err := unix.Wait4(still, &status, unix.WUNTRACED, nil)
 		require.NoError(t, err)
 		require.True(t, status.Stopped(), "%#x", status)
-		more(2000) // of the other one
+		more(2000) // decisions of the other process
 		l.Sweep()
 		require.NoError(t, syscall.Kill(still, syscall.SIGCONT))
 	}
@@ -205,7 +205,7 @@ func TestSharedProcessStopped(t *testing.T) {
 	}
 }
 
-// stopWhenDrained waits until every key is drained, and then until all processes have ended.
+// stopWhenDrained waits until all tokens of all keys are taken, and then until all processes have ended.
 func stopWhenDrained(t *testing.T, l *Limiter, counts *[tallyWords]atomic.Uint64, workers []*exec.Cmd) {
 	for i := range sharedKeys {
 		for l.Peek(l.Key("key "+strconv.Itoa(i)), 1).Remaining > 0 {
@@ -232,7 +232,8 @@ func TestSharedAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestSharedByTheMachinesClock: limiters of one file with different clocks agree on the time, and take from one bucket.
+// TestSharedByTheMachinesClock: limiters of one file with different clocks agree on the time, and take from the same
+// bucket.
 func TestSharedByTheMachinesClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	var limiters []*Limiter
@@ -255,7 +256,8 @@ func TestSharedByTheMachinesClock(t *testing.T) {
 	assert.False(t, limiters[0].TakeKey(limiters[0].Key("key"), 2).Allowed, "of ten they have taken nine")
 }
 
-// TestSharedFilesThatAreRefused: each error says what is wrong, or in which field a file differs, and what to do.
+// TestSharedFilesThatAreRefused: if New refuses a file, the error says what is wrong, or in which field the file
+// differs, and what to do.
 func TestSharedFilesThatAreRefused(t *testing.T) {
 	policy := TokenBucket(PerSecond(5), 10)
 	table := func(path string, options ...Option) error {
@@ -356,10 +358,10 @@ func listenUnix(t *testing.T, path string) {
 	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
 }
 
-// TestSharedSeatsOfClosedLimiters: a closed limiter has its seat until it is collected. If no other seat is free, New
-// runs a collection and succeeds.
+// TestSharedSeatsOfClosedLimiters: a closed limiter keeps its seat until it is garbage collected. If no seat is free,
+// New runs a garbage collection and then succeeds.
 func TestSharedSeatsOfClosedLimiters(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nothing is collected but by New
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // only New runs a garbage collection
 	path := filepath.Join(t.TempDir(), "table")
 	for range 1100 { // there are 1024 seats
 		l, err := sharedLimiter(path)
@@ -368,8 +370,8 @@ func TestSharedSeatsOfClosedLimiters(t *testing.T) {
 	}
 }
 
-// TestSharedFileOnAFullDisk: the file is allocated completely at once, so a lack of space is an error of New, and
-// nothing is left.
+// TestSharedFileOnAFullDisk: New allocates the complete file at once. So if there is not enough space, New returns an
+// error, and no file is left.
 func TestSharedFileOnAFullDisk(t *testing.T) {
 	if strconv.IntSize < 64 {
 		t.Skip("no table of this machine is larger than a disk")

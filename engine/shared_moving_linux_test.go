@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	movingRate  = 100 // a second
+	movingRate  = 100 // tokens per second
 	movingClock = "WEIR_TEST_CLOCK"
 )
 
-// movingClocks are the clocks of workers, by their name in the environment.
+// movingClocks are the clocks that a worker may have, by their name in the environment variable.
 var movingClocks = map[string]Option{"tsc": ClockTSC(), "precise": ClockPrecise()}
 
 // workersLimiter returns the limiter of a worker. Its clock moves if the environment names one of movingClocks.
@@ -35,7 +35,7 @@ func movingLimiter(path string, clock Option) (*Limiter, error) {
 }
 
 // TestSharedProcessesKilledWhileTimePasses: processes with different clocks of one machine are killed at any
-// instruction. No key gets more than burst + rate * (t + d), where d is the largest difference of two clocks.
+// instruction. No key gets more than burst + rate * (t + d), where d is the largest difference between two clocks.
 func TestSharedProcessesKilledWhileTimePasses(t *testing.T) {
 	const kills, apart = 12, 30 * time.Millisecond
 	names := []string{"tsc", "precise"}
@@ -57,7 +57,7 @@ func TestSharedProcessesKilledWhileTimePasses(t *testing.T) {
 		w := i % len(workers)
 		require.NoError(t, workers[w].Process.Signal(syscall.SIGKILL))
 		assert.ErrorContains(t, workers[w].Wait(), "killed")
-		workers[w] = start(i / len(workers)) // each place has both clocks in turn
+		workers[w] = start(i / len(workers)) // successors of a worker have both clocks in turn
 	}
 	stopWhenDrained(t, survivor, counts, workers)
 	most := sharedBurst + movingRate*(time.Since(began)+apart).Seconds()

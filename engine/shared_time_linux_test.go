@@ -16,13 +16,13 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// fastShared returns a limiter on a file that refills a token in a microsecond.
+// fastShared returns a limiter of a file, with a bucket that gets a token per microsecond.
 func fastShared(path string) (*Limiter, error) {
 	return New(TokenBucket(PerSecond(1e6), 1), Shared(path), MaxKeys(1000))
 }
 
-// admits requires that 19 of a million requests for a key are admitted, because 19 microseconds have passed by then. In
-// a table that is hours ahead, a key gets one.
+// admits requires that at least 19 of a million requests for a key are admitted, because more than 19 microseconds pass
+// during these requests. In a table whose time is hours ahead, a key would get only one.
 func admits(t *testing.T, l *Limiter, key string) {
 	admitted := 0
 	for range 1_000_000 {
@@ -35,9 +35,9 @@ func admits(t *testing.T, l *Limiter, key string) {
 	assert.Fail(t, "no bucket refills", "%s: %d of a million requests are admitted", key, admitted)
 }
 
-// TestSharedBesideAClockThatRanAhead: a processor's counter that continued while the machine slept does not move the
-// table's time, whatever its process does first. So all processes continue: old ones, new ones, and the one with that
-// counter.
+// TestSharedBesideAClockThatRanAhead: the counter of one process continued while the machine slept. Whatever this
+// process does first, it does not move the table's time. So all processes continue to admit requests: old processes,
+// new ones, and the one with that counter.
 func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 	for name, first := range map[string]func(l *Limiter){
 		"decides":       func(l *Limiter) { l.Allow("key") },
@@ -83,8 +83,8 @@ func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 	}
 }
 
-// TestSharedTableAheadOfTheClock: a table that is ahead of the machine's clock, because a bit has flipped, is refused
-// with an error that says so.
+// TestSharedTableAheadOfTheClock: if the time of a table is ahead of the machine's clock, because a bit has flipped,
+// New refuses the table with an error that says so.
 func TestSharedTableAheadOfTheClock(t *testing.T) {
 	for _, bit := range []int{56, 57, 58, 61, 62} {
 		path := filepath.Join(t.TempDir(), "table")
@@ -107,8 +107,8 @@ func TestSharedTableAheadOfTheClock(t *testing.T) {
 	}
 }
 
-// TestSharedNamespaced is the process of TestSharedTimeNamespaces: it takes five tokens, and prints what is left and
-// its clock.
+// TestSharedNamespaced is the process of TestSharedTimeNamespaces. It takes five tokens, and prints how many are left
+// and the time of its clock.
 func TestSharedNamespaced(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -120,13 +120,13 @@ func TestSharedNamespaced(t *testing.T) {
 	fmt.Println("took", l.Take("key", 5).Remaining, l.clock.surely())
 }
 
-// dailyShared returns a limiter on a file that refills nothing while a test runs.
+// dailyShared returns a limiter of a file, with a rate so slow that no token comes back while a test runs.
 func dailyShared(path string) (*Limiter, error) {
 	return New(TokenBucket(Per(1, 24*time.Hour), 10), Shared(path), MaxKeys(100))
 }
 
-// TestSharedTimeNamespaces: processes in two time namespaces, whose monotonic clocks are a day apart, use one timeline
-// and take from one bucket, whichever of them makes the file.
+// TestSharedTimeNamespaces: two processes are in two time namespaces, so their monotonic clocks differ by a day. They
+// must use the same timeline and take from the same bucket, whichever of the two makes the file.
 func TestSharedTimeNamespaces(t *testing.T) {
 	namespaced := func(path string) (left uint64, clock int64) {
 		command := exec.CommandContext(t.Context(), "unshare", "--time", "--monotonic", "86400", "--fork",

@@ -18,14 +18,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A way is one of two ways to make the decisions of a round. It returns how long that took.
+// A way is one of the two implementations that a benchmark compares. round makes a round of decisions and returns how
+// long that took.
 type way struct {
 	name  string
 	round func() time.Duration
 }
 
-// byTurns makes a round in each of two ways at every iteration. It reports the least time of a decision in each way,
-// and the ratio of the second to the first. Other load of the machine affects some rounds, but not the least ones.
+// byTurns makes, in every iteration, one round with each of the two ways. For each way it reports the time per decision
+// in its fastest round. It also reports the ratio of the second time to the first. Other load on the machine makes some
+// rounds slower, but does not affect the fastest ones.
 func byTurns(b *testing.B, first, second way) {
 	ways, least := [2]way{first, second}, [2]time.Duration{noRound, noRound}
 	for b.Loop() {
@@ -43,18 +45,18 @@ func byTurns(b *testing.B, first, second way) {
 const (
 	roundDecisions = 10_000
 	manyKeys       = 10 * roundDecisions
-	noRound        = time.Duration(math.MaxInt64) // of a round that does not count
+	noRound        = time.Duration(math.MaxInt64) // the time of a round that does not count
 )
 
-// A decider makes rounds of decisions, which ask for one key or for many in turn. None of them is refused.
+// A decider makes rounds of decisions, all for one key or for many keys in turn. No request is refused.
 type decider struct {
 	limiter *Limiter
 	keys    []string
 	hashed  []Key
-	at      int // in keys, of the next round
+	at      int // index in keys at which the next round begins
 }
 
-// newDecider returns a decider for "one" key or "many" keys. Its first round begins at a given key.
+// newDecider returns a decider for "one" key or "many" keys. Its first round begins at the key with the index at.
 func newDecider(l *Limiter, of string, at int) *decider {
 	d := &decider{l, make([]string, manyKeys), make([]Key, manyKeys), at}
 	for i := range d.keys {
@@ -67,24 +69,24 @@ func newDecider(l *Limiter, of string, at int) *decider {
 	return d
 }
 
-// decide makes a number of decisions. The number of keys must be a multiple of it.
+// decide makes the given number of decisions. The number of keys must be a multiple of this number.
 func (d *decider) decide(tb testing.TB, decisions int) {
 	for _, k := range d.keys[d.at : d.at+decisions] {
 		if !d.limiter.Allow(k) {
-			tb.Error("a request is refused") // FailNow is for the goroutine of the test
+			tb.Error("a request is refused") // only the goroutine of the test may call FailNow
 		}
 	}
 	d.at = (d.at + decisions) % len(d.keys)
 }
 
-// alone makes a round.
+// alone makes a round and returns how long it took.
 func (d *decider) alone(tb testing.TB) time.Duration {
 	begin := time.Now()
 	d.decide(tb, roundDecisions)
 	return time.Since(begin)
 }
 
-// A span is the begin and the end of a round, by the machine's clock in nanoseconds.
+// A span has the start and the end of a round, in nanoseconds of the machine's clock.
 type span struct{ begin, end int64 }
 
 // together makes a round at the same time as another decider. here counts the deciders that are ready.
@@ -97,8 +99,8 @@ func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	return s
 }
 
-// both returns how long two rounds took, if at least nine tenths of them ran at the same time. A round that runs alone
-// is faster if both ask for one key.
+// both returns how long two rounds took together, if both ran during at least nine tenths of that time. Otherwise it
+// returns noRound, because decisions for one key are faster while the other round does not run.
 func both(s, t span) time.Duration {
 	took, shared := max(s.end, t.end)-min(s.begin, t.begin), min(s.end, t.end)-max(s.begin, t.begin)
 	if shared < took/10*9 {
@@ -119,12 +121,12 @@ func machineTime(tb testing.TB) int64 {
 func roundLimiter(tb testing.TB, options ...Option) *Limiter {
 	l, err := New(TokenBucket(PerSecond(1e9), 1<<32-1), append(options, MaxKeys(2*manyKeys))...)
 	require.NoError(tb, err)
-	tb.Cleanup(func() { _ = l.Close() }) // always nil
+	tb.Cleanup(func() { _ = l.Close() }) // the error is always nil
 	return l
 }
 
-// TestSharedPartner is the other process of BenchmarkSharedProcesses. For each line, which has a number of keys, it
-// makes a round and writes its start and end.
+// TestSharedPartner is the other process of BenchmarkSharedProcesses. It reads lines that each say "one" or "many"
+// keys. For each line it makes a round, and writes the start and the end of the round.
 func TestSharedPartner(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_PARTNER")
 	if path == "" {
@@ -141,9 +143,9 @@ func TestSharedPartner(t *testing.T) {
 	}
 }
 
-// BenchmarkSharedProcesses compares decisions of two concurrent processes with those of two goroutines of one process,
-// for the same keys in the same table: the time until both have made a round. It needs two cores. The file is in
-// TMPDIR.
+// BenchmarkSharedProcesses compares two concurrent processes with two goroutines of one process. In both cases it
+// measures the time until both have made a round of decisions for the same keys in the same table. It needs two cores.
+// The file is in TMPDIR.
 func BenchmarkSharedProcesses(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "table")
 	here, l := &tally(b, path+".tally")[0], roundLimiter(b, Shared(path))
@@ -177,7 +179,7 @@ func BenchmarkSharedProcesses(b *testing.B) {
 		})
 	}
 	require.NoError(b, in.Close())
-	_, _ = lines.WriteTo(io.Discard) // what the test says at its end
+	_, _ = lines.WriteTo(io.Discard) // the output at the end of the test
 	require.NoError(b, partner.Wait())
 }
 
@@ -191,7 +193,7 @@ func onDisk(b *testing.B, folder string) {
 	}
 }
 
-// BenchmarkSharedDisk compares a decision with a file on a disk, in TMPDIR, with one whose file is in /dev/shm.
+// BenchmarkSharedDisk compares decisions with a file on a disk, in TMPDIR, and decisions with a file in /dev/shm.
 func BenchmarkSharedDisk(b *testing.B) {
 	disk := b.TempDir()
 	onDisk(b, disk)
@@ -209,9 +211,9 @@ func BenchmarkSharedDisk(b *testing.B) {
 	}
 }
 
-// BenchmarkSharedWriteBack measures how many bytes a second the system writes back for a file on a disk, in TMPDIR,
-// with 100,000 keys in use: at 10,000 decisions a second, and at the maximum of one goroutine. The system usually waits
-// for half a minute before it writes a page, so use a -benchtime of minutes.
+// BenchmarkSharedWriteBack measures how many bytes per second the system writes to the disk for a file in TMPDIR, with
+// 100,000 keys in use. It measures at 10,000 decisions per second, and at the highest rate of one goroutine. The system
+// usually waits for half a minute before it writes a page, so use a -benchtime of minutes.
 func BenchmarkSharedWriteBack(b *testing.B) {
 	for name, pause := range map[string]time.Duration{"10000-a-second": 10 * time.Millisecond, "all-it-can": 0} {
 		b.Run(name, func(b *testing.B) {
@@ -239,7 +241,7 @@ func BenchmarkSharedWriteBack(b *testing.B) {
 }
 
 // writtenBytes returns how many bytes the process has caused the system to write to disks. A page counts when it
-// changes for the first time since it was written back.
+// changes for the first time after it was written.
 func writtenBytes(tb testing.TB) (n int64) {
 	text, err := os.ReadFile("/proc/self/io")
 	require.NoError(tb, err)

@@ -11,16 +11,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// CopyShared makes a file with the debts of the keys of another shared table, while that table is in use. The copy may
-// be kept as a backup, or replace a table that needs another size or other options. The options change the settings of
-// the copy: [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] and [Tiers]; Tiers changes the
-// numbers as [Limiter.SetPolicy] does. All other settings stay, with one exception: if the table has the number of
-// shards that [New] chooses for its keys, the copy has the number that New chooses for its own. The policy, the hash
-// with its secret and the kind of clock cannot change. Tokens taken while CopyShared runs may or may not be in the
-// copy.
+// CopyShared makes a file in which keys have the same debts as in another shared table. That table may be in use. You
+// can keep the copy as a backup, or use it instead of a table that needs another size or other options. The options
+// change the settings of the copy: [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] and
+// [Tiers]; Tiers changes the numbers as [Limiter.SetPolicy] does. All other settings stay the same, with one exception:
+// if the table has the number of shards that [New] chooses for its MaxKeys, the copy has the number that New chooses
+// for the MaxKeys of the copy. The policy, the hash with its secret and the kind of clock cannot change. Tokens that
+// are taken while CopyShared runs may or may not be counted in the copy.
 //
-// The copy gets its name when it is complete. A file of that name is an error. If the copy has less room, its
-// [Overflow] decides what happens to keys. CopyShared takes some hundred nanoseconds for each key. It needs Linux.
+// The copy gets its name when it is complete. If a file with that name exists, CopyShared returns an error. If the copy
+// has less room, its [Overflow] decides what happens to keys for which there is no room. CopyShared takes some hundred
+// nanoseconds for each key. It needs Linux.
 func CopyShared(from, to string, options ...Option) error {
 	source, err := openDebts(from)
 	if err != nil {
@@ -63,7 +64,7 @@ func CopyShared(from, to string, options ...Option) error {
 			if _, err := source.giveTo(table, c.terms, start); err != nil || slices.Equal(after.all, policies.all) {
 				return err
 			}
-			table.Replace(after.numbers(), start) // no other process has the table
+			table.Replace(after.numbers(), start) // no other process uses this table
 			return nil
 		},
 	})
@@ -94,9 +95,9 @@ func (c config) copied(to string, options []Option) (config, error) {
 	return c, nil
 }
 
-// withTiers returns the policies before and after a change of the tiers. before has the new number of tiers: existing
-// tiers keep their numbers, and room for what keys have taken under earlier numbers. after has the new numbers, too. If
-// tiers is nil, both are ps.
+// withTiers returns the policies before and after a change of the tiers. before has the new number of tiers, but
+// existing tiers keep their numbers, and the room for what keys have taken under earlier numbers. after also has the
+// new numbers. If tiers is nil, both results are ps.
 func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
 	if tiers == nil {
 		return ps, ps, nil
@@ -111,13 +112,13 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 	return before, after, err
 }
 
-// RestoreShared reads the copy ([CopyShared]) at the path from. It makes every key of the shared table at the path to,
-// which may be in use, owe at least what the key owes in the copy. A debt that is in both counts once, so a restore may
-// be repeated. If the table's policies differ from those of the copy, keys owe the same number of tokens of their
-// tiers, as after a [Limiter.SetPolicy]; but tokens of windows count in windows that begin with the restore.
-// RestoreShared makes the file if it does not exist. Both tables must have the same hash secret. If the file at to was
-// newly made, it has another secret; remove it first. If there is no room in the table for some keys, RestoreShared
-// restores all other keys and returns an error. It needs Linux.
+// RestoreShared restores debts from the copy ([CopyShared]) at the path from to the shared table at the path to, which
+// may be in use. After the restore, every key in the table owes at least what it owes in the copy. A debt that is in
+// both counts once, so a restore may be repeated. If the table's policies differ from those of the copy, keys owe the
+// same number of tokens of their tiers, as after a [Limiter.SetPolicy]. But tokens of windows count in windows that
+// begin with the restore. If the file at to does not exist, RestoreShared makes it. Both tables must have the same hash
+// secret. If the file at to was newly made, it has another secret; remove the file first. If there is no room in the
+// table for some keys, RestoreShared restores all other keys and returns an error. It needs Linux.
 func RestoreShared(from, to string) error {
 	if table, err := openShared(to); err == nil {
 		_ = table.Close() // nothing was written
@@ -173,7 +174,7 @@ func RestoreShared(from, to string) error {
 	return errors.Join(err, c.file.Close())
 }
 
-// debts is a shared table whose debts are to be copied to another table.
+// debts is a shared table from which debts are copied to another table.
 type debts struct {
 	*sharedTable
 	config config
@@ -191,7 +192,7 @@ func openDebts(path string) (debts, error) {
 	return debts{table, c}, nil
 }
 
-// policies returns the current policies.
+// policies returns the current policies of the table.
 func (d *debts) policies() (p *policies) {
 	_ = d.view.Read(func() { d.table.Plan() })
 	known := d.table.Known().Source().(*policies).known(d.table)
@@ -214,8 +215,8 @@ func (d *debts) now() (now int64) {
 }
 
 // giveTo makes the keys of table owe the tokens that they owe in d, as if the policies of table were set in d now. It
-// returns how many keys found no room in table. If a policy of either table changes meanwhile, giveTo starts over: a
-// debt that is in both counts once.
+// returns for how many keys there was no room in table. If a policy of either table changes in the meantime, giveTo
+// starts over. That is safe, because a debt that is in both tables counts once.
 func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (lost int, err error) {
 	for done := false; !done && err == nil; {
 		lost = 0
@@ -225,7 +226,7 @@ func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (los
 	return lost, err
 }
 
-// giveBy is giveTo under one plan of the table. done is false if the table has another plan at the end.
+// giveBy does the work of giveTo under one plan of the table. done is false if the table has another plan at the end.
 func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock func() int64) (lost int, done bool, err error) {
 	from, to := d.policies(), plan.Source().(*policies)
 	if from.base.Kind() != to.base.Kind() {
@@ -235,7 +236,7 @@ func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock 
 	in, err := to.plan(before, terms)
 	if err == nil {
 		if bucket, ok := in.Bucket(); ok {
-			if !bucket.HasPrices() { // the key word says under which tier a debt is from here on: R28
+			if !bucket.HasPrices() { // the key word then says under which tier a debt is: R28
 				from.quotas = max(from.quotas, slices.Max(from.room))
 			}
 			err = from.fits(bucket)
@@ -257,7 +258,7 @@ func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock 
 	return lost, done && table.Plan() == plan, nil
 }
 
-// A maker is the owner of a table that no other process has attached to yet.
+// A maker is the owner of a table to which no other process has attached yet.
 type maker struct{}
 
 func (maker) Claimant() uint64 { return 1 }

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// copied returns a limiter of a copy of another limiter's shared table. The options are those of both.
+// copied makes a copy of another limiter's shared table, and returns a limiter of the copy. The options are those of
+// the copy and of its limiter.
 func copied(t *testing.T, from string, policy Policy, options ...Option) *Limiter {
 	to := filepath.Join(t.TempDir(), "copy")
 	require.NoError(t, CopyShared(from, to, options...))
@@ -19,8 +20,8 @@ func copied(t *testing.T, from string, policy Policy, options ...Option) *Limite
 	return l
 }
 
-// TestACopyOfATierThatIsBlocked (I1): a copy has the numbers under which the keys of a blocked tier have taken, for the
-// time when the tier is active again.
+// TestACopyOfATierThatIsBlocked (I1): a copy also has the numbers under which the keys of a blocked tier have taken
+// tokens. It needs them when the tier is active again.
 func TestACopyOfATierThatIsBlocked(t *testing.T) {
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
 		own, tier := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000)
@@ -38,8 +39,8 @@ func TestACopyOfATierThatIsBlocked(t *testing.T) {
 	}
 }
 
-// TestACopyAfterALowerLimit (I1): a copy has room for what was taken under an earlier limit, and counts it in the same
-// units.
+// TestACopyAfterALowerLimit (I1): a copy has room for the tokens that were taken under an earlier, higher limit, and
+// counts them in the same units.
 func TestACopyAfterALowerLimit(t *testing.T) {
 	for _, p := range []struct{ high, low, slow Policy }{
 		{TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(1000, time.Hour), 10), TokenBucket(Per(1, time.Hour), 10)},
@@ -59,8 +60,8 @@ func TestACopyAfterALowerLimit(t *testing.T) {
 	}
 }
 
-// TestACopyWithOtherTiers (I1): the tokens that keys of a tier have taken still count, as after SetPolicy, even if the
-// copy has more or fewer tiers.
+// TestACopyWithOtherTiers (I1): even if the copy has more or fewer tiers, the tokens that keys of a tier have taken
+// still count, as after SetPolicy.
 func TestACopyWithOtherTiers(t *testing.T) {
 	own, tier, slow := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(10, time.Hour), 600)
 	from := filepath.Join(t.TempDir(), "table")
@@ -76,7 +77,7 @@ func TestACopyWithOtherTiers(t *testing.T) {
 }
 
 // TestACopyWithRoomForOtherRates (I1): taken tokens still count if the copy has tiers with other rates, or room for
-// quotas, and the table does not. The same holds if a copy with tiers is restored to a table without.
+// quotas, and the table does not. The same is true if a copy with tiers is restored to a table without tiers.
 func TestACopyWithRoomForOtherRates(t *testing.T) {
 	fast, slow := TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(7, time.Hour), 1000)
 	folder := t.TempDir()
@@ -105,12 +106,12 @@ func TestACopyWithRoomForOtherRates(t *testing.T) {
 	assert.InDelta(t, 100, left(l, l.Key("k")), 2, "in the fast one's tokens")
 }
 
-// TestARestoreUnderOtherNumbers (I1): the debts in a copy are tokens of their tiers, as if the policy of the table had
-// been set at the time of the restore. In units of time, a drained bucket of 100/s would owe one token of a hundred at
-// 1/s.
+// TestARestoreUnderOtherNumbers (I1): a restore to a table with other numbers keeps the number of tokens that a key
+// owes, as if the policy of the table had been set at the time of the restore. If it kept the time instead, an empty
+// bucket of 100 tokens at 100/s would owe only one token at 1/s.
 func TestARestoreUnderOtherNumbers(t *testing.T) {
 	for name, c := range map[string]struct {
-		from, to Policy // of tier 1; a key has taken 60
+		from, to Policy // policies of tier 1, under which a key has taken 60 tokens
 		left     uint64
 	}{
 		"slower":         {TokenBucket(Per(100, time.Hour), 100), TokenBucket(Per(1, time.Hour), 100), 40},
@@ -132,7 +133,7 @@ func TestARestoreUnderOtherNumbers(t *testing.T) {
 			require.True(t, l.TakeKey(k, 60).Allowed)
 			require.NoError(t, CopyShared(path, backup))
 			l.Reset(k)
-			if !own.isTokenBucket() { // all tiers of a window have its length
+			if !own.isTokenBucket() { // all tiers have the same window
 				own = c.to
 			}
 			require.NoError(t, l.SetPolicy(own, c.to))
@@ -144,8 +145,8 @@ func TestARestoreUnderOtherNumbers(t *testing.T) {
 	}
 }
 
-// TestThePolicyChangesDuringARestore (I1): a debt that was charged under the earlier numbers is not mistaken for one
-// under the later numbers.
+// TestThePolicyChangesDuringARestore (I1): the policy changes during a restore. A debt that was charged under the
+// earlier numbers must not be read as a debt under the later numbers.
 func TestThePolicyChangesDuringARestore(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")
@@ -175,7 +176,7 @@ func TestThePolicyChangesDuringARestore(t *testing.T) {
 	}
 }
 
-// TestARestoreSaysWhatHadNoRoom.
+// TestARestoreSaysWhatHadNoRoom: if there is no room for some keys, the error of RestoreShared says for how many.
 func TestARestoreSaysWhatHadNoRoom(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")

@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// aDay is the time in which the tokens of a test come back, whatever the algorithm.
+// aDay is the time in which the tokens of a test come back, for every algorithm.
 const aDay = 24 * time.Hour
 
-// TestCopySharedCarriesDebts: a copy to a table of another size and with other options, for every algorithm. Each key
-// has as much left there as it had, except for what the algorithm gives back in the meantime.
+// TestCopySharedCarriesDebts makes a copy with another size and other options, for every algorithm. Each key must have
+// as many tokens left in the copy as in the table, except for tokens that come back in the meantime.
 func TestCopySharedCarriesDebts(t *testing.T) {
 	for _, policy := range []Policy{
 		TokenBucket(Per(1, aDay), 40), TokenBucket(Per(97.3, 365*aDay), 40), BatchRefill(1, aDay, 40), FixedWindow(40, aDay),
@@ -48,8 +48,8 @@ func TestCopySharedCarriesDebts(t *testing.T) {
 	}
 }
 
-// TestCopySharedOfAnotherSize: the copy fits a limiter of that size without any other option, even if the number of
-// shards depends on the size. An explicit number of shards stays.
+// TestCopySharedOfAnotherSize: a limiter with the new MaxKeys and no other option can attach to the copy, even if the
+// number of shards depends on the size. If the table has an explicit number of shards, the copy has the same number.
 func TestCopySharedOfAnotherSize(t *testing.T) {
 	folder := t.TempDir()
 	path := func(name string) string { return filepath.Join(folder, name) }
@@ -89,8 +89,8 @@ func TestSharedBytes(t *testing.T) {
 	assert.ErrorContains(t, err, "MaxKeys(0)")
 }
 
-// TestRestoreShared: a restore charges keys again until they owe at least as much as in the copy, even if the table is
-// in use, or if the restore is repeated. A larger debt stays.
+// TestRestoreShared: after a restore, keys owe at least as much as in the copy, even if the table is in use, or if the
+// restore is repeated. If a key owes more in the table, its debt does not change.
 func TestRestoreShared(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")
@@ -127,7 +127,7 @@ func TestRestoreShared(t *testing.T) {
 	assert.EqualValues(t, 10, restored.Peek(restored.Key("new"), 1).Remaining)
 }
 
-// TestCopyBesideTraffic: a copy and a restore run while others take. Each key is admitted at most its burst.
+// TestCopyBesideTraffic: a copy and a restore run while other goroutines take. Each key gets at most its burst.
 func TestCopyBesideTraffic(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "table")
@@ -156,7 +156,8 @@ func TestCopyBesideTraffic(t *testing.T) {
 	}
 }
 
-// TestCopySharedRefuses: options that would make the copy a table of another limit return errors.
+// TestCopySharedRefuses: CopyShared returns an error for options that would make the copy the table of another kind of
+// limit.
 func TestCopySharedRefuses(t *testing.T) {
 	folder := t.TempDir()
 	path, to := filepath.Join(folder, "table"), filepath.Join(folder, "copy")

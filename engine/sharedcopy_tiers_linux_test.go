@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARestoreKnowsTheTiersOfTheCopy: a debt of a large tier that comes with a copy stays the same number of tokens,
-// although no tier of the new limiter is as large. A batch comes every hour, so that none comes during the test.
+// TestARestoreKnowsTheTiersOfTheCopy: a debt under a large tier comes to a new table with a copy or a restore. It stays
+// the same number of tokens, although no tier of the new limiter has such a large limit. A batch comes once per hour,
+// so that none comes during the test.
 func TestARestoreKnowsTheTiersOfTheCopy(t *testing.T) {
 	batch := func(hours int, n uint64) Policy { return BatchRefill(1, time.Duration(hours)*time.Hour, n) }
 	for _, by := range []string{"restore", "fewer tiers"} {

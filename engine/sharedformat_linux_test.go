@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// TestSharedFormatVectors: this program computes the same numbers as docs/shared-format.md.
+// TestSharedFormatVectors: this program computes the numbers that are in docs/shared-format.md.
 func TestSharedFormatVectors(t *testing.T) {
 	page, err := os.ReadFile("../docs/shared-format.md")
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestSharedFormatVectors(t *testing.T) {
 	texts := secret.Derive(0)
 	file, err := os.ReadFile(path)
 	require.NoError(t, err)
-	// A slot is its state and its key.
+	// A slot has the state word first, and then the key word.
 	at := bytes.LastIndex(file, binary.NativeEndian.AppendUint64(nil, l.Key("key").hash&^(15<<20))) - 8
 	require.Positive(t, at)
 	state := binary.NativeEndian.Uint64(file[at:])
@@ -53,7 +53,7 @@ func TestSharedFormatVectors(t *testing.T) {
 	}
 }
 
-// inC builds the program in C, or skips the test where there is no compiler.
+// inC builds the program in C. If there is no compiler, it skips the test.
 func inC(t *testing.T) string {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
@@ -66,15 +66,16 @@ func inC(t *testing.T) string {
 	return program
 }
 
-// TestSharedBesideC: processes in C, which are killed at any instruction, take from the records that Go makes. No key
-// gets more than its burst. No key loses more than one token for each kill, which was taken and not counted.
+// TestSharedBesideC: processes of a program in C take from the records that Go makes, and are killed at any
+// instruction. No key gets more than its burst. For each kill, at most one token is missing, which the killed process
+// took and did not count.
 func TestSharedBesideC(t *testing.T) {
 	program, kills, path := inC(t), killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
 	survivor, err := sharedLimiter(path)
 	require.NoError(t, err)
 	defer survivor.Close()
-	for i := range sharedKeys { // records are Go's to make
+	for i := range sharedKeys { // only Go makes records
 		require.True(t, survivor.Allow("key "+strconv.Itoa(i)))
 		counts[i].Add(1)
 	}
@@ -106,7 +107,7 @@ func TestSharedBesideC(t *testing.T) {
 		fromC += counts[i].Load()
 	}
 	assert.Greater(t, fromC, uint64(sharedKeys), "C has taken")
-	beside := worker(t, path) // and Go, from the same buckets
+	beside := worker(t, path) // a Go process takes from the same buckets
 	stopWhenDrained(t, survivor, counts, append(workers, beside))
 	for i := range sharedKeys {
 		got := counts[i].Load()

@@ -10,16 +10,16 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// Names of fields that are not options.
+// These are the names of fields that are not options.
 const (
 	fieldAlgorithm = "algorithm"
 	fieldTiers     = "tiers"
 )
 
-// configOf returns the configuration that a file with these fields was made with, apart from its policies. It only
-// parses the fields; shard.Config.SharedBytes checks the values.
+// configOf returns the configuration with which a file with these fields was made, without its policies. It only parses
+// the fields; shard.Config.SharedBytes checks the values.
 func configOf(fields []sharedfile.Field) (c config, err error) {
-	c.shared, c.terms.shared = "a file", true // any path will do
+	c.shared, c.terms.shared = "a file", true // the path does not matter
 	for _, f := range fields {
 		if err := c.parseField(f); err != nil {
 			return config{}, fmt.Errorf("%s: the file has %q: %w", f.Name, f.Value, err)
@@ -34,7 +34,8 @@ func configOf(fields []sharedfile.Field) (c config, err error) {
 	return c, written(fields, again)
 }
 
-// written checks that a limiter would write the fields that were read. If not, the file is of another version.
+// written checks that a limiter of this version would write the same fields again. If it would not, written returns an
+// error, because the file is of another version.
 func written(fields, again []sharedfile.Field) error {
 	for i, f := range fields {
 		if i >= len(again) || again[i] != f {
@@ -47,8 +48,8 @@ func written(fields, again []sharedfile.Field) error {
 	return nil
 }
 
-// calendarOf returns the calendar of a file with the fields; nil if the file has none. It does not check that the zone
-// has the rules of the file: written does that.
+// calendarOf returns the calendar of a file with these fields, or nil if the file has none. It does not check whether
+// the zone has the rules that the file names: written does that.
 func calendarOf(fields []sharedfile.Field) (*atomicbucket.Calendar, error) {
 	for _, f := range fields {
 		of, is := strings.CutPrefix(f.Value, AlgorithmFixedWindow.String()+", ")
@@ -70,7 +71,7 @@ func calendarOf(fields []sharedfile.Field) (*atomicbucket.Calendar, error) {
 	return nil, nil
 }
 
-// parseField enters the field of an option.
+// parseField applies the field of an option to the configuration.
 func (c *config) parseField(f sharedfile.Field) error {
 	number, err := strconv.ParseUint(f.Value, 10, 63)
 	option := func(o Option) error {
@@ -79,7 +80,7 @@ func (c *config) parseField(f sharedfile.Field) error {
 		}
 		return o(c)
 	}
-	count := func(of func(int) Option) error { // an int of a 32-bit program holds less than a field of the file
+	count := func(of func(int) Option) error { // in a 32-bit program, an int may be too small for the field
 		n, err := strconv.Atoi(f.Value)
 		if err != nil {
 			return err
@@ -115,5 +116,5 @@ func (c *config) parseField(f sharedfile.Field) error {
 	case "ChargeRefusals":
 		return option(ChargeRefusals(RefusalCharge(min(number, uint64(ChargePenalty)+1))))
 	}
-	return nil // an unknown field: it would not be written again
+	return nil // written reports an unknown field, because it would not be written again
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The memory of a shared table holds its policies as numbers, from which every process makes its own plan.
+// The memory of a shared table contains its policies as numbers. Every process makes its own plan from these numbers.
 
-// policyNumbers is how many numbers a policy has. periodNumber and refillNumber are the indexes of the period of its
-// rate and of its refill.
+// policyNumbers is how many numbers a policy has. periodNumber is the index of the period of its rate, and refillNumber
+// is the index of its refill.
 const (
 	policyNumbers = 7
 	periodNumber  = 2
@@ -27,8 +27,8 @@ const (
 )
 
 // numbers returns the policies as numbers, base first. The last number of base is the number of tokens that keys may
-// owe under quotas. If base has windows, two numbers that it does not use have another meaning: the period is
-// ps.longest, and the refill is ps.rounded. A tier that is unlimited or blocked has its latest numbers.
+// owe under quotas. A policy with windows does not use the period and the refill. So if base has windows, its period is
+// ps.longest, and its refill is ps.rounded. A tier that is unlimited or blocked still has its latest numbers.
 func (ps policies) numbers() (numbers []uint64) {
 	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
 	if ps.base.hasWindows() {
@@ -54,9 +54,9 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 	}
 }
 
-// policiesOfNumbers returns the policies that the numbers stand for. The numbers do not include the calendar of the
-// table, which is the parameter of; nil for none. The numbers may have any value: policies.plan checks whether the
-// policies are valid.
+// policiesOfNumbers returns the policies that the numbers mean. The numbers do not include the calendar of the table.
+// The second parameter is this calendar, or nil if there is none. The numbers may have any value: policies.plan checks
+// whether the policies are valid.
 func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, error) {
 	var all, last []Policy
 	var room []uint64
@@ -112,7 +112,7 @@ func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, e
 	return ps, nil
 }
 
-// builder returns the function that builds plans from numbers for a table of the policies.
+// builder returns the function that makes a plan from numbers, for a table that was made with the policies ps.
 func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, error) {
 	return func(numbers []uint64) (*shard.Plan, error) {
 		to, err := policiesOfNumbers(numbers, ps.base.calendar)
@@ -127,9 +127,9 @@ func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, err
 }
 
 // Kind returns the part of a policy that [Limiter.SetPolicy] cannot change in a file ([Shared]): the algorithm, whether
-// windows are aligned, and the calendar of a [CalendarWindow]. A program that uses one file for each kind never gets an
-// error about the kind. The kind of a calendar has a number, which changes when the rules of the zone change in this
-// program's time zone data.
+// windows are aligned, and the calendar of a [CalendarWindow]. If a program uses a separate file for each kind, New
+// never returns an error about the kind. The kind of a calendar includes a number that changes when the rules of the
+// zone change in this program's time zone data.
 func (p Policy) Kind() string {
 	switch {
 	case p.calendar != nil:
@@ -144,13 +144,13 @@ func (p Policy) Kind() string {
 	return p.algorithm.String()
 }
 
-// agree makes a process with its own plan agree on the policies with the table that it has attached to. If they differ,
-// it returns an error or replaces the table's policies. First it completes a change that a dead process had announced;
-// otherwise that change would later replace what they agree on now.
+// agree ensures that a process and the table to which it has attached have the same policies. own is the plan that the
+// process wants. If the policies differ, agree returns an error or replaces the table's policies. Before that, it
+// completes a change that a dead process had announced. Otherwise that change would later replace the policies again.
 func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error {
 	table.Complete(clock.surely)
 	has, wants := table.Plan().Source().(*policies), own.Source().(*policies)
-	if has == wants { // the file's policies make no valid plan, so the table follows the process's own
+	if has == wants { // the policies of the file are not valid, so the table uses the plan of this process
 		return errors.New("policy: that of the file is damaged: remove the file")
 	}
 	for i, p := range wants.all {
@@ -170,7 +170,8 @@ func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error 
 	return nil
 }
 
-// change replaces the policies of a shared table. If another process makes a larger quota meanwhile, it starts over.
+// change replaces the policies of a shared table. If another process makes a larger quota in the meantime, change
+// starts over.
 func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *clock) error {
 	for {
 		after, err := ps.known(table).changed(to)
@@ -194,10 +195,11 @@ func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *c
 	}
 }
 
-// replaceTime is how long a process waits for another process that is replacing the policies.
+// replaceTime is how long a process waits while another process is replacing the policies.
 const replaceTime = 5 * time.Second
 
-// retried repeats a change to the policies of a shared table for as long as another process is replacing them.
+// retried calls do, which changes the policies of a shared table, again and again until it succeeds. It fails as long
+// as another process is replacing the policies. After replaceTime, retried returns an error.
 func retried(do func() bool) error {
 	for began := time.Now(); !do(); time.Sleep(time.Millisecond) {
 		if time.Since(began) > replaceTime {

@@ -10,36 +10,36 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A SharedTable is the content of the file of limiters that were made with [Shared]: see [ReadShared]. While the table
-// is in use, its numbers are not all from the same instant. Whoever can write the file can make the numbers anything.
+// A SharedTable has the content of the file of limiters that were made with [Shared]: see [ReadShared]. If the table is
+// in use, its numbers are not all from the same instant. A user who can write the file can change all numbers.
 type SharedTable struct {
-	Version  int       // of the file's layout
+	Version  int       // version of the file's layout
 	Bytes    uint64    // of the file
-	Made     time.Time // by the file system; zero if the file system does not know
-	Policies []Policy  // the limiter's own and its tiers, as they are now
-	// Options are the options of [New] on which all processes must agree, and settings that follow from several
+	Made     time.Time // when the file was made; zero if the file system does not know
+	Policies []Policy  // the current policies: the limiter's own, and then its tiers
+	// Options has the options of [New] that all processes must have in common, and settings that result from several
 	// options. The value is 0 if the option was not given.
 	Options []struct{ Name, Value string }
 
-	// Stats are the statistics that every limiter of the file returns. Bytes is the length of the file.
+	// Stats has the statistics that every limiter of the file returns. Bytes is the length of the file.
 	Stats Stats
-	// At is the time at which keys were judged, on the timeline of the file. It is the current time if that is known.
-	// The current time is not known if no process has attached since the machine was booted, or if the time is a
-	// function's ([ClockFunc]). At is then the latest time that the table has seen.
+	// At is the time for which keys were counted as full or not, on the timeline of the file. It is the current time if
+	// that is known. The current time is not known if no process has attached since the machine was booted, or if the
+	// limiters have a [ClockFunc]. At is then the latest time that the table has seen.
 	At    time.Time
-	Swept time.Time // the last complete sweep, or the start of the table; on the same timeline
+	Swept time.Time // end of the last complete sweep, or start of the table; same timeline
 
 	NeverUsed uint64 // slots that no key has used
-	Free      uint64 // slots that a key used and left
-	Claimed   uint64 // slots in which a call makes a record, or was making one when its process was killed
-	Tentative uint64 // slots whose record may still turn out to be a second one of its key
-	Live      uint64 // slots with a key's record
+	Free      uint64 // slots that a key has used and that are free again
+	Claimed   uint64 // slots in which a call makes a record, or made one when its process was killed
+	Tentative uint64 // slots with a record that may not be the only one of its key
+	Live      uint64 // slots with the record of a key
 	Indebted  uint64 // live records whose bucket is not full
-	Deserted  uint64 // claimed slots whose process is dead; the next sweep frees them
+	Deserted  uint64 // claimed slots of dead processes; the next sweep frees them
 
-	// Attached are the processes that have made a limiter with [Shared] and have not ended, by seat: 0 to 1023. PID is
-	// the number that the process itself sees; it may mean nothing in another container. For is the time since the
-	// process attached.
+	// Attached has the processes that have made a limiter with [Shared] and have not ended. Each has a seat with a
+	// number from 0 to 1023. PID is the process id that the process itself sees; it may have no meaning in another
+	// container. For is the time since the process attached.
 	Attached []struct {
 		Seat int
 		PID  uint64
@@ -47,14 +47,14 @@ type SharedTable struct {
 	}
 }
 
-// ReadShared reads the file of limiters that were made with [Shared]. It decides nothing, takes no seat among the
-// processes of the file, and writes nothing. The file must belong to the user of the process, with mode 0600; root may
-// read any user's file. ReadShared is safe while processes write. It takes some nanoseconds for each slot that was ever
-// used. It needs Linux.
+// ReadShared reads the file of limiters that were made with [Shared]. It makes no decisions, does not take a seat, and
+// does not write to the file. The file must belong to the user of the process, with mode 0600; root may read any user's
+// file. ReadShared is safe while other processes write. It takes some nanoseconds for each slot that was ever used. It
+// needs Linux.
 //
-// The error says why the file was refused. The reasons are those of Shared, and three more: the header has values that
-// no limiter of this version writes, the file became shorter meanwhile, or the system does not report which processes
-// are attached.
+// If there is an error, it says why the file was refused. The reasons are the same as with Shared, and three more: the
+// header has values that no limiter of this version writes, the file became shorter during the call, or the system does
+// not report which processes are attached.
 func ReadShared(path string) (SharedTable, error) {
 	t, err := openShared(path)
 	if err != nil {
@@ -67,14 +67,15 @@ func ReadShared(path string) (SharedTable, error) {
 	return s, nil
 }
 
-// A sharedTable is a view of the file of limiters from outside. No method may be called during or after Close.
+// A sharedTable is a view of the file of limiters for a program that has no limiter of this file. No method may be
+// called during or after Close.
 type sharedTable struct {
 	view     *sharedfile.View
 	table    *shard.Table
-	function bool // the time is a function's
+	function bool // the limiters have a ClockFunc
 }
 
-// openShared opens the file at a path to look at it.
+// openShared opens the file at a path as a view.
 func openShared(path string) (*sharedTable, error) {
 	var t sharedTable
 	var c config
@@ -100,9 +101,9 @@ func openShared(path string) (*sharedTable, error) {
 	return &t, nil
 }
 
-// anyOf returns policies whose table has the same length as a file with the fields.
+// anyOf returns some policies with which a table has the same length as a file with these fields.
 func anyOf(fields []sharedfile.Field) policies {
-	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, like those of most policies
+	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, as most policies have
 	for _, f := range fields {
 		switch {
 		case f.Name == fieldAlgorithm && f.Value == Unlimited().Kind():
@@ -116,7 +117,7 @@ func anyOf(fields []sharedfile.Field) policies {
 	return policiesOf(any, tiers)
 }
 
-// viewed returns the layout of a table of the policies in a file.
+// viewed returns the layout of a table with these policies.
 func (c *config) viewed(policies policies) (shard.Config, error) {
 	plan, err := policies.plan(nil, c.terms)
 	if err != nil {
@@ -131,7 +132,7 @@ func (c *config) view(view *sharedfile.View) (table *shard.Table, err error) {
 	return table, errors.Join(faulted, err)
 }
 
-// mapped is view while the memory is there.
+// mapped does the work of view while the memory is mapped.
 func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
 	layout, err := c.viewed(anyOf(view.Fields()))
 	if err != nil {
@@ -161,11 +162,11 @@ func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
 // Close unmaps the file.
 func (t *sharedTable) Close() error { return t.view.Close() }
 
-// header returns the facts of a file that do not change, and its policies. If the file was truncated, the policies are
-// the latest that were seen.
+// header returns the facts about a file that do not change, and its policies. If the file was truncated, these are the
+// latest policies that this view has read.
 func (t *sharedTable) header() SharedTable {
 	s := SharedTable{Version: sharedfile.LayoutVersion, Bytes: t.view.Bytes(), Made: t.view.Made()}
-	_ = t.view.Read(func() { t.table.Plan() }) // the table remembers the plan that it has seen
+	_ = t.view.Read(func() { t.table.Plan() }) // the table remembers the latest plan
 	s.Policies = slices.Clone(t.table.Known().Source().(*policies).all)
 	for _, f := range t.view.Fields() {
 		if f.Name != fieldAlgorithm && f.Name != fieldTiers {
@@ -182,7 +183,7 @@ func (t *sharedTable) read() (s SharedTable, err error) {
 	return s, errors.Join(faulted, err)
 }
 
-// count adds up the slots and seats, while the memory is there.
+// count counts the slots and the seats, while the memory is mapped.
 func (t *sharedTable) count(s *SharedTable) error {
 	attached, err := t.view.Attached()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// look opens a table from outside for the time of a test.
+// look opens a view of a table. It is closed at the end of the test.
 func look(t *testing.T, path string) *sharedTable {
 	table, err := openShared(path)
 	require.NoError(t, err)
@@ -29,12 +29,12 @@ func look(t *testing.T, path string) *sharedTable {
 	return table
 }
 
-// TestSharedTableKnowsEveryPolicy: policies, tiers and options are read from the file as New wrote them.
+// TestSharedTableKnowsEveryPolicy: ReadShared returns the policies, tiers and options with which New made the file.
 func TestSharedTableKnowsEveryPolicy(t *testing.T) {
 	for i, c := range []struct {
 		policies []Policy
 		options  []Option
-		want     []string // options as the file has them, behind MaxKeys, Shards and Overflow
+		want     []string // options in the file, after MaxKeys, Shards and Overflow
 	}{
 		{[]Policy{TokenBucket(Per(97.3, time.Minute), 7)}, []Option{ChargeRefusals(ChargePenalty)},
 			[]string{"with the file's secret", "the machine's", "0", "0", "2"}},
@@ -77,8 +77,8 @@ func TestSharedTableKnowsEveryPolicy(t *testing.T) {
 	}
 }
 
-// TestSharedTableFromOutside: the reported keys, sweeps and processes are the real ones, and reading does not change a
-// byte of the file.
+// TestSharedTableFromOutside: ReadShared reports the real keys, sweeps and processes, and does not change a byte of the
+// file.
 func TestSharedTableFromOutside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	var seconds atomic.Int64
@@ -111,7 +111,7 @@ func TestSharedTableFromOutside(t *testing.T) {
 	assert.EqualValues(t, 30, s.Live)
 	assert.EqualValues(t, 30, s.Indebted)
 	seconds.Store(3)
-	l.Sweep() // frees those that are full by now
+	l.Sweep() // frees the slots of keys that are full by now
 	s = stats()
 	assert.EqualValues(t, 15, s.Indebted)
 	assert.EqualValues(t, 15, s.Live)
@@ -125,8 +125,8 @@ func TestSharedTableFromOutside(t *testing.T) {
 	assert.Len(t, stats().Attached, 2)
 }
 
-// TestSharedTableJudgesByTheMachinesClock: keys are judged at the current time, whichever process swept last. If no
-// process has attached since the machine was booted, they are judged at the table's own time.
+// TestSharedTableJudgesByTheMachinesClock: ReadShared decides at the current time which keys are full, whenever a
+// process swept last. If no process has attached since the machine was booted, it decides at the table's own time.
 func TestSharedTableJudgesByTheMachinesClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := New(TokenBucket(PerSecond(1000), 1000), Shared(path), MaxKeys(100), SweepInterval(time.Hour))
@@ -150,7 +150,7 @@ func TestSharedTableJudgesByTheMachinesClock(t *testing.T) {
 	assert.EqualValues(t, l.table.Watermark(), s.At.UnixNano())
 }
 
-// TestSharedTableTellsWhoIsAlive: a killed process is no longer attached.
+// TestSharedTableTellsWhoIsAlive: ReadShared no longer reports a killed process as attached.
 func TestSharedTableTellsWhoIsAlive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	tally(t, path+".tally")
@@ -168,7 +168,8 @@ func TestSharedTableTellsWhoIsAlive(t *testing.T) {
 	assert.Equal(t, s.Claimed, s.Deserted, "of the dead alone")
 }
 
-// TestSharedTableOfAnyContent: the words of a file may have any values, and the file may be truncated while it is read.
+// TestSharedTableOfAnyContent: reading a file is safe even if its words have any values, or if the file is truncated
+// during the reading.
 func TestSharedTableOfAnyContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := sharedLimiter(path)
@@ -196,7 +197,8 @@ func TestSharedTableOfAnyContent(t *testing.T) {
 	assert.ErrorContains(t, err, "the file was truncated while it was read")
 }
 
-// TestSharedTablesThatAreRefused: each error names the file and says what is wrong with it.
+// TestSharedTablesThatAreRefused: if ReadShared refuses a file, the error names the file and says what is wrong with
+// it.
 func TestSharedTablesThatAreRefused(t *testing.T) {
 	header := func(change func(fields []sharedfile.Field) []sharedfile.Field) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
@@ -213,7 +215,7 @@ func TestSharedTablesThatAreRefused(t *testing.T) {
 			require.NoError(t, f.Close())
 		}
 	}
-	// numbers makes a table whose policies differ from those in its header.
+	// numbers returns a function that makes a table whose policies do not match its header.
 	numbers := func(change func(numbers []uint64) []uint64) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
 			c := config{maxKeys: 100, shards: 1, shared: path}
@@ -237,7 +239,7 @@ func TestSharedTablesThatAreRefused(t *testing.T) {
 		return header(func(fields []sharedfile.Field) []sharedfile.Field { fields[i].Value = value; return fields })
 	}
 	wrongMode := "want 0600"
-	if os.Geteuid() == 0 { // who may look at anybody's
+	if os.Geteuid() == 0 { // root may read any user's file
 		wrongMode = "not the file of a shared table"
 	}
 	for name, c := range map[string]struct {

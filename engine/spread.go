@@ -13,34 +13,34 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Spread is a limiter with one token bucket for all requests: the limit of a whole service, or of a large tenant. In
-// a [Limiter] all processors would write the same word, which gets slower with each processor. In a Spread each
-// processor holds tokens that the bucket has already charged, and most requests only write a word of their own
-// processor. Make one with [NewSpread]. Its methods may be called from any goroutine at any time; those that decide are
-// lock-free and do not allocate.
+// A Spread is a limiter with one token bucket for all requests, such as the limit of a whole service or of a large
+// tenant. In a [Limiter], all processors would write the same word, which gets slower with each additional processor.
+// In a Spread, each processor holds tokens that it has already taken from the bucket. So most requests write only a
+// word that belongs to their own processor. Make a Spread with [NewSpread]. Its methods may be called from any
+// goroutine at any time. The methods that decide are lock-free and do not allocate.
 //
-// Its bound is a little wider than a Limiter's: over any time t it admits at most burst + rate * (t + 1ms). It is never
-// stricter than a Limiter. It only refuses a request that an exact bucket would refuse after the same admissions:
-// before a refusal it counts the tokens that other processors hold, and takes them. At rates below two tokens a
-// millisecond for each processor, processors hold nothing, and a Spread is as exact as a Limiter.
+// A Spread has a slightly higher bound than a Limiter: over any time t it admits at most burst + rate * (t + 1ms). A
+// Spread is never stricter than a Limiter. It refuses a request only if an exact bucket would refuse the request after
+// the same admissions: before a refusal, it counts the tokens that other processors hold, and takes them. At rates
+// below two tokens per millisecond and processor, processors hold no tokens, and a Spread is as exact as a Limiter.
 //
-// A Spread needs a [TokenBucket], and has no keys, tiers, reservations or waiting. The number of processors is
-// GOMAXPROCS when the Spread is made, rounded up to a power of two, at most 128. If there are more processors later,
-// some share a cell, which is slower; the bound stays the same.
+// The policy of a Spread is a [TokenBucket]. A Spread has no keys, tiers, reservations or waiting. It has a cell for
+// each processor: their number is GOMAXPROCS when the Spread is made, rounded up to a power of two, and at most 128. If
+// there are more processors later, some of them share a cell, which is slower, but the bound stays the same.
 type Spread struct {
 	bucket  *spread.Bucket
 	clock   *clock
 	maxDebt uint64
-	setting sync.Mutex // held by SetPolicy
+	setting sync.Mutex // SetPolicy locks it
 	keeper  *background
 }
 
-// NewSpread returns a spread limiter of a [TokenBucket] policy. The bucket is full. The options are [ClockPrecise],
-// [ClockFunc] and [MaxDebt]; all others are errors. A burst, or a debt, that takes hours to come back is an error that
-// names the range. A Spread takes 128 bytes for each processor.
+// NewSpread returns a Spread with a [TokenBucket] policy. The bucket is full. The possible options are [ClockPrecise],
+// [ClockFunc] and [MaxDebt]; for others, NewSpread returns an error. If the burst or the largest debt would take hours
+// to come back, it returns an error that names the range. A Spread takes 128 bytes for each processor.
 //
-// A Spread calibrates its clock in the background. Close stops the calibration. It also stops when the garbage
-// collector finds a Spread that was dropped.
+// A Spread calibrates its clock in the background. Close stops the calibration. If a Spread is dropped without Close,
+// the calibration stops when the garbage collector finds the Spread.
 func NewSpread(policy Policy, options ...Option) (*Spread, error) {
 	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
 	for i, option := range options {
@@ -73,7 +73,7 @@ func NewSpread(policy Policy, options ...Option) (*Spread, error) {
 	return s, nil
 }
 
-// spreads returns an error if an option only applies to limiters with a table.
+// spreads returns an error if an option was given that only applies to limiters with a table.
 func (c *config) spreads() error {
 	if c.maxKeys != DefaultMaxKeys || c.shards != 0 || c.overflow != 0 || c.stable || c.prefault || c.shared != "" ||
 		c.replaces || c.interval != DefaultSweepInterval || len(c.tiers) > 0 || c.observer != nil || c.clock == clockCoarse ||
@@ -83,7 +83,7 @@ func (c *config) spreads() error {
 	return nil
 }
 
-// terms checks a policy and converts it to terms.
+// terms checks a policy and converts it to the terms of a spread bucket.
 func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 	if policy.algorithm != AlgorithmTokenBucket || policy.grant != grantsLimit {
 		return nil, fmt.Errorf("engine: %v: want engine.TokenBucket(rate, burst) for one bucket that is spread", policy)
@@ -107,7 +107,7 @@ func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 	return nil, fmt.Errorf("engine: %v: %w: want a burst of at most %d", policy, err, most)
 }
 
-// termsOf converts a policy with another burst to terms.
+// termsOf is terms, but with another burst than that of the policy.
 func (s *Spread) termsOf(policy Policy, burst uint64, cells int) (*spread.Terms, error) {
 	policy.limit = burst
 	algorithm, err := policy.build(burst)
@@ -117,7 +117,7 @@ func (s *Spread) termsOf(policy Policy, burst uint64, cells int) (*spread.Terms,
 	return spread.NewTerms(algorithm.(*atomicbucket.TokenBucket), cells, s.maxDebt, policy)
 }
 
-// calibrate keeps the clock calibrated, as sweep does in a Limiter.
+// calibrate calibrates the clock regularly, as sweep does in a Limiter.
 func (b *background) calibrate() {
 	ticker := time.NewTicker(recalibrateEvery)
 	defer ticker.Stop()
@@ -133,7 +133,7 @@ func (b *background) calibrate() {
 	}
 }
 
-// Close stops the calibration of the clock. The limiter still decides as before. Closing twice is harmless. The error
+// Close stops the calibration of the clock. The limiter still decides as before. A second Close does nothing. The error
 // is always nil; it exists for io.Closer.
 func (s *Spread) Close() error {
 	s.requireMade()
@@ -142,25 +142,26 @@ func (s *Spread) Close() error {
 	return nil
 }
 
-// requireMade panics if NewSpread did not make the limiter. Allow, Take and TakeReceipt panic as any use of a nil
-// pointer does.
+// requireMade panics if NewSpread did not make the limiter. Allow, Take and TakeReceipt do not call it: for a nil
+// Spread, they panic like any use of a nil pointer.
 func (s *Spread) requireMade() {
 	if s == nil || s.bucket == nil {
 		panic("engine: a Spread that is nil or zero: make it with engine.NewSpread, and look at NewSpread's error")
 	}
 }
 
-// Allow takes one token and reports whether there was one. It reads the clock only if the processor holds no token.
+// Allow takes one token and reports whether there was one. It reads the clock only if the current processor holds no
+// token.
 func (s *Spread) Allow() bool {
 	cell := procid.Pin()
 	procid.Unpin()
 	return s.bucket.Spend(cell) || s.bucket.Take(cell, 1).Admitted
 }
 
-// Take takes n tokens, all or none, and returns the decision. For an admitted request, Remaining and ResetAfter were
-// true at some time in the last millisecond, and do not include tokens that other processors hold. For a refused
-// request the decision is exact, like that of a Limiter. n = 0 takes nothing and is always allowed; n above the limit
-// is never allowed (see [Never]).
+// Take takes n tokens, all or none, and returns the decision. If the request is admitted, Remaining and ResetAfter were
+// right at some time in the last millisecond, and do not include tokens that other processors hold. If it is refused,
+// the decision is exact, as with a Limiter. n = 0 takes nothing and is always allowed; n above the limit is never
+// allowed (see [Never]).
 func (s *Spread) Take(n uint64) (d Decision) {
 	if n == 0 {
 		return s.Peek(0)
@@ -170,7 +171,7 @@ func (s *Spread) Take(n uint64) (d Decision) {
 	return d
 }
 
-// take is Take of a token or more.
+// take is Take for n of 1 or more.
 func (s *Spread) take(n uint64) (o spread.Outcome) {
 	cell := procid.Pin()
 	procid.Unpin()
@@ -193,8 +194,8 @@ func (d *Decision) says(o *spread.Outcome, n uint64) {
 	}
 }
 
-// Peek returns the decision that Take(n) would return, and takes nothing. Remaining includes the tokens that processors
-// hold.
+// Peek returns the decision that Take(n) would return, and takes nothing. Remaining includes the tokens that all
+// processors hold.
 func (s *Spread) Peek(n uint64) (d Decision) {
 	s.requireMade()
 	o := s.bucket.Peek(n)
@@ -203,26 +204,26 @@ func (s *Spread) Peek(n uint64) (d Decision) {
 }
 
 // Owed returns how many tokens were taken and have not come back yet, rounded up. It includes tokens above the burst,
-// as after [Spread.Charge], but not the tokens that processors hold.
+// for example after [Spread.Charge]. It does not include the tokens that processors hold.
 func (s *Spread) Owed() uint64 {
 	s.requireMade()
 	return s.bucket.Owed()
 }
 
-// TakeReceipt is [Spread.Take] with a receipt for what was taken. The receipt only gives back tokens that have not
-// come back by time: the cost less rate * the time since the take. So a request that lasts longer than its tokens
-// need to come back gets nothing back. At high rates that is a short time. After a change of the policy it gives
-// nothing back.
+// TakeReceipt is [Spread.Take], and also returns a receipt for the tokens that it took. The receipt gives back only
+// tokens that have not come back with time: the cost minus rate * the time since the take. So if a request lasts longer
+// than its tokens need to come back, it gets nothing back. At high rates that is a short time. After a change of the
+// policy, the receipt gives nothing back.
 func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
 	s.takeReceipt(&d, &r, n)
 	return
 }
 
-// takeReceipt is TakeReceipt with its results in d and r, which must be zero. It writes the receipt first, like
-// [Limiter.takeReceipt].
+// takeReceipt does what TakeReceipt does. It writes its results to d and r, which must be zero. It writes the receipt
+// first, as [Limiter.takeReceipt] does.
 func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 	if n == 0 {
-		*d, r.spread = s.Peek(0), s // a higher cost is charged
+		*d, r.spread = s.Peek(0), s // the receipt still charges a higher cost
 		return
 	}
 	o := s.take(n)
@@ -233,30 +234,30 @@ func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 	d.says(&o, n)
 }
 
-// Charge takes n tokens, whether the bucket has them or not, for a cost that has already arisen. The debt is bounded by
-// [MaxDebt]: without that option by 10 limits, or by 1 to 9 limits if more do not fit into a word. Tokens that
-// processors hold count as owed. lost is how many tokens exceeded the bound and were not charged.
+// Charge takes n tokens, whether the bucket has them or not, for a cost that has already arisen. [MaxDebt] bounds the
+// debt. Without that option, the bound is 10 times the limit, or 1 to 9 times if a higher bound does not fit into a
+// word. Tokens that processors hold count as owed. lost is how many tokens were above the bound and were not charged.
 func (s *Spread) Charge(n uint64) (lost uint64) {
 	s.requireMade()
 	charged, _ := s.bucket.Charge(n)
 	return n - charged
 }
 
-// Reset makes the bucket full. Processors keep what they hold.
+// Reset makes the bucket full. Processors keep the tokens that they hold.
 func (s *Spread) Reset() {
 	s.requireMade()
 	s.bucket.Reset()
 }
 
-// Policy returns the policy that was given to NewSpread or to the latest SetPolicy.
+// Policy returns the policy that NewSpread or the latest SetPolicy has set.
 func (s *Spread) Policy() Policy {
 	s.requireMade()
 	return s.bucket.Terms().Source().(Policy)
 }
 
 // SetPolicy changes the numbers while the limiter is in use. The tokens that were taken from the bucket still count, as
-// in a Limiter, up to [MaxDebt] of the new policy. When SetPolicy has returned, all decisions use the new numbers, and
-// processors hold no more tokens than the new numbers allow. If it returns an error, nothing has changed.
+// in a Limiter, up to the [MaxDebt] of the new policy. After SetPolicy has returned, all decisions use the new numbers,
+// and processors hold no more tokens than the new numbers allow. If SetPolicy returns an error, nothing has changed.
 func (s *Spread) SetPolicy(policy Policy) error {
 	s.requireMade()
 	s.setting.Lock()

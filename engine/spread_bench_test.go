@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// BenchmarkSpread measures one bucket on one and on all processors, by turns in one process: a contended
-// compare-and-swap, a Limiter and a Spread, for two milliseconds each in a round. Decisions are timed in batches of
-// 256. A batch counts only if every other goroutine has completed a batch in the meantime: on a machine with other
-// load, a goroutine often runs alone, and then nothing is contended. The benchmark reports the median of the rounds, in
-// nanoseconds of one processor for a decision, where a round is the median of its batches. It also reports the median
-// and the quartiles of the rounds' ratios to the compare-and-swap. Decisions are counted: a row fails if its admitted
-// share is not what its name says.
+// BenchmarkSpread compares three things with one bucket, on one processor and on all of them: a contended
+// compare-and-swap, a Limiter and a Spread. In each round, each of the three runs for two milliseconds, one after the
+// other. Decisions are timed in batches of 256. A batch counts only if the next goroutine has completed a batch in the
+// meantime. Otherwise the goroutine may have run alone, because the machine has other load, and then nothing was
+// contended. The result of a round is the median of its batches, in nanoseconds of one processor per decision. The
+// benchmark reports the median of the rounds. It also reports the median and the quartiles of the ratios to the
+// compare-and-swap. Decisions are counted: a row fails if the admitted share is not what its name says.
 //
 //	go test -run '^$' -bench Spread -benchtime 100x ./engine
 func BenchmarkSpread(b *testing.B) {
@@ -24,7 +24,7 @@ func BenchmarkSpread(b *testing.B) {
 		name        string
 		rate        float64
 		burst       uint64
-		least, most float64 // share that is admitted
+		least, most float64 // bounds of the admitted share
 		receipt     bool
 	}{
 		{"Allow", 9e8, 1 << 31, 1, 1, false},
@@ -56,7 +56,7 @@ func BenchmarkSpread(b *testing.B) {
 	}
 }
 
-// hotRounds measures a round of turns for each iteration.
+// hotRounds measures one round for each iteration. In a round, each of the three runs once.
 func hotRounds(b *testing.B, cores int, least, most float64, limiter, spread func() bool) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	var word struct {
@@ -104,8 +104,8 @@ func hotRounds(b *testing.B, cores int, least, most float64, limiter, spread fun
 	b.ReportMetric(0, "ns/op")
 }
 
-// hotTurn lets a number of goroutines decide for a time. It returns the median nanoseconds of a decision in the batches
-// that count (0 if fewer than 16 do), and the share that was admitted.
+// hotTurn runs decide in a number of goroutines for a time. It returns the median nanoseconds per decision of the
+// batches that count (0 if fewer than 16 count), and the admitted share of all decisions.
 func hotTurn(decide func() bool, cores int, length time.Duration) (ns, admitted float64) {
 	const batch = 256
 	type lane struct {

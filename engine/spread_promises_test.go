@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheCellsOfASpread: there is a cell for each processor, rounded up to a power of two, at most 128.
+// TestTheCellsOfASpread: the number of cells is the number of processors, rounded up to a power of two, and at most
+// 128.
 func TestTheCellsOfASpread(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for processors, cells := range map[int]int{1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 64: 64, 65: 128, 128: 128, 200: 128} {
@@ -24,8 +25,8 @@ func TestTheCellsOfASpread(t *testing.T) {
 	}
 }
 
-// TestWhatNewSpreadSaysOfAMistake: the errors have the numbers. If New refuses the policy, too, both return the same
-// error.
+// TestWhatNewSpreadSaysOfAMistake: the errors of NewSpread have the numbers. If New also refuses the policy, both
+// return the same error.
 func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	fine := TokenBucket(PerSecond(1e6), 1000)
 	_, err := NewSpread(fine, MaxDebt(2), ClockPrecise(), nil, MaxDebt(3))
@@ -50,7 +51,7 @@ func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	}
 }
 
-// TestASpreadAnswersAsALimiter: if a call asks for the complete limit or for nothing, a Spread returns the same answer
+// TestASpreadAnswersAsALimiter: for a request for the complete limit or for 0 tokens, a Spread returns the same answer
 // and receipt as a Limiter.
 func TestASpreadAnswersAsALimiter(t *testing.T) {
 	var now atomic.Int64
@@ -72,7 +73,7 @@ func TestASpreadAnswersAsALimiter(t *testing.T) {
 	}
 }
 
-// TestAllowReadsNoClock: Allow reads no clock while the processor's cell has tokens.
+// TestAllowReadsNoClock: Allow does not read the clock while the processor's cell has tokens.
 func TestAllowReadsNoClock(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	reads, now := 0, time.Unix(1_700_000_000, 0)
@@ -120,7 +121,8 @@ func TestASpreadCalibratesItsClock(t *testing.T) {
 	})
 }
 
-// TestADroppedSpreadEnds: the collector stops the background work of a Spread that was not closed.
+// TestADroppedSpreadEnds: if a Spread was dropped without Close, its background work stops when the garbage collector
+// finds it.
 func TestADroppedSpreadEnds(t *testing.T) {
 	s, err := NewSpread(TokenBucket(PerSecond(1e6), 1000))
 	require.NoError(t, err)

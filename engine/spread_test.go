@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// spreadAt returns a spread limiter whose clock the test sets.
+// spreadAt returns a Spread with a clock that the test sets.
 func spreadAt(t *testing.T, now *atomic.Int64, policy Policy, options ...Option) *Spread {
 	t.Helper()
 	now.Store(time.Now().UnixNano())
@@ -28,7 +28,7 @@ func spreadAt(t *testing.T, now *atomic.Int64, policy Policy, options ...Option)
 	return s
 }
 
-// At a rate at which processors hold nothing, a Spread decides exactly as a Limiter does, to the nanosecond.
+// At a rate at which processors hold no tokens, a Spread decides exactly as a Limiter does, to the nanosecond.
 func TestSpreadAtALowRateIsALimiter(t *testing.T) {
 	var now atomic.Int64
 	policy := TokenBucket(PerSecond(100), 30)
@@ -67,7 +67,8 @@ func TestSpreadAtALowRateIsALimiter(t *testing.T) {
 	assert.NotZero(t, refused)
 }
 
-// A Spread with more or fewer processors than it was made for admits exactly the burst while the clock stands still.
+// If there are more or fewer processors than when a Spread was made, it still admits exactly the burst while the clock
+// stands still.
 func TestSpreadOnOtherProcessors(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
@@ -185,8 +186,8 @@ func TestSpreadAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The error for a burst that is too large for one word names the largest possible one, and the error for a rate that is
-// too low says so.
+// If a burst is too large for one word, the error names the largest possible burst. If a rate is too low, the error
+// says so.
 func TestSpreadNamesTheLargestBurst(t *testing.T) {
 	for _, period := range []time.Duration{3 * time.Microsecond, time.Second, 10 * time.Second, time.Minute, time.Hour} {
 		_, err := NewSpread(TokenBucket(Per(1, period), 1<<32))

@@ -6,11 +6,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Stats is a snapshot of a limiter. Each number is exact, but the numbers are not all taken at the same instant. There
-// is no count of decisions: a counter that every request writes would be a bottleneck.
+// Stats is a snapshot of a limiter. Each number is exact, but the numbers are not all from the same instant. There is
+// no count of decisions, because a counter that every request writes would be a bottleneck.
 type Stats struct {
 	Keys      uint64 // keys that were not idle at the last sweep
-	Sweeps    uint64 // complete sweeps: the epoch
+	Sweeps    uint64 // number of complete sweeps
 	Reclaimed uint64 // idle keys that sweeps have forgotten
 	Slots     uint64 // slots of the table
 	Shards    int    // shards
@@ -18,18 +18,18 @@ type Stats struct {
 
 	Evictions  uint64 // keys forgotten although they were not idle (Evict)
 	Forgiven   uint64 // tokens that the evicted keys still owed, rounded up for each key
-	NoRoom     uint64 // requests refused because the key found no slot (Refuse)
+	NoRoom     uint64 // requests refused because there was no slot for the key (Refuse)
 	Unrecorded uint64 // requests admitted without a record (Admit)
-	Forgotten  uint64 // tokens never released ([Concurrency]): counted at the next take or sweep of their key
-	Retries    uint64 // searches started over because another call had succeeded; not hits retried in place
+	Forgotten  uint64 // tokens never released ([Concurrency]), counted at the next take or sweep of the key
+	Retries    uint64 // searches that started over because another call had succeeded; retries in place do not count
 
-	// FileLost is an error if the file of [Shared] was not at its path at the last sweep, because it was removed, moved
-	// or replaced while in use. Processes that start now count in another file, so there are two limits. FileLost is
-	// nil for a limiter without a file.
+	// FileLost is an error if, at the last sweep, the file of [Shared] was not at its path any more, because it was
+	// removed, moved or replaced while in use. Processes that start now count in another file, so together they may
+	// admit the limit twice. FileLost is nil for a limiter without a file.
 	FileLost error
 }
 
-// Stats returns the limiter's statistics. It reads a few words for each shard.
+// Stats returns the limiter's statistics. It reads a few words of each shard.
 func (l *Limiter) Stats() Stats {
 	l.requireMade()
 	s := statsOf(l.table.Stats())

@@ -9,16 +9,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// sweepRest is how long a background sweep rests after every step.
+// sweepRest is how long a background sweep rests after each step through the table.
 const sweepRest = time.Millisecond
 
-// background is the data of the goroutines that run in the background of a limiter. It holds the table and the clock,
-// but not the limiter: a limiter that is dropped without Close is collected, and its cleanup stops these goroutines.
+// background has the data of the goroutines that run in the background of a limiter. It refers to the table and the
+// clock, but not to the limiter. So if a limiter is dropped without Close, it can be garbage collected, and its cleanup
+// stops these goroutines.
 type background struct {
 	table    *shard.Table
 	clock    *clock
 	interval time.Duration
-	file     *sharedfile.File      // of a shared table, else nil
+	file     *sharedfile.File      // the file of a shared table, otherwise nil
 	lost     atomic.Pointer[error] // why the file was no longer at its path at the last sweep, or nil
 
 	stop     chan struct{}
@@ -36,10 +37,10 @@ func (b *background) start() {
 	b.running.Go(b.sweep)
 }
 
-// halt makes the goroutines stop and does not wait for them.
+// halt makes the goroutines stop, but does not wait for them.
 func (b *background) halt() { b.stopOnce.Do(func() { close(b.stop) }) }
 
-// sweep makes a pass over the table every interval, and moves the table to huge pages once it is in use.
+// sweep sweeps the table once per interval. When the table is in use, it also moves the table to huge pages.
 func (b *background) sweep() {
 	ticker := time.NewTicker(b.interval)
 	defer ticker.Stop()
@@ -75,7 +76,7 @@ func (b *background) sweep() {
 	}
 }
 
-// checkFile notes whether the file of a shared table is still at its path.
+// checkFile checks whether the file of a shared table is still at its path, and stores the result.
 func (b *background) checkFile() {
 	if b.file == nil {
 		return

@@ -16,8 +16,9 @@ func (l *Limiter) Allow(key string) bool {
 	if !l.seeded {
 		return l.allowUnseeded(key)
 	}
-	// The clock is read first, because values that are known before a call must be kept on the stack during it. The
-	// clock is read inline, and the code of AllowKey is repeated below: each call saved is a twentieth of the time.
+	// The clock is read first, because values that are known before a call must be saved on the stack during the call.
+	// The clock is read inline, and the code of AllowKey is repeated below, because each call would take a twentieth of
+	// the time.
 	var now int64
 	if line := l.clock.line.Load(); line != nil {
 		now = line.nanosAt(tsc.Read())
@@ -30,8 +31,8 @@ func (l *Limiter) Allow(key string) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// allowUnseeded is Allow for keys that are not hashed with the seed. For the secret of a shared table it makes no more
-// calls than Allow.
+// allowUnseeded is Allow for keys that are not hashed with the seed. If they are hashed with the secret of a shared
+// table, it makes no more calls than Allow.
 func (l *Limiter) allowUnseeded(key string) bool {
 	if l.secrets == nil {
 		return l.AllowKey(l.Key(key))
@@ -72,8 +73,8 @@ func (l *Limiter) mayYet(k Key, now int64, v shard.Verdict) bool {
 	return (v != shard.Refused || l.observer != nil) && l.allowSlowly(k, now, v)
 }
 
-// allowSlowly is the rest of AllowKey, for the case that the fast path has not decided: the key may have no record yet,
-// a refusal may rest on a coarse clock, and an observer may need a report.
+// allowSlowly does what AllowKey does, if the fast path has not admitted the request. The key may have no record yet, a
+// coarse clock may be the reason for the refusal, or an observer may have to be called.
 func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 	place := l.table.Find(k.hash)
 	if !v.Refuses() {
@@ -96,14 +97,14 @@ func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 	return false
 }
 
-// Take takes n tokens from the key, all or none, and returns the decision, with all the numbers for an answer to the
+// Take takes n tokens from the key, all or none, and returns the decision, which has all numbers for an answer to the
 // client. It is shorthand for TakeKey(l.Key(key), n).
 //
-// n = 0 takes nothing and is always allowed; n above the limit is never allowed (see [Never]). Neither takes anything.
-// To take an int, convert it: a negative int becomes a number above every limit.
+// A request for n = 0 is always allowed, and a request for more than the limit is never allowed (see [Never]). Neither
+// takes anything. If the number of tokens is an int, convert it: a negative int becomes a number above every limit.
 func (l *Limiter) Take(key string, n uint64) Decision {
 	if l.seeded {
-		return l.TakeKey(Key{hash: keyhash.String(seeds.text, key)}, n) // as Key, with a call less
+		return l.TakeKey(Key{hash: keyhash.String(seeds.text, key)}, n) // like Key, with one call less
 	}
 	return l.TakeKey(l.Key(key), n)
 }
@@ -134,7 +135,7 @@ func (l *Limiter) TakeKey(k Key, n uint64) (d Decision) {
 	return d
 }
 
-// takeMissed is the rest of TakeKey, for the case that its fast path has not admitted the request.
+// takeMissed does what TakeKey does, if the fast path has not admitted the request.
 func (l *Limiter) takeMissed(d *Decision, k Key, n uint64, place shard.Place, o shard.Outcome) {
 	var status atomicbucket.Status
 	if o.Verdict == shard.Refused {
@@ -143,8 +144,8 @@ func (l *Limiter) takeMissed(d *Decision, k Key, n uint64, place shard.Place, o 
 	l.takeSlowly(d, k, n, place, o, status)
 }
 
-// takeSlowly is the rest of a take that its fast path has not admitted. If the fast path has refused it, status is the
-// status of the refusal.
+// takeSlowly makes a take that a fast path has not admitted. If the fast path has refused it, status is the status of
+// the refusal.
 func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o shard.Outcome, status atomicbucket.Status) shard.Outcome {
 	nanos := o.At
 	if o.Verdict == shard.Undecided {
@@ -170,14 +171,15 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 	return o
 }
 
-// TakeAt is TakeKey at a time that the caller supplies. Use it to replay the past, or to decide by the time at which a
-// request arrived.
+// TakeAt is TakeKey at a time that the caller supplies. Use it to replay requests of the past, or to decide at the time
+// at which a request arrived.
 //
-// now must come from the limiter's own clock: time.Now for every clock but [ClockFunc]. A time before 1970 counts as
-// 1970, and a time after April 2262 as April 2262. If now is earlier than a time that the limiter has already acted on,
-// TakeAt admits nothing that the later time would refuse. If now is ahead of the limiter's clock, this decision and the
-// key's record use it, but nothing else follows it. If now is more than a second ahead, the request is refused, and
-// nothing is taken. RetryAfter is then the time after which now is at most a second ahead.
+// now must come from the limiter's own clock: that is time.Now for every clock except [ClockFunc]. A time before 1970
+// counts as 1970, and a time after April 2262 as April 2262. If now is earlier than a time at which the limiter has
+// already decided, TakeAt admits nothing that it would refuse at the later time. If now is ahead of the limiter's
+// clock, this decision and the key's record use this time, but nothing else does. If now is more than a second ahead,
+// the request is refused, and nothing is taken. RetryAfter is then the time after which now will be at most a second
+// ahead.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
@@ -189,12 +191,12 @@ func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	return d
 }
 
-// maxLead is how far a time that a caller supplies may be ahead of the limiter's clock: a second, for clocks of one
-// machine that differ a little.
+// maxLead is how far a time that a caller supplies may be ahead of the limiter's clock: a second, because the clocks of
+// one machine differ a little.
 const maxLead = time.Second
 
-// instant puts a caller's time on the timeline. It also returns the time of the limiter's clock, and by how much the
-// caller's time is too far ahead: 0 or less if it is not.
+// instant returns a caller's time on the timeline. It also returns the time of the limiter's clock, and by how much the
+// caller's time is too far ahead of that clock. early is 0 or less if it is not too far ahead.
 func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
 	nanos, clock = l.clock.instant(now), l.clock.surely()
 	return nanos, clock, time.Duration(max(nanos-clock, 0)) - maxLead
@@ -210,7 +212,7 @@ func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {
 	l.decide(d, k, o, status, nanos, n)
 }
 
-// decide converts an outcome to the decision of a caller whose clock read nanos, and reports a refusal to the observer.
+// decide converts an outcome to the decision for a caller whose time is nanos. It reports a refusal to the observer.
 func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucket.Status, nanos int64, n uint64) {
 	switch o.Verdict {
 	case shard.UnlimitedQuota:
@@ -218,9 +220,9 @@ func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucke
 		return
 	case shard.TooMuch:
 		*d = l.peek(k, n, nanos, l.clock.surely())
-		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown meanwhile
+		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown in the meantime
 	case shard.NoRoom:
-		// There will be room when the first record of the neighborhood becomes idle.
+		// There will be room when the first record in the neighborhood of the key becomes idle.
 		algorithm := o.Plan.Algorithm()
 		wait := later(o.At-nanos, max(algorithm.Wait(o.At, algorithm.UntilIdle(o.State, algorithm.Ticks(o.At))), 1))
 		*d = Decision{Limit: limitOf(o.Plan, k), RetryAfter: wait, ResetAfter: wait}
@@ -237,7 +239,8 @@ func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	}
 }
 
-// answer makes a decision from the status of a record, for a caller whose clock lagged by late nanoseconds.
+// answer makes a decision from the status of a record, for a caller whose time is late nanoseconds behind the time of
+// the status.
 func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = limit
@@ -246,7 +249,8 @@ func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, a
 	d.ResetAfter = later(late, status.ResetAfter)
 }
 
-// later returns a wait as it appears to a clock that lags by late nanoseconds. A wait of 0 stays 0.
+// later returns a wait for a caller whose time is late nanoseconds behind: the wait is that much longer. A wait of 0
+// stays 0.
 func later(late int64, wait time.Duration) time.Duration {
 	if wait == 0 {
 		return 0

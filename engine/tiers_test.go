@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tieredKey is a key that changes its tier, with the tokens that it was granted and the tiers of its calls.
+// A tieredKey is a key that changes its tier. It has a story of the tokens that it was granted and of the tiers of its
+// calls.
 type tieredKey struct {
 	*Limiter
 	*hand
@@ -21,8 +22,8 @@ type tieredKey struct {
 	story []tierEvent
 }
 
-// A tierEvent is a number of tokens that a key was granted or refused under the numbers of a tier, and the time at
-// which they are due.
+// A tierEvent says how many tokens a key was granted under the numbers of a tier, and the time at which they are due.
+// tokens is 0 if the key was refused.
 type tierEvent struct {
 	at     time.Duration
 	tokens uint64
@@ -30,7 +31,8 @@ type tierEvent struct {
 	burst  uint64
 }
 
-// The rates of these tiers have ticks that are exact, and others. The first one has the ticks of all.
+// These are the rates and bursts of the tiers. Some of the rates are exact, others are rounded. The ticks of the first
+// tier are the ticks of all tiers.
 var (
 	tierRates  = []float64{1, 7, 10, 97, 100, 999.5, 1000}
 	tierBursts = []uint64{1, 7, 10, 100, 1000}
@@ -43,7 +45,7 @@ func (k *tieredKey) notes(tier int, at time.Duration, n uint64) {
 	k.story = append(k.story, tierEvent{at, n, p.Rate().Tokens, p.Limit()})
 }
 
-// asks makes a call of the key: a take, at its time or ahead of it, or one that waits.
+// asks makes a call for the key: a take at the clock's time, a take ahead of it, or a reservation.
 func (k *tieredKey) asks(random *rand.Rand) {
 	tier := random.IntN(len(k.tiers))
 	n := 1 + random.Uint64N(k.tiers[tier].Limit())
@@ -64,7 +66,7 @@ func (k *tieredKey) asks(random *rand.Rand) {
 		}
 	}
 	k.notes(tier, at, given)
-	if tier, known := k.table.LastTier(k.table.Find(k.key(0).hash)); known { // a refusal may leave it, or not
+	if tier, known := k.table.LastTier(k.table.Find(k.key(0).hash)); known { // a refusal may change the tier or not
 		k.last = tier
 	}
 }
@@ -77,13 +79,14 @@ func (k *tieredKey) reserved(key Key, n uint64) (time.Duration, *reserved, error
 	return r.delay, r, nil
 }
 
-// changes changes the numbers of a tier. If the tier is the key's, its debt comes back at the new rate from now on.
+// changes changes the numbers of a tier. If the key was charged under this tier last, its debt comes back at the new
+// rate from now on.
 func (k *tieredKey) changes(random *rand.Rand) {
 	tier := random.IntN(len(k.tiers))
 	p := TokenBucket(PerSecond(tierRates[random.IntN(len(tierRates))]), tierBursts[random.IntN(len(tierBursts))])
 	before := k.tiers[tier]
 	k.tiers[tier] = p
-	if err := k.SetPolicy(k.tiers[0], k.tiers[1:]...); err != nil { // the first tier's ticks do not fit the others
+	if err := k.SetPolicy(k.tiers[0], k.tiers[1:]...); err != nil { // the first tier's ticks do not fit another tier
 		k.tiers[tier] = before
 		return
 	}
@@ -92,8 +95,8 @@ func (k *tieredKey) changes(random *rand.Rand) {
 	}
 }
 
-// requireFits requires that the tokens of any time are no more than the highest burst and the highest rate of that
-// time.
+// requireFits requires that, over any time, the tokens that are due are at most what the highest burst and the highest
+// rate of that time allow.
 func (k *tieredKey) requireFits() {
 	for i, first := range k.story {
 		for j, last := range k.story {
@@ -115,8 +118,9 @@ func (k *tieredKey) requireFits() {
 	}
 }
 
-// TestAnyCourseUnderTiers (I1): a key changes between tiers with different rates, while the numbers of these change.
-// Over any time it gets at most the highest burst and the highest rate that it had in that time, with any waits.
+// TestAnyCourseUnderTiers (I1): a key changes between tiers with different rates, while the numbers of these tiers
+// change, too. Over any time it gets at most what the highest burst and the highest rate that it had in that time
+// allow, including tokens for which it waits.
 func TestAnyCourseUnderTiers(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -149,8 +153,9 @@ func TestAnyCourseUnderTiers(t *testing.T) {
 	}
 }
 
-// TestATierToAndFro (I1): a key's tier has 1000, then 10, then 1000. The key gets no second thousand, whichever tier it
-// uses in between, and whether or not there are waits or sweeps. Other keys lose nothing.
+// TestATierToAndFro (I1): the limit of a key's tier is 1000, then 10, then 1000 again. The key does not get 1000 tokens
+// a second time, whichever tier it uses in between, and whether or not there are waits or sweeps. Other keys lose
+// nothing.
 func TestATierToAndFro(t *testing.T) {
 	for _, between := range []int{0, 1, 2} {
 		for _, sweeps := range []bool{false, true} {
@@ -180,8 +185,8 @@ func TestATierToAndFro(t *testing.T) {
 	}
 }
 
-// TestALimiterOfOneRateHasOne: a limiter without tiers refuses other rates, with an error that names the options that
-// allow them, and takes no memory for prices.
+// TestALimiterOfOneRateHasOne: a limiter of one rate refuses quotas of other rates, with an error that names the
+// options that allow them. It takes no memory for prices.
 func TestALimiterOfOneRateHasOne(t *testing.T) {
 	own := TokenBucket(PerSecond(97), 10)
 	l, _ := newLimiter(t, own)
@@ -201,8 +206,8 @@ func TestALimiterOfOneRateHasOne(t *testing.T) {
 	}
 }
 
-// TestAQuotaOfTheSameRateAfterAChange (I1): after a change of the rate, tokens that a key has taken under a quota of
-// the limiter's old rate still count, and the quota is void.
+// TestAQuotaOfTheSameRateAfterAChange (I1): a quota has the rate of the limiter. After a change of this rate, tokens
+// that a key has taken under the quota still count, and the quota is void.
 func TestAQuotaOfTheSameRateAfterAChange(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(100), 100))
 	large, err := l.Quota(TokenBucket(PerSecond(100), 1000))

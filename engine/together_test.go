@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// all is TakeAll with one decision: the tightest one if all limits admit, and otherwise the refusal with the longest
-// wait.
+// all calls TakeAll and returns one decision: the tightest one if all limits admit, and otherwise the refusal with the
+// longest wait.
 func all(requests ...Request) (Decision, error) {
 	return together(requests, make([]Answer, len(requests)))
 }
@@ -23,7 +23,7 @@ func together(requests []Request, answers []Answer) (d Decision, err error) {
 	return d, nil
 }
 
-// holdAll is all for estimates. It fills holds.
+// holdAll is all for requests that hold estimates. It writes the receipts to holds.
 func holdAll(requests []Request, holds []Receipt) (Decision, error) {
 	estimates, answers := make([]Request, len(requests)), make([]Answer, len(holds))
 	for i, r := range requests {
@@ -47,13 +47,13 @@ func settleAll(holds []Receipt, actual ...uint64) (lost uint64) {
 	return lost
 }
 
-// reserved is a reservation and its delay.
+// reserved has a receipt of a reservation and its delay.
 type reserved struct {
 	Receipt
 	delay time.Duration
 }
 
-// ahead is Reserve in one value.
+// ahead calls Reserve and returns the receipt and the delay in one value.
 func (l *Limiter) ahead(k Key, n uint64, maxWait time.Duration) (*reserved, error) {
 	r, delay, err := l.Reserve(k, n, maxWait)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// BenchmarkVerbs times the verbs by turns, so that other load of the machine affects all of them alike. A round is some
-// calls of each for keys that are hashed and have records. For each verb it prints the least time of a call in any
-// round, and the ratio to that of a take. Let there be many rounds:
+// BenchmarkVerbs times the verbs by turns, so that other load on the machine affects all of them in the same way. In
+// each round, each verb is called once for each key. The keys are hashed before and have records. For each verb, the
+// benchmark reports the time per call in the fastest round, and the ratio to the time of a take. Run many rounds:
 //
 //	go test -run '^$' -bench Verbs -benchtime 20000x ./engine
 func BenchmarkVerbs(b *testing.B) {
@@ -17,12 +17,12 @@ func BenchmarkVerbs(b *testing.B) {
 	}
 }
 
-// A timed verb is called for each key, after a preparation that is not timed.
+// A timed verb is called for each key. The function before prepares each call, and is not timed.
 type timed struct {
 	name   string
 	before func(i int)
 	call   func(i int)
-	least  time.Duration // of all keys
+	least  time.Duration // least time of a round, for all keys together
 }
 
 func compare(b *testing.B, policy Policy) {
@@ -51,7 +51,7 @@ func compare(b *testing.B, policy Policy) {
 		{name: "text-take", call: func(i int) { l.Take(texts[i], 1) }},
 		{name: "text-quota", before: underQuota, call: func(i int) { l.TakeKey(l.Key(texts[i]).With(quota), 1) }},
 		{name: "quota", before: underQuota, call: underQuota},
-		{name: "other-quota", call: underQuota}, // after a take without it
+		{name: "other-quota", call: underQuota}, // the take before was without the quota
 		{name: "hold-quota", before: underQuota, call: func(i int) { _, holds[i] = l.Hold(keys[i].With(quota), 2) }},
 		{name: "charge", call: func(i int) { l.Charge(keys[i], 1) }},
 		{name: "receipt", call: func(i int) { l.TakeReceipt(keys[i], 1) }},

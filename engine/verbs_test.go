@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeveralLimitsGetBackWhatIsTheirs: if the third limit refuses, the others get back all tokens that they have
-// granted.
+// TestSeveralLimitsGetBackWhatIsTheirs: if the third limit of TakeAll refuses, the first two get back all tokens that
+// they have granted.
 func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
@@ -59,8 +59,8 @@ func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	assert.Equal(t, used, left())
 }
 
-// TestABatchIntoUsedDecisions: a reused slice of decisions keeps nothing of its old content, with more keys than are
-// loaded from memory at once.
+// TestABatchIntoUsedDecisions: TakeBatch overwrites all old content of a reused slice of decisions, even if there are
+// more keys than it loads from memory at once.
 func TestABatchIntoUsedDecisions(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	batch, each := pinned(t, &now, TokenBucket(Per(10, time.Hour), 10)), pinned(t, &now, TokenBucket(Per(10, time.Hour), 10))
@@ -76,8 +76,8 @@ func TestABatchIntoUsedDecisions(t *testing.T) {
 	}
 }
 
-// TestWaitOfAWindow: a caller asks again when its tokens should be there, and stops with its context. If the tokens
-// come too late, or never, it gets an error at once.
+// TestWaitOfAWindow: with a window, Wait tries again when its tokens should be available, and stops when its context is
+// done. If the tokens come too late, or never, Wait returns an error at once.
 func TestWaitOfAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(FixedWindow(1, 10*time.Second), MaxKeys(1), ClockFunc(time.Now))
@@ -108,7 +108,7 @@ func TestWaitOfAWindow(t *testing.T) {
 }
 
 // TestARefusalThatIsInDoubtUnderATier (I1): if a coarse clock may be the reason for a refusal, the request is decided
-// again by the exact clock, under its own tier or quota.
+// again at the time of the exact clock, under its own tier or quota.
 func TestARefusalThatIsInDoubtUnderATier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		few := TokenBucket(PerSecond(20), 2) // a token comes back within the time by which the clock may be late

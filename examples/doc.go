@@ -1,2 +1,3 @@
-// Package examples has a folder for each example: README.md lists them. The tests here run those that are scripts.
+// Package examples has a folder for each example. README.md lists them. The tests of this package run the examples that
+// are scripts.
 package examples

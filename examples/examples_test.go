@@ -13,13 +13,14 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestScripts runs the run.sh of each example. A client has its five requests, whatever it writes about its address.
+// TestScripts runs the run.sh of each example. A client gets only its five requests, no matter what it writes about its
+// address.
 func TestScripts(t *testing.T) {
 	weir := exampletest.Weir(t, ".")
 	works := map[string][]string{"caddy": {"adapt", "--adapter", "caddyfile", "--config", "caddy/Caddyfile"}}
 	for example, bare := range map[string][]int{
 		"nginx": nil, "haproxy": nil,
-		// These do not tell the client what weir says of a request that it admits.
+		// If weir admits a request, these proxies do not pass the RateLimit fields of weir's answer to the client.
 		"caddy": {200}, "traefik": {200},
 	} {
 		t.Run(example, func(t *testing.T) {
@@ -38,12 +39,13 @@ func TestScripts(t *testing.T) {
 		assert.Contains(t, string(out), "there is no file missing.yaml")
 	})
 	t.Run("redisdoor", func(t *testing.T) {
-		// Of seven takes more than five pass only if six seconds do meanwhile.
+		// More than five of the seven takes only pass if six seconds pass meanwhile.
 		assert.Regexp(t, `^(allowed\n){5}(allowed\n|refused, again in [1-6]s\n){2}$`, exampletest.Output(t, "redisdoor", weir))
 	})
 }
 
-// TestEveryExampleIsListed: README.md has a row for each folder, with the command that the folder's own one has, too.
+// TestEveryExampleIsListed: README.md has a row for each folder. The row has the same command as the folder's own
+// README.md.
 func TestEveryExampleIsListed(t *testing.T) {
 	list, err := os.ReadFile("README.md")
 	require.NoError(t, err)

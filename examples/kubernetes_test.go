@@ -60,7 +60,8 @@ func manifestOf(t *testing.T, name string) manifest {
 	return m
 }
 
-// TestKubernetesManifests: Kubernetes knows every field, the parts name each other rightly, and the rules are good.
+// TestKubernetesManifests: Kubernetes knows every field, the references between the parts are right, and weir accepts
+// the rules without a warning.
 func TestKubernetesManifests(t *testing.T) {
 	weir := exampletest.Weir(t, ".")
 	for _, name := range []string{"sidecar.yaml", "store.yaml"} {
@@ -113,8 +114,8 @@ func TestKubernetesManifests(t *testing.T) {
 	}
 }
 
-// TestKubernetesNodes: the setting for the nodes of a store equals the number of replicas. Otherwise each would admit
-// too much while the store is lost.
+// TestKubernetesNodes: the number of nodes in the store's settings equals the number of replicas. With a smaller
+// number, each replica would admit too much while the store is lost.
 func TestKubernetesNodes(t *testing.T) {
 	m := manifestOf(t, "store.yaml")
 	var rules struct{ Store struct{ Nodes int32 } }
@@ -122,7 +123,8 @@ func TestKubernetesNodes(t *testing.T) {
 	assert.Equal(t, *m.workload["weir"].Spec.Replicas, rules.Store.Nodes)
 }
 
-// TestEnvoyGatewayValues: the documents and the file have the same place for the image.
+// TestEnvoyGatewayValues: packaging/kubernetes/envoy-gateway.yaml sets the image at the position at which Envoy Gateway
+// reads it.
 func TestEnvoyGatewayValues(t *testing.T) {
 	var values struct {
 		Config struct {

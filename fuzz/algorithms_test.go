@@ -21,15 +21,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A plain policy is the numbers of one that has whole tokens.
+// A plain has the numbers of a policy whose algorithm counts whole tokens.
 type plain struct {
 	limit  uint64
-	window time.Duration // or interval
-	refill uint64        // of a batch
+	window time.Duration // or the interval between two batches
+	refill uint64        // tokens of a batch
 }
 
-// An algorithm, its reference model, and numbers for which it is exact. SetPolicy changes from any of the numbers to
-// any other.
+// An algorithm has functions that make its policy and its reference model, and numbers for which it is exact. SetPolicy
+// can change the policy from any of these numbers to any other.
 type algorithm struct {
 	numbers []plain
 	policy  func(p plain) engine.Policy
@@ -77,7 +77,7 @@ var algorithmsOfLimits = map[string]algorithm{
 			return m.(*reference.SlidingWindow).Change(nanos, p.limit, p.window, limits)
 		},
 	},
-	"sliding log": { // the largest first, and no window longer than one before
+	"sliding log": { // the largest limit is first, and no window is longer than an earlier one
 		numbers: []plain{{60, time.Minute, 0}, {5, time.Minute, 0}, {60, time.Minute, 0}, {33, 10 * time.Second, 0}, {7, 10 * time.Second, 0}, {8, 999_983, 0}, {1, 999_983, 0}},
 		policy:  func(p plain) engine.Policy { return engine.SlidingLog(p.limit, p.window) },
 		model:   func(p plain) reference.Limit { return reference.NewSlidingLog(p.limit, p.window) },
@@ -88,7 +88,7 @@ var algorithmsOfLimits = map[string]algorithm{
 			return log
 		},
 	},
-	"concurrency": { // the time after which what is in flight is forgotten stays
+	"concurrency": { // the time after which tokens in flight are forgotten does not change
 		numbers: []plain{{5, 10 * time.Second, 0}, {1, 10 * time.Second, 0}, {60, 10 * time.Second, 0}, {1000, 10 * time.Second, 0}},
 		policy:  func(p plain) engine.Policy { return engine.Concurrency(p.limit, p.window) },
 		model:   func(p plain) reference.Limit { return reference.NewConcurrency(p.limit, p.window) },
@@ -101,22 +101,22 @@ var algorithmsOfLimits = map[string]algorithm{
 // A clerk makes calls to a limiter, one after the other, and compares every answer with a model of each key. There is
 // room for all keys.
 //
-// A call with the latest time so far is decided at that time. So is a late call after a sweep at the latest time. Any
-// other late call is decided at a time that the limiter chooses, and its answer must be between the model's answers for
-// the two times.
+// A call with the latest time so far is decided at that time. A late call after a sweep at the latest time is also
+// decided at the latest time. Any other late call is decided at a time that the limiter chooses, between its own time
+// and the latest. Its answer must be between the model's answers for these two times.
 type clerk struct {
 	algorithm
-	at      int // of the numbers
+	at      int // index of the current numbers
 	present plain
-	longest time.Duration // window that there ever was; 0 before the first change
-	charges bool          // keys are charged, and the numbers stay what they are
-	debt    uint64        // how many limits they may owe
+	longest time.Duration // the longest window so far; 0 before the first change
+	charges bool          // keys are charged, and the numbers do not change
+	debt    uint64        // how many limits a key may owe
 	refusal engine.RefusalCharge
 	limiter *engine.Limiter
 	clock   *hand
 	models  map[string]reference.Limit
 	seen    int64 // the latest time of a call
-	reached int64 // the limiter has certainly reached this
+	reached int64 // a time that the limiter has certainly reached
 	calls   map[string]int
 }
 
@@ -124,7 +124,7 @@ var clients = []string{"ann", "bob", "cid", "dot", "eve", "fay"}
 
 func newClerk(t *rapid.T, a algorithm) *clerk {
 	c := &clerk{algorithm: a, clock: new(hand), models: map[string]reference.Limit{}, seen: noon, reached: noon, calls: map[string]int{}}
-	if !c.isLog() { // whose first limit is the largest that it may be changed to
+	if !c.isLog() { // a log starts with the first limit, because no later one may be larger
 		c.at = rapid.IntRange(0, len(a.numbers)-1).Draw(t, "numbers")
 	}
 	c.present = a.numbers[c.at]
@@ -167,7 +167,7 @@ func (c *clerk) sweep(t *rapid.T) {
 		if !m.Idle(c.seen) {
 			fewest++
 		}
-		if !m.Idle(c.reached) || c.isLog() { // a log is kept as long as what was refunded would have been
+		if !m.Idle(c.reached) || c.isLog() { // the record of a log stays as long as if nothing had been refunded
 			most++
 		}
 	}
@@ -184,7 +184,7 @@ func (c *clerk) sweep(t *rapid.T) {
 	}
 }
 
-// take is a take of n tokens at a time.
+// take makes call, a take of n tokens at a time, and compares the answer with the model.
 func (c *clerk) take(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {
 	c.calls["take"]++
 	m := c.models[key]
@@ -212,7 +212,7 @@ func (c *clerk) take(t *rapid.T, key string, n uint64, at int64, call func() eng
 	return d
 }
 
-// peek is a question at a time.
+// peek peeks at the clock's time, and compares the answer with the model.
 func (c *clerk) peek(t *rapid.T, key string, n uint64) {
 	at := c.clock.nanos.Load()
 	if at < c.seen {
@@ -223,7 +223,7 @@ func (c *clerk) peek(t *rapid.T, key string, n uint64) {
 	want := engine.Decision{Limit: c.present.limit, RetryAfter: engine.Never}
 	if n <= c.present.limit {
 		want.RetryAfter = time.Duration(m.RetryAfter(c.seen, n))
-		if n == 0 { // nothing costs nothing, also where a new limit is exceeded
+		if n == 0 { // 0 tokens cost nothing, even if a new limit is exceeded
 			want.RetryAfter = 0
 		}
 		want.Allowed = want.RetryAfter == 0
@@ -234,14 +234,14 @@ func (c *clerk) peek(t *rapid.T, key string, n uint64) {
 	c.requireSame(t, key, want, c.limiter.Peek(c.limiter.Key(key), n), late)
 }
 
-// requireSame fills in what is left and when that changes, and compares.
+// requireSame adds to want what is left and when the key is full again, and compares want with got.
 func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, late int64) {
 	m := c.models[key]
 	want.Remaining = m.Remaining(c.seen)
 	if want.ResetAfter = time.Duration(m.ResetAfter(c.seen)); want.ResetAfter > 0 {
 		want.ResetAfter += time.Duration(late)
 		if m.Idle(c.seen) && got.ResetAfter == 0 {
-			want.ResetAfter = 0 // a counter that counts for nothing may be forgotten before its window is over
+			want.ResetAfter = 0 // a counter that no longer counts may be forgotten before its window ends
 		}
 	}
 	require.Equal(t, want, got, "%s at %d, %d ns late: I1, I2", key, c.seen, late)
@@ -258,7 +258,7 @@ func (c *clerk) lateTake(t *rapid.T, key string, n uint64, at int64, call func()
 		require.LessOrEqual(t, n, m.Remaining(c.seen), "I8: %d tokens at %d", n, at)
 		c.reset(key)
 	} else {
-		if c.refusal != engine.ChargeNothing { // nobody knows what it has cost
+		if c.refusal != engine.ChargeNothing { // the cost of the refusal is unknown
 			defer c.reset(key)
 		}
 		require.Greater(t, n, m.Remaining(max(at, c.reached)), "late, at %d", at)
@@ -303,7 +303,7 @@ func (c *clerk) setPolicy(t *rapid.T) {
 	c.calls["set policy"]++
 }
 
-// drawCost draws what a take costs.
+// drawCost draws how many tokens a take asks for.
 func (c *clerk) drawCost(t *rapid.T) uint64 {
 	switch rapid.IntRange(0, 15).Draw(t, "odd cost") {
 	case 0:
@@ -314,8 +314,8 @@ func (c *clerk) drawCost(t *rapid.T) uint64 {
 	return drawCost(t, c.present.limit)
 }
 
-// advance moves the clock: by a part of a window, to the next change for a key, to the edge of a clock's window, or far
-// away.
+// advance moves the clock by a part of a window, to the next change for a key, to the next edge of an aligned window,
+// or far ahead.
 func (c *clerk) advance(t *rapid.T) {
 	now, window := c.clock.nanos.Load(), int64(c.present.window)
 	m, off := c.models[rapid.SampledFrom(clients).Draw(t, "key")], rapid.Int64Range(-1, 1).Draw(t, "off")
@@ -340,16 +340,16 @@ func (c *clerk) advance(t *rapid.T) {
 	c.move(now, max(wait, 0))
 }
 
-// move moves the clock, but not near the end of time.
+// move moves the clock, unless it would come near the end of time.
 func (c *clerk) move(now, wait int64) {
 	if now+wait < 8e18 {
 		c.clock.nanos.Store(now + wait)
 	}
 }
 
-// TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): calls of every kind to a limiter of each algorithm, at times
-// that advance, leap and are late, while its numbers are changed. Every field of every answer equals the models, to the
-// nanosecond.
+// TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): calls of every kind are made to a limiter of each algorithm,
+// at times that advance, leap and are late, while the limiter's numbers change. Every field of every answer must be
+// what the model returns, to the nanosecond.
 func TestAlgorithmsAgainstTheirModels(t *testing.T) {
 	for name, a := range algorithmsOfLimits {
 		t.Run(name, func(t *testing.T) {
@@ -373,7 +373,7 @@ func TestAlgorithmsAgainstTheirModels(t *testing.T) {
 			}
 			for _, what := range []string{"take", "refused", "late take", "waited", "set policy", "charge", "lost",
 				"penalty"} {
-				if what != "penalty" || name != "concurrency" { // of which New does not take one
+				if what != "penalty" || name != "concurrency" { // New accepts no penalty for this algorithm
 					assert.Positive(t, total[what], what)
 				}
 			}
@@ -403,7 +403,7 @@ func (c *clerk) run(t *rapid.T) {
 			c.take(t, key, 1, now(), func() engine.Decision {
 				before := c.limiter.Peek(c.limiter.Key(key), 1)
 				allowed := c.limiter.Allow(key)
-				if !allowed && c.refusal != engine.ChargeNothing { // it has cost something
+				if !allowed && c.refusal != engine.ChargeNothing { // the refusal was charged
 					before = c.limiter.Peek(c.limiter.Key(key), 1)
 				}
 				if !allowed {
@@ -427,7 +427,7 @@ func (c *clerk) run(t *rapid.T) {
 			default:
 				at -= rapid.Int64Range(0, int64(c.present.window)*3).Draw(t, "late")
 			}
-			if at > now() { // a time that the clock has not reached is not believed
+			if at > now() { // the limiter does not trust a time that the clock has not reached
 				c.clock.nanos.Store(at)
 			}
 			c.take(t, key, n, at, func() engine.Decision { return c.limiter.TakeAt(c.limiter.Key(key), n, time.Unix(0, at)) })
@@ -451,7 +451,7 @@ func (c *clerk) run(t *rapid.T) {
 		"advance2": c.advance,
 		"wait as told": func(t *rapid.T) {
 			if c.refusal != engine.ChargeNothing {
-				return // to ask sooner costs something
+				return // a request before the end of the wait would be charged
 			}
 			key, n := client.Draw(t, "key"), drawCost(t, c.present.limit)
 			if now() < c.seen {
@@ -476,25 +476,25 @@ func (c *clerk) run(t *rapid.T) {
 	})
 }
 
-// callRefund is one more call of a history: see callTake.
+// callRefund is another kind of call in a history: see callTake.
 const callRefund = callPeek + 1
 
-// A windowScene has the calls of the goroutines of a history, with an algorithm that is not a token bucket.
+// A windowScene describes the calls of the goroutines of a history, for an algorithm that is not a token bucket.
 type windowScene struct {
 	scene
 	algorithm func() (atomicbucket.Algorithm, error)
 }
 
-// A windowModel is a reference model with which a history can be compared. It is a value, so equal states compare
-// equal.
+// A windowModel is a reference model with which a history can be compared. It is a value without pointers, so equal
+// states can be compared by ==.
 type windowModel[M any] interface {
 	*M
 	reference.Limit
 }
 
-// modelOf returns a sequential model of one key's window, as bucketModel does for a bucket. A record from which
-// everything was given back is idle at every time, so it may be freed at once, and then its last time is forgotten.
-// Both are right, so the model continues with both.
+// modelOf returns a sequential model of one key's window, as bucketModel does for a bucket. If everything in a record
+// was given back, the record is idle at every time. So it may be freed at once, and its last time is then forgotten, or
+// it may stay. Both are right, so the model continues with both states.
 func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Model {
 	buckets := bucketModel(0)
 	used := func(m P, at uint64) uint64 { return limit - m.Remaining(int64(at)) }
@@ -520,7 +520,7 @@ func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Mo
 				}
 				return only(is.Idle(int64(out.watermark)), state)
 			case callRefund:
-				if out.verdict != shard.Admitted { // there was no record
+				if out.verdict != shard.Admitted { // the key had no record
 					return only(is.Idle(int64(out.at)), state)
 				}
 				is.Refund(int64(out.at), in.cost)
@@ -542,7 +542,7 @@ func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Mo
 	return model.ToModel()
 }
 
-// makeWindow is recorder.make for an algorithm that is not a token bucket.
+// makeWindow does what recorder.make does, for an algorithm that is not a token bucket.
 func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	place := r.table.Find(c.key)
 	a, op := answer{}, porcupine.Operation{ClientId: client, Input: c, Call: r.stamp.Add(1)}
@@ -561,7 +561,7 @@ func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 		algorithm := o.Plan.Algorithm()
 		a = answer{
 			verdict: o.Verdict, at: uint64(o.At), debt: min(algorithm.Debt(o.State.Record(), algorithm.Ticks(o.At)), o.Plan.Quota(0).Tokens),
-			unknown: algorithm.RingSize() > 0, // the state of a log does not tell what is left
+			unknown: algorithm.RingSize() > 0, // the state of a log does not show how many tokens are left
 		}
 	case callReset:
 		a = answer{had: r.table.Reset(place), watermark: uint64(r.table.Watermark())}
@@ -570,23 +570,23 @@ func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	return op
 }
 
-// logModel is a [reference.SlidingLog] with a small limit, as a value: the latest takes, oldest first. A window can
-// hold at most that many takes of a token or more.
+// logModel is a [reference.SlidingLog] with a limit of up to four tokens, as a value. It has the four latest takes, the
+// oldest first. A window cannot contain more takes, because each takes at least a token.
 type logModel struct {
 	limit  uint64
 	length time.Duration
 	taken  [4]taken
 	size   int
-	newest int64 // also if it was refunded
+	newest int64 // the time of the newest take, even if it was refunded
 }
 
-// taken is a request of a log.
+// taken is a take in a log.
 type taken struct {
 	at int64
 	n  uint64
 }
 
-// log returns the list itself.
+// log returns the [reference.SlidingLog] with the same takes.
 func (m *logModel) log() *reference.SlidingLog {
 	log := reference.NewSlidingLog(m.limit, m.length)
 	for _, e := range m.taken[:m.size] {
@@ -601,7 +601,7 @@ func (m *logModel) Take(nanos int64, n uint64) bool {
 	}
 	m.newest = max(m.newest, nanos)
 	if m.size == len(m.taken) {
-		copy(m.taken[:], m.taken[1:]) // it has left: four others with a token each are the limit
+		copy(m.taken[:], m.taken[1:]) // the oldest has left the window, because four others are already the limit
 		m.size--
 	}
 	m.taken[m.size].at, m.taken[m.size].n = m.newest, n
@@ -617,7 +617,7 @@ func (m *logModel) Refund(nanos int64, n uint64) {
 	if n == 0 || m.Remaining(nanos) == m.limit {
 		return
 	}
-	n += max(m.log().Count(nanos), m.limit) - m.limit // only the newest are there for a late refund
+	n += max(m.log().Count(nanos), m.limit) - m.limit // a late refund sees only the newest tokens, up to the limit
 	after := *m
 	after.taken, after.size = [4]taken{}, 0
 	for _, e := range m.taken[:m.size] {
@@ -652,7 +652,7 @@ func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operat
 	for client := range historyClients {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(client)))
-			for ready.Add(1); ready.Load() < historyClients; { // all begin at once
+			for ready.Add(1); ready.Load() < historyClients; { // all goroutines begin at the same time
 				runtime.Gosched()
 			}
 			for range historyCalls {
@@ -668,7 +668,7 @@ func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operat
 						c.what = callReset
 					}
 				case 3:
-					now -= random.Int64N(3*s.step + 1) // later than others would have it
+					now -= random.Int64N(3*s.step + 1) // a late call
 				case 4:
 					r.table.Sweep(now, nil)
 				case 5, 6:
@@ -691,16 +691,16 @@ func (s windowScene) windowHistory(t *testing.T, seed uint64) []porcupine.Operat
 	return history
 }
 
-// windowScenes are those of histories with room for all keys.
+// windowScenes has scenes with room for all keys.
 var windowScenes = map[string]windowScene{
 	"the clock stands": {scene: scene{keys: 3, slots: 8, probeWindow: 8, burst: 4, costs: 3, resets: true}},
 	"the clock runs":   {scene: scene{keys: 3, slots: 8, probeWindow: 8, burst: 3, costs: 2, resets: true, step: second / 2}},
-	// A slot for each key, and one for each client that is just inserting.
+	// There is a slot for each key, and a slot for each client that is inserting at the moment.
 	"idle records": {scene: scene{keys: 4, slots: 8, probeWindow: 8, burst: 2, costs: 2, step: 3 * second}},
 }
 
-// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): the same test as TestHistoriesAreLinearizable, for
-// takes, peeks, refunds and resets of fixed windows, sliding window counters and logs.
+// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): the test does the same as TestHistoriesAreLinearizable,
+// with takes, peeks, refunds and resets of fixed windows, sliding window counters and logs.
 func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {
@@ -761,10 +761,11 @@ func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenWindowHistoriesAreFound (I9): the check above can fail.
+// TestBrokenWindowHistoriesAreFound (I9): the check of the test above accepts histories that are possible, and rejects
+// histories that are not.
 func TestBrokenWindowHistoriesAreFound(t *testing.T) {
 	const window = 2 * second
-	const edge = start / window * window // of a window of the clock
+	const edge = start / window * window // the start of an aligned window
 	op := func(from, to int64, what int, at, n uint64, a answer) porcupine.Operation {
 		a.at = at
 		return porcupine.Operation{Call: from, Return: to, Input: call{what: what, key: 1, now: at, cost: n}, Output: a}
@@ -823,13 +824,13 @@ func TestBrokenWindowHistoriesAreFound(t *testing.T) {
 		"a log given back whole, whose record was freed": {log, true, []porcupine.Operation{
 			op(1, 2, callTake, edge+500, 1, admitted(1)),
 			op(3, 4, callRefund, edge+500, 1, answer{verdict: shard.Admitted, unknown: true}),
-			op(5, 6, callTake, edge+100, 1, admitted(1)), // late, and nobody knows of a newer one
+			op(5, 6, callTake, edge+100, 1, admitted(1)), // a late take; the newer one was forgotten with the record
 			op(7, 8, callTake, edge+100+window, 4, admitted(4)),
 		}},
 		"a log given back whole, whose record was kept": {log, true, []porcupine.Operation{
 			op(1, 2, callTake, edge+500, 1, admitted(1)),
 			op(3, 4, callRefund, edge+500, 1, answer{verdict: shard.Admitted, unknown: true}),
-			op(5, 6, callTake, edge+100, 1, admitted(1)), // late, and not before the newest
+			op(5, 6, callTake, edge+100, 1, admitted(1)), // a late take, which counts from the time of the newest take
 			op(7, 8, callTake, edge+100+window, 4, refused(1)),
 		}},
 		"a log not given back, whose record was freed": {log, false, []porcupine.Operation{

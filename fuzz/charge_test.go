@@ -13,11 +13,11 @@ import (
 
 // drawCharges draws how many limits a key may owe, and what a refusal costs.
 func (c *clerk) drawCharges(t *rapid.T) (options []engine.Option) {
-	c.debt = 1 // of windows and logs
+	c.debt = 1 // the default for windows and logs
 	if _, ok := c.model(c.present).(*reference.BatchRefill); ok {
 		c.debt = 10
 	}
-	if !c.isLog() && rapid.Bool().Draw(t, "max debt") { // a longer ring would make the ticks longer
+	if !c.isLog() && rapid.Bool().Draw(t, "max debt") { // a log would need a longer ring, and with it longer ticks
 
 		c.debt = rapid.Uint64Range(1, 4).Draw(t, "limits")
 		options = append(options, engine.MaxDebt(c.debt))
@@ -30,7 +30,8 @@ func (c *clerk) drawCharges(t *rapid.T) (options []engine.Option) {
 	return append(options, engine.ChargeRefusals(c.refusal))
 }
 
-// charge charges a key at the latest time: exactly what fits under the bound is charged, and the rest is lost.
+// charge charges a key at the latest time: exactly the tokens that fit under the bound are charged, and the other
+// tokens are lost.
 func (c *clerk) charge(t *rapid.T, key string) {
 	if !c.charges {
 		return
@@ -61,7 +62,7 @@ func (c *clerk) charge(t *rapid.T, key string) {
 	}
 }
 
-// penalize charges the cost of a refused request.
+// penalize charges the model for a refused request.
 func (c *clerk) penalize(m reference.Limit, n uint64) {
 	switch c.refusal {
 	case engine.ChargeTheRest:

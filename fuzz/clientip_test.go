@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// TestForgedPrefixChangesNothing: behind one trusted proxy, a client always has the address that the proxy appended,
-// whatever the client sends, in any number of lines.
+// TestForgedPrefixChangesNothing: behind one trusted proxy, the client's address is always the one that the proxy has
+// appended, whatever header lines the client itself sends.
 func TestForgedPrefixChangesNothing(t *testing.T) {
 	trust := httplimit.TrustProxies("10.0.0.0/8")
 	ip, err := httplimit.NewClientIP(trust)

@@ -12,11 +12,11 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// An entrant is one that entered, and what the model knows of it.
+// An entrant is a request that has entered, with what the model knows about it.
 type entrant struct {
 	key    string
 	n      uint64
-	period int64 // in which it entered
+	period int64 // the period in which it entered
 	entry  engine.Receipt
 	out    bool // it has left, or was forgotten by a reset
 }
@@ -31,9 +31,9 @@ type doorman struct {
 	longest  time.Duration
 	entrants []*entrant
 	taken    uint64 // tokens that entered
-	back     uint64 // that were given back in time
-	late     uint64 // that were given back when they were forgotten: before their record moved on, or after
-	reset    uint64 // that were forgotten by a reset
+	back     uint64 // tokens that were given back in time
+	late     uint64 // tokens that were given back too late: they count as forgotten
+	reset    uint64 // tokens that a reset forgot
 	calls    map[string]int
 }
 
@@ -80,7 +80,7 @@ func (d *doorman) enter(t *rapid.T, key string) {
 	d.calls["entered"]++
 }
 
-// release lets one out, or once more.
+// release lets a random entrant leave, possibly for the second time.
 func (d *doorman) release(t *rapid.T) {
 	if len(d.entrants) == 0 {
 		return
@@ -105,7 +105,7 @@ func (d *doorman) release(t *rapid.T) {
 	}
 }
 
-// forget makes as if nothing of a key were in flight.
+// forget resets a key in the limiter and in the model, so that it has nothing in flight.
 func (d *doorman) forget(key string) {
 	d.limiter.Reset(d.limiter.Key(key))
 	d.models[key].Reset()
@@ -118,8 +118,8 @@ func (d *doorman) forget(key string) {
 }
 
 // TestEntriesAgainstTheirModel (I1, I2, I7): requests enter and leave in any order, once or twice, in time or too late,
-// while limits change and keys are reset. What is in flight equals the model. At the end everything that entered has
-// left, was reset, or was forgotten and counted.
+// while limits change and keys are reset. The number of tokens in flight must be that of the model. At the end, every
+// token that entered has left, was reset, or was forgotten and counted.
 func TestEntriesAgainstTheirModel(t *testing.T) {
 	total := map[string]int{}
 	times := 30
@@ -144,7 +144,7 @@ func TestEntriesAgainstTheirModel(t *testing.T) {
 
 func (d *doorman) run(t *rapid.T) {
 	client := rapid.SampledFrom(clients[:3])
-	resets := false // of a key whose entries are still out, nobody knows which of them were forgotten before
+	resets := false // after a reset it is unknown which entries of the key were already forgotten
 	t.Repeat(map[string]func(*rapid.T){
 		"enter":    func(t *rapid.T) { d.enter(t, client.Draw(t, "key")) },
 		"enter2":   func(t *rapid.T) { d.enter(t, client.Draw(t, "key")) },
@@ -188,7 +188,7 @@ func (d *doorman) run(t *rapid.T) {
 	require.GreaterOrEqual(t, forgotten, d.taken-d.back-d.late, "I2: what entered and never left is counted")
 }
 
-// FuzzEntries: the same, with calls that the fuzzer chooses.
+// FuzzEntries does the same as TestEntriesAgainstTheirModel, with calls that the fuzzer chooses.
 func FuzzEntries(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		d := newDoorman(t)

@@ -12,12 +12,12 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestFloodOfTenMillionKeys (I6): a limiter for a million keys takes 27 bytes for each, before, during and after a
-// flood of ten million new keys, none of them idle. A drained key stays drained.
+// TestFloodOfTenMillionKeys (I6): a limiter for a million keys takes 27 bytes per key before, during and after a flood
+// of ten million new keys, none of which becomes idle. A drained key stays drained.
 func TestFloodOfTenMillionKeys(t *testing.T) {
 	flood := uint64(10_000_000)
 	if testing.Short() {
-		flood = 2_000_000 // under the race detector, twice the capacity
+		flood = 2_000_000 // twice the capacity, under the race detector
 	}
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 5))
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestFloodOfTenMillionKeys(t *testing.T) {
 	require.LessOrEqual(t, held, uint64(27_000_000))
 	l.Take("drained", 5)
 
-	// The table itself is outside the heap where the system can map memory.
+	// If the system can map memory, the table itself is outside the heap.
 	before := heap()
 	var part, through atomic.Uint64
 	var grown atomic.Int64
@@ -45,7 +45,7 @@ func TestFloodOfTenMillionKeys(t *testing.T) {
 		}
 	})
 	assert.Zero(t, through.Load(), "a drained key was let through")
-	// Half a megabyte for the test itself.
+	// The test itself may use half a megabyte.
 	assert.LessOrEqual(t, grown.Load(), int64(500_000))
 	assert.Equal(t, held, l.Stats().Bytes)
 	assert.Positive(t, l.Stats().Evictions)

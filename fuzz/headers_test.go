@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A fixed store answers everything with one decision.
+// A fixed store answers every call with the same decision.
 type fixed engine.Decision
 
 func (f fixed) Take(context.Context, string, uint64) (engine.Decision, error) {
@@ -27,8 +27,8 @@ func (f fixed) Take(context.Context, string, uint64) (engine.Decision, error) {
 }
 func (f fixed) Refund(context.Context, string, uint64) error { return nil }
 
-// FuzzHeaders: for every name that New accepts and every answer of a limiter, the headers are structured fields (RFC
-// 9651) for a parser of those, and contain the decision.
+// FuzzHeaders: for every name that New accepts and every decision of a limiter, the headers contain the decision, and a
+// parser of structured fields (RFC 9651) accepts them.
 func FuzzHeaders(f *testing.F) {
 	f.Add("default", "", uint64(100), uint64(50), int64(time.Second), int64(0), true)
 	f.Add(`a"b\c`, "content-bytes", uint64(1<<63), uint64(1<<62), int64(1), int64(1), false)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// A holder has the calls that a model of a key can do here.
+// A holder is a model of a key, with the calls that these tests need.
 type holder interface {
 	Take(nanos int64, n uint64) bool
 	Charge(nanos int64, n, bound uint64) (charged uint64)
@@ -20,13 +20,13 @@ type holder interface {
 	GiveBack(nanos int64, of reference.Mark, n uint64)
 }
 
-// heldLimit is the limit of every policy of a fuzz of holds, and heldWindow the time in which it comes back.
+// heldLimit is the limit of every policy in the tests of holds. heldWindow is the time in which this limit comes back.
 const (
 	heldLimit  = 10
 	heldWindow = 10 * time.Second
 )
 
-// heldPolicies are those of a fuzz of holds, with how many tokens a key may owe.
+// heldPolicies has the policies in the tests of holds, with the number of tokens that a key may owe under each.
 var heldPolicies = []struct {
 	policy engine.Policy
 	most   uint64
@@ -41,10 +41,10 @@ var heldPolicies = []struct {
 	{engine.Concurrency(heldLimit, heldWindow), heldLimit, func() holder { return reference.NewConcurrency(heldLimit, heldWindow) }},
 }
 
-// heldKeys are how many keys there are.
+// heldKeys is the number of keys.
 const heldKeys = 2
 
-// A cashier holds and settles with a limiter, and with a model of each of its keys.
+// A cashier makes holds and settlements with a limiter, and with a model of each of its keys.
 type cashier struct {
 	limiter *engine.Limiter
 	keys    [heldKeys]engine.Key
@@ -64,7 +64,7 @@ func newCashier(t *testing.T, which int, clock *hand) *cashier {
 	return c
 }
 
-// A deal has what a model knows about a hold.
+// A deal is a hold with what the model knows about it.
 type deal struct {
 	hold  *engine.Receipt
 	with  *cashier
@@ -73,7 +73,7 @@ type deal struct {
 	mark  reference.Mark
 }
 
-// take is the model's answer to an estimate.
+// take makes a hold of an estimate in the model. It reports whether the hold is admitted.
 func (c *cashier) take(key int, estimate uint64) (d deal, ok bool) {
 	d = deal{with: c, key: key, taken: min(estimate, heldLimit)}
 	if d.taken > 0 {
@@ -84,7 +84,7 @@ func (c *cashier) take(key int, estimate uint64) (d deal, ok bool) {
 	return d, true
 }
 
-// settle is the model's answer to a settlement.
+// settle settles a hold in the model, and returns how many tokens are lost because the key cannot owe them.
 func (d deal) settle(actual uint64) (lost uint64) {
 	m, now := d.with.models[d.key], d.with.now()
 	if actual < d.taken {
@@ -95,7 +95,7 @@ func (d deal) settle(actual uint64) (lost uint64) {
 	return more - m.Charge(now, more, d.with.most)
 }
 
-// FuzzHold (I1, I2): replayHolds runs with any bytes.
+// FuzzHold (I1, I2): the fuzzer chooses the bytes for replayHolds.
 func FuzzHold(f *testing.F) {
 	f.Add([]byte{0, 4})
 	f.Fuzz(func(t *testing.T, data []byte) { replayHolds(t, data) })
@@ -121,9 +121,10 @@ func TestHoldsAgainstTheirModels(t *testing.T) {
 	}
 }
 
-// replayHolds makes the calls that a tape of bytes encodes, and compares them with the exact models: holds of one or of
-// two limits of any algorithms, takes, and settlements in time, late, twice or never, at any times. The first two bytes
-// choose the algorithms. Each call has a byte for its kind, a byte for its hold or key, and a byte for the amount.
+// replayHolds makes the calls that a tape of bytes encodes, and compares their results with the exact models. The calls
+// are holds of one or two limits with any algorithms, takes, and settlements. A hold is settled in time, late, twice or
+// never, at any time. The first two bytes choose the algorithms. Each call has a byte for its kind, a byte for its hold
+// or key, and a byte for the amount.
 func replayHolds(t *testing.T, data []byte) {
 	b := tape(data)
 	clock := new(hand)
@@ -151,7 +152,7 @@ func replayHolds(t *testing.T, data []byte) {
 			i := which % len(open)
 			d := open[i]
 			open = append(open[:i:i], open[i+1:]...)
-			if what%8 == 3 && much < 32 { // dropped
+			if what%8 == 3 && much < 32 { // the hold is never settled
 				continue
 			}
 			closed = append(closed, d)
@@ -175,7 +176,7 @@ func replayHolds(t *testing.T, data []byte) {
 	}
 }
 
-// holdBoth holds from both limits or from none.
+// holdBoth holds tokens from both limits or from none.
 func holdBoth(t *testing.T, both [2]*cashier, key int, much uint64) []deal {
 	estimates := [2]uint64{1 + much&7, 1 + much>>4}
 	var requests []engine.Request

@@ -15,33 +15,35 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Calls of a history of holds.
+// These are the kinds of calls in a history of holds.
 const (
 	callHold = iota
 	callSettle
 	callLook
-	callEnd // looks, after all others
+	callEnd // peeks, after all other calls
 )
 
-// A holding is a call of a history of one key: it makes or settles one of the holds, with a number of tokens.
+// A holding is a call of a history of one key. It makes or settles one of the holds, with a number of tokens, or it
+// peeks.
 type holding struct {
 	what, hold int
 	n, taken   uint64
-	from       int64  // what the clock said before
-	twice      bool   // the hold is settled by others, too
-	all        uint64 // a bit for each hold that was settled, at the end
+	from       int64  // what the clock read before the call
+	twice      bool   // other calls also settle the hold
+	all        uint64 // for callEnd: a bit for each hold that was settled
 }
 
-// A told is the result of the call.
+// A told is the result of a holding.
 type told struct {
 	allowed   bool
 	remaining uint64
 	lost      uint64
-	to        int64 // what the clock said after
+	to        int64 // what the clock read after the call
 }
 
-// A heldWindowState is the state of the sequential model of one key's window: its number, the tokens taken in it, and
-// for each hold the window in which it was taken; 0 if it was not taken, and settled if it has ended.
+// A heldWindowState is the state of the sequential model of one key's window: the number of the window, the tokens
+// taken in it and, for each hold, the number of the window in which the hold was made. This number is 0 if the hold was
+// not made, and settled if it was settled.
 type heldWindowState struct {
 	window int64
 	taken  uint64
@@ -50,9 +52,10 @@ type heldWindowState struct {
 
 const settled = -1
 
-// holdings is the model of an aligned window. The time at which a call was decided is not known. It is some time
-// between its beginning and its end that explains the answer, but never in a window before the record's. If several
-// calls settle one hold, one of them does, which need not have ended when the others return; at the end it has.
+// holdings returns the model of an aligned window. The time at which a call was decided is not known. It may be any
+// time between the beginning and the end of the call that explains the answer, but not in a window before that of the
+// record. If several calls settle one hold, only one of them takes effect. This call may still be under way when the
+// others return, but has returned at the end.
 func holdings(limit uint64, length int64) porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{heldWindowState{}} },
@@ -64,7 +67,7 @@ func holdings(limit uint64, length int64) porcupine.Model {
 				if window > is.window {
 					taken = 0
 				}
-				// write sets the record to a number of tokens taken in the window.
+				// write sets the record to window, with a number of tokens taken in it.
 				write := func(taken uint64) { after.window, after.taken = window, taken }
 				explained := false
 				switch in.what {
@@ -116,7 +119,7 @@ func holdings(limit uint64, length int64) porcupine.Model {
 	return m.ToModel()
 }
 
-// dealings plays a history of holds that any goroutine settles, some of them twice and some never.
+// dealings runs a history of holds, each of which any goroutine may settle. Some are settled twice, and some never.
 func dealings(t *testing.T, limit uint64, length time.Duration, step int64, seed uint64) (history []porcupine.Operation, dropped int) {
 	var clock, stamp atomic.Int64
 	clock.Store(noon)
@@ -141,7 +144,7 @@ func dealings(t *testing.T, limit uint64, length time.Duration, step int64, seed
 	for client := range historyClients {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(client)))
-			for ready.Add(1); ready.Load() < historyClients; { // all begin at once
+			for ready.Add(1); ready.Load() < historyClients; { // all goroutines begin at the same time
 				runtime.Gosched()
 			}
 			for range historyCalls {
@@ -199,7 +202,7 @@ func dealings(t *testing.T, limit uint64, length time.Duration, step int64, seed
 	return ended(history, l.Peek(k, 0).Remaining, clock.Load(), stamp.Add(2)), len(open) - len(settledBy(history))
 }
 
-// settledBy returns by how many calls each hold is settled.
+// settledBy returns how many calls settle each hold.
 func settledBy(history []porcupine.Operation) map[int]int {
 	by := map[int]int{}
 	for _, op := range history {
@@ -210,7 +213,8 @@ func settledBy(history []porcupine.Operation) map[int]int {
 	return by
 }
 
-// ended enters which holds are settled by several calls, and the look at the end.
+// ended returns the history with a peek at the end. In the calls of the history, it sets which holds several calls
+// settle.
 func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) []porcupine.Operation {
 	end := holding{what: callEnd, from: clock}
 	by := settledBy(history)
@@ -225,8 +229,8 @@ func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) 
 	return append(history, porcupine.Operation{Call: stamp, Return: stamp + 1, Input: end, Output: told{remaining: remaining, to: clock}})
 }
 
-// TestHoldsAreLinearizable (I9, I1, I2): goroutines hold, settle each other's holds, more than once or never, and peek.
-// Their answers are possible for some sequential order of the calls.
+// TestHoldsAreLinearizable (I9, I1, I2): goroutines make holds, settle each other's holds, more than once or never, and
+// peek. There must be a sequential order of the calls in which their answers are possible.
 func TestHoldsAreLinearizable(t *testing.T) {
 	n := uint64(1500)
 	if testing.Short() {
@@ -257,7 +261,8 @@ func TestHoldsAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenHoldsAreFound (I9): the check above can fail.
+// TestBrokenHoldsAreFound (I9): the check of the test above accepts histories that are possible, and rejects histories
+// that are not.
 func TestBrokenHoldsAreFound(t *testing.T) {
 	call := func(from, to int64, in holding, out told) porcupine.Operation {
 		in.from, out.to = in.from*second, out.to*second

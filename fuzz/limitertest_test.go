@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// policies say which policy keeps which promise.
+// policies has, for each promise, the policy of package engine that keeps it.
 var policies = []struct {
 	promise limitertest.Promise
 	of      func(limitertest.Limit) engine.Policy
@@ -29,11 +29,12 @@ var policies = []struct {
 	{limitertest.SlidingExact, func(l limitertest.Limit) engine.Policy { return engine.SlidingLog(l.Tokens, l.Per) }},
 }
 
-// An engineLimiter adapts a limiter of package engine to limitertest. It drops the limiter at the end: limitertest
-// keeps all limiters, and thousands of tables do not fit into the address space of a 32-bit program.
+// An engineLimiter adapts a limiter of package engine to limitertest. It drops the limiter at the end of its test,
+// because limitertest keeps all limiters, and thousands of tables do not fit into the address space of a 32-bit
+// program.
 type engineLimiter struct{ *engine.Limiter }
 
-// decision says no to what is below 0, which the engine's unsigned costs cannot be.
+// decision refuses a cost below 0, which the engine's unsigned costs cannot represent. For other costs it calls take.
 func decision(n int64, take func(uint64) engine.Decision) limitertest.Decision {
 	if n < 0 {
 		return limitertest.Decision{RetryAfter: -1}
@@ -68,7 +69,7 @@ func (l engineLimiter) Wait(ctx context.Context, key string, n int64) error {
 	return l.Limiter.Wait(ctx, key, uint64(n))
 }
 
-// A withoutTurns is a limiter of an algorithm without reservations.
+// A withoutTurns adapts a limiter whose algorithm has no reservations.
 type withoutTurns struct{ all *engineLimiter }
 
 func (l withoutTurns) Take(key string, n int64) limitertest.Decision { return l.all.Take(key, n) }
@@ -77,9 +78,9 @@ func (l withoutTurns) TakeAt(key string, n int64, at time.Time) limitertest.Deci
 	return l.all.TakeAt(key, n, at)
 }
 
-// newEngine returns a limiter of package engine, or nil where the policy cannot be or would take very much memory.
+// newEngine returns a limiter of package engine, or nil if the policy is not possible or would take very much memory.
 func newEngine(tb testing.TB, policy engine.Policy, options ...engine.Option) limitertest.Limiter {
-	const keys = 1 << 14 // 32-bit programs have addresses for 4 GiB, and several limiters live at once
+	const keys = 1 << 14 // a 32-bit program has addresses for 4 GiB, and several limiters exist at the same time
 	if bytes, err := engine.Bytes(policy, engine.MaxKeys(keys)); err != nil || bytes > 1<<26 {
 		return nil
 	}
@@ -112,13 +113,14 @@ func TestTheEngineKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// someLimits are enough where the algorithms are those of the engine.
+// someLimits has the limits for tests of the same algorithms in another form, for which a few limits are enough.
 var someLimits = []limitertest.Limit{
 	{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: 24 * time.Hour, Burst: 5},
 	{Tokens: 7, Per: 3 * time.Second, Burst: 5}, {Tokens: 1000, Per: time.Second, Burst: 50},
 }
 
-// TestASharedTableKeepsItsPromises does the same with a table in a file, which cannot have logs.
+// TestASharedTableKeepsItsPromises tests every algorithm except the log with package limitertest, in a table in a file.
+// Such a table cannot have logs.
 func TestASharedTableKeepsItsPromises(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Shared is for Linux")
@@ -126,7 +128,8 @@ func TestASharedTableKeepsItsPromises(t *testing.T) {
 	for _, p := range short(policies[:len(policies)-1]) {
 		t.Run(p.promise.String(), func(t *testing.T) {
 			config := engineConfig(t, p.promise, p.of, func(tb testing.TB) []engine.Option {
-				// The machine's monotonic clock is not in the bubble: edges of windows would be off by nanoseconds.
+				// The machine's monotonic clock is not part of the synctest bubble, so edges of windows would be off by
+				// nanoseconds.
 				return []engine.Option{engine.Shared(filepath.Join(tb.TempDir(), "limits")), engine.ClockFunc(time.Now)}
 			})
 			config.Limits = short(someLimits)
@@ -135,7 +138,8 @@ func TestASharedTableKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// short is the first of some in a short run: each takes many seconds, and under the race detector a minute.
+// short returns only the first element of all in a short run, because each takes many seconds, and a minute under the
+// race detector.
 func short[T any](all []T) []T {
 	if testing.Short() {
 		return all[:1]
@@ -156,7 +160,7 @@ func engineConfig(t *testing.T, promise limitertest.Promise, of func(limitertest
 		LateBy:  late,
 		New: func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
 			if of(l).Check() != nil || promise == limitertest.FixedWindow && late(l) > 0 {
-				return nil // windows that are a little longer
+				return nil // the windows would be a little longer than promised
 			}
 			return newEngine(tb, of(l), options(tb)...)
 		},
@@ -166,7 +170,7 @@ func engineConfig(t *testing.T, promise limitertest.Promise, of func(limitertest
 	}
 }
 
-// A lined limiter reserves with Queue.
+// A lined limiter makes its reservations with Queue.
 type lined struct{ engineLimiter }
 
 func (l lined) Reserve(key string, n int64) (time.Duration, func(), bool) {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The calls of a history.
+// These are the kinds of calls in a history.
 const (
 	callTake = iota
 	callReset
@@ -25,28 +25,28 @@ const (
 	callCharge
 )
 
-// A call is a goroutine's call for a key.
+// A call is a call that a goroutine makes for a key.
 type call struct {
 	what  int
 	key   uint64
 	now   uint64 // in ticks, which in these tests are nanoseconds
 	cost  uint64 // in ticks
-	limit uint64 // of a take under a quota, in ticks; 0 for that of the table
+	limit uint64 // the limit of a take under a quota, in ticks; 0 means the limit of the table
 }
 
-// An answer is the result of the call.
+// An answer is the result of a call.
 type answer struct {
-	unknown   bool          // what is left is not returned
-	verdict   shard.Verdict // of a take or a charge
+	unknown   bool          // the call does not return what is left
+	verdict   shard.Verdict // the verdict of a take or a charge
 	charged   uint64        // what a charge took, in ticks
-	at        uint64        // the time at which a take or a look was decided
-	debt      uint64        // of the record that the call returned, at that time, in ticks
-	had       bool          // what a reset said
+	at        uint64        // the time at which a take or a peek was decided
+	debt      uint64        // the debt at that time of the record that the call returned, in ticks
+	had       bool          // whether a reset found a record
 	watermark uint64        // the watermark after a reset
 }
 
-// bucketModel is the sequential model of one key's bucket: the instant at which it is full, and nothing else. Every
-// call, even a refusal, must be possible at one instant between its start and its return.
+// bucketModel returns the sequential model of one key's bucket. Its state is the time at which the bucket is full, and
+// nothing else. Every call, even a refusal, must be possible at some moment between its start and its return.
 func bucketModel(burst uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return uint64(0) },
@@ -76,8 +76,8 @@ func bucketModel(burst uint64) porcupine.Model {
 				if out.had {
 					return full > 0, uint64(0)
 				}
-				// There is no record if nothing was taken, or if it was forgotten
-				// when it was idle, which was at the watermark.
+				// The reset found no record, so nothing was taken, or the record was forgotten because it was idle at
+				// the watermark.
 				return full <= out.watermark, full
 			}
 			if in.what == callCharge && out.verdict <= shard.Admitted {
@@ -94,8 +94,8 @@ func bucketModel(burst uint64) porcupine.Model {
 			case shard.Refused:
 				return debt+in.cost > burst && out.debt == debt, full
 			case shard.NoRoom:
-				// It has taken nothing. But it has seen that the key has no record, which would be wrong for a bucket
-				// that is not full.
+				// The call has taken nothing. But it has seen that the key has no record, which is possible only if the
+				// bucket is full.
 				return debt == 0, full
 			}
 			return false, full
@@ -106,8 +106,8 @@ func bucketModel(burst uint64) porcupine.Model {
 	}
 }
 
-// A recorder makes calls on a table and records the history. Its stamps come from a counter: if one call returns before
-// another starts, its stamp is smaller.
+// A recorder makes calls on a table and records the history. The stamps of calls come from a counter. If one call
+// returns before another starts, the stamp of its return is smaller.
 type recorder struct {
 	table *shard.Table
 	stamp atomic.Int64
@@ -146,23 +146,23 @@ func (r *recorder) make(c call, client int) porcupine.Operation {
 	return op
 }
 
-// A scene has the calls of the goroutines of a history.
+// A scene describes the table of a history, and the calls of its goroutines.
 type scene struct {
 	keys, slots uint64
 	probeWindow int
 	burst       uint64
-	step        int64 // by how much each call moves the clock, at most; 0 for a clock that stands
+	step        int64 // the largest time by which a call moves the clock; 0 means that the clock stands still
 	costs       uint64
 	resets      bool
-	noRoom      bool // whether there is not room for all keys
+	noRoom      bool // there is not room for all keys
 }
 
 const (
 	historyClients = 4
-	historyCalls   = 7 // of each
+	historyCalls   = 7 // calls of each client
 )
 
-// history plays a scene once: real goroutines, real table.
+// history runs a scene once, with real goroutines on a real table, and returns the table and the history.
 func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Operation) {
 	algorithm := numbers{1, time.Second, s.burst}.algorithm(t)
 	tb, err := shard.New(shard.Config{Plan: planOf(t, algorithm), Slots: s.slots, Shards: 1, ProbeWindow: s.probeWindow, Overflow: shard.Refuse, Start: start})
@@ -177,12 +177,12 @@ func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Ope
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(client)))
 			calls := make([]porcupine.Operation, 0, historyCalls)
-			for ready.Add(1); ready.Load() < historyClients; { // all begin at once
+			for ready.Add(1); ready.Load() < historyClients; { // all goroutines begin at the same time
 				runtime.Gosched()
 			}
 			for range historyCalls {
 				c := call{key: random.Uint64N(s.keys), cost: cost * (1 + random.Uint64N(s.costs))}
-				if random.IntN(3) == 0 { // under a limit that comes with the call
+				if random.IntN(3) == 0 { // under a quota
 					c.limit = max(c.cost, cost*(1+random.Uint64N(2*s.burst)))
 				}
 				now := int64(start)
@@ -197,7 +197,7 @@ func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Ope
 						c.what = callReset
 					}
 				case 3:
-					now -= random.Int64N(3*s.step + 1) // later than others would have it
+					now -= random.Int64N(3*s.step + 1) // a late call
 				case 4:
 					r.table.Sweep(now, nil)
 				case 5:
@@ -220,8 +220,8 @@ func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Ope
 	return r.table, history
 }
 
-// requireLinearizable checks one history, and that no call was decided before the time
-// that it was given, or later than any that was.
+// requireLinearizable checks that a history is linearizable. It also checks that no call was decided before the time
+// that it was given, or after the latest time that any call was given.
 func requireLinearizable(t *testing.T, s scene, seed uint64, table *shard.Table, history []porcupine.Operation) (admitted, refused, noRoom int) {
 	latest := uint64(start)
 	for _, op := range history {
@@ -257,25 +257,25 @@ func requireLinearizable(t *testing.T, s scene, seed uint64, table *shard.Table,
 	return admitted, refused, noRoom
 }
 
-const second = 1_000_000_000 // ticks of a token in these tests
+const second = 1_000_000_000 // the cost of a token in these tests, in ticks
 
 var scenes = map[string]scene{
-	// Everything that was admitted stays.
+	// No token comes back, so all admitted tokens stay in the records.
 	"the clock stands": {keys: 3, slots: 8, probeWindow: 8, burst: 4, costs: 3, resets: true},
-	// Records are idle, and forgotten, after some calls.
+	// Records become idle after some calls, and are forgotten.
 	"the clock runs": {keys: 3, slots: 8, probeWindow: 8, burst: 3, costs: 2, resets: true, step: second / 2},
-	// And faster than keys can spend: most records that are met are idle.
+	// The clock runs faster than keys can spend, so most records that calls meet are idle.
 	"idle records": {keys: 4, slots: 4, probeWindow: 4, burst: 2, costs: 2, step: 3 * second},
-	// Three keys take turns in two slots.
+	// Three keys use two slots in turn.
 	"recycled slots": {keys: 3, slots: 2, probeWindow: 2, burst: 2, costs: 2, resets: true, step: second, noRoom: true},
-	// Two keys, one slot, a burst of one: every take is a first or a last one.
+	// Two keys use one slot, with a burst of one. So every admitted take drains the key's bucket.
 	"one slot": {keys: 2, slots: 1, probeWindow: 1, burst: 1, costs: 1, resets: true, step: second, noRoom: true},
 }
 
 // TestHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): goroutines take, peek and reset a few keys, while sweeps run
-// and slots change hands. Their answers are possible for some sequential order of the calls, in which a call that
-// returned before another started comes first. This includes refusals, the debt in every answer, and, with a running
-// clock and late calls, the time at which each call was decided.
+// and slots change hands. There must be a sequential order of the calls in which their answers are possible. In this
+// order, a call that returned before another started comes before it. This includes refusals, the debt in every answer,
+// and, with a running clock and late calls, the time at which each call was decided.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	n := 1500
 	if testing.Short() {
@@ -300,8 +300,8 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenHistoriesAreFound (I9): the check above can fail. Each history contains one thing that a table must not do,
-// next to a variant in which it is allowed.
+// TestBrokenHistoriesAreFound (I9): the check of the test above rejects wrong histories. Each wrong history contains
+// one thing that a table must not do. Next to it is a variant in which this is allowed.
 func TestBrokenHistoriesAreFound(t *testing.T) {
 	const burst = 2 * second
 	take := func(from, to int64, now, at, cost uint64, v shard.Verdict, debt uint64) porcupine.Operation {
@@ -429,7 +429,7 @@ func TestBrokenHistoriesAreFound(t *testing.T) {
 		assert.Equal(t, c.want, porcupine.CheckOperations(bucketModel(burst), c.history), name)
 	}
 
-	// A history of the real table, with one refusal more than there was.
+	// This is a history of the real table, with a refusal added that did not happen.
 	s := scenes["the clock stands"]
 	table, history := s.history(t, 1)
 	s.resets = false

@@ -14,14 +14,14 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// A granting is one with what a token of it costs.
+// A granting is a quota with the cost of a token in exact time.
 type granting struct {
 	quota engine.Quota
 	token *big.Rat // nanoseconds
 	limit uint64
 }
 
-// drawQuota draws a quota that the limiter accepts, whose ticks are that many in a nanosecond.
+// drawQuota draws a quota that the limiter l accepts. perNano is the number of l's ticks in a nanosecond.
 func drawQuota(t *rapid.T, l *engine.Limiter, perNano int64) granting {
 	period := rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, "period")
 	tokens := rapid.Int64Range(1, 100_000).Draw(t, "tokens")
@@ -29,13 +29,14 @@ func drawQuota(t *rapid.T, l *engine.Limiter, perNano int64) granting {
 	limit := rapid.Uint64Range(1, most).Draw(t, "limit")
 	quota, err := l.Quota(engine.TokenBucket(engine.Per(float64(tokens), period), limit))
 	require.NoError(t, err)
-	// A token takes whole ticks, rounded up.
+	// A token costs a whole number of ticks, rounded up.
 	ticks := (int64(period)*perNano + tokens - 1) / tokens
 	return granting{quota, big.NewRat(ticks, perNano), limit}
 }
 
-// TestQuotasAgainstExactTime (I1, I2, I7): calls for a few keys, each under many limits, while time passes and records
-// are forgotten. Every field of every answer is that of one exact debt in tokens.
+// TestQuotasAgainstExactTime (I1, I2, I7): calls are made for a few keys, each under many limits, while time passes and
+// records are forgotten. Every field of every answer must be the one that follows from a single exact debt in tokens
+// per key.
 func TestQuotasAgainstExactTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		longest time.Duration

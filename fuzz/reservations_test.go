@@ -15,23 +15,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Calls of a history of reservations, besides those of callTake.
+// These are the kinds of calls in a history of reservations, in addition to callTake and the kinds after it.
 const (
 	callReserve = callPeek + 2 + iota
 	callCancel
 )
 
-// A granted is a take or a reservation that was admitted.
+// A granted is an admitted take or reservation.
 type granted struct {
 	key, cost uint64
 	at        uint64 // when it was decided, in ticks
 	full      uint64 // the tick at which the bucket is full after it
-	version   uint64 // of the record then
+	version   uint64 // the version of the record after it
 	receipt   shard.Receipt
 	cancelled bool
 }
 
-// starts returns when the request of a grant may go.
+// starts returns the tick at which the request of a grant may continue.
 func (g granted) starts(burst uint64) uint64 { return max(g.at, g.full-min(burst, g.full)) }
 
 // A booking is a call of a history of reservations. If it gives tokens back, of is their grant.
@@ -40,20 +40,20 @@ type booking struct {
 	of granted
 }
 
-// A booked is the result of the call.
+// A booked is the result of a booking.
 type booked struct {
 	answer
-	version uint64 // of the record
+	version uint64 // the version of the record
 }
 
-// A reservedBucket is the state of the sequential model of one key's bucket: when it is full; how often tokens were
-// given back after which others had been taken, which the version of its record shows; and when its last reservation is
-// due.
+// A reservedBucket is the state of the sequential model of one key's bucket: the time at which the bucket is full; how
+// often tokens were given back after a later take, which the version of the record shows; and the time at which the
+// last reservation is due.
 type reservedBucket struct{ full, version, promised uint64 }
 
-// refunded returns how much of a grant is given back at a time, in a bucket that is full at another time, if the refund
-// is calculated at a third one. The comment of atomicbucket.TokenBucket.Refund has the reasons. changed says that
-// others gave back since the grant.
+// refunded returns how much of a grant is given back to a bucket that is full at the time full, if the refund is
+// calculated at the time latest. changed reports whether other calls have given back tokens since the grant. The
+// comment of atomicbucket.TokenBucket.Refund has the reasons.
 func refunded(of granted, full, latest uint64, changed bool) uint64 {
 	back := min(max(full, latest)-latest, of.cost)
 	if changed {
@@ -62,9 +62,9 @@ func refunded(of granted, full, latest uint64, changed bool) uint64 {
 	return min(back, max(of.full, latest)-latest)
 }
 
-// reservations is the model of a bucket with a burst, for calls that can wait for a number of ticks. A refund is
-// calculated at the time at which the last reservation near by is due (R25). That may be of another key, or of a call
-// that is refused in the end. So it may be calculated at any time up to the latest.
+// reservations returns the model of a bucket with a burst, for calls that can wait for patience ticks. A refund is
+// calculated at the time at which the last reservation nearby is due (R25). This may be a reservation of another key,
+// or of a call that is refused in the end. So the refund may be calculated at any time up to latest.
 func reservations(burst, patience, latest uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return reservedBucket{} },
@@ -86,7 +86,7 @@ func reservations(burst, patience, latest uint64) porcupine.Model {
 				return out.debt == owed, is
 			case callCancel:
 				changed := is.version != in.of.version
-				if !changed && is.full == in.of.full { // nothing came behind, and nothing is to be told from it
+				if !changed && is.full == in.of.full { // nothing was taken after the grant
 					is.full -= min(owed, in.cost)
 					return out.debt == max(is.full, out.at)-out.at && out.version == is.version, is
 				}
@@ -101,7 +101,7 @@ func reservations(burst, patience, latest uint64) porcupine.Model {
 			if out.verdict == shard.Refused {
 				return owed+in.cost > limit && out.debt == owed, is
 			}
-			if is.version == 0 { // the first one begins the record's tenure, in whatever slot
+			if is.version == 0 { // the first take or reservation begins the tenure, in any slot
 				is.version = out.version
 			}
 			is.full = out.at + owed + in.cost
@@ -113,7 +113,7 @@ func reservations(burst, patience, latest uint64) porcupine.Model {
 	}
 }
 
-// bookings plays a history: goroutines take, reserve, look, and give back what they took before.
+// bookings runs a history: goroutines take, reserve, peek, and give back what they took before.
 func bookings(t *testing.T, burst, keys uint64, step int64, patience time.Duration, seed uint64) (history []porcupine.Operation, grants [][]*granted) {
 	algorithm := numbers{1, time.Second, burst}.algorithm(t)
 	tb, err := shard.New(shard.Config{Plan: planOf(t, algorithm), Slots: 8, Shards: 1, ProbeWindow: 8, Overflow: shard.Refuse, Start: start})
@@ -127,13 +127,13 @@ func bookings(t *testing.T, burst, keys uint64, step int64, patience time.Durati
 	for client := range historyClients {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(client)))
-			for ready.Add(1); ready.Load() < historyClients; { // all begin at once
+			for ready.Add(1); ready.Load() < historyClients; { // all goroutines begin at the same time
 				runtime.Gosched()
 			}
 			for range historyCalls {
 				n := 1 + random.Uint64N(burst)
 				in := booking{call: call{what: []int{callTake, callReserve, callReserve, callCancel, callCancel, callPeek}[random.IntN(6)], key: random.Uint64N(keys), cost: algorithm.Cost(n)}}
-				var own []*granted // that may be given back
+				var own []*granted // the grants that this goroutine may give back
 				for _, g := range grants[client] {
 					if !g.cancelled {
 						own = append(own, g)
@@ -187,8 +187,8 @@ func bookings(t *testing.T, burst, keys uint64, step int64, patience time.Durati
 }
 
 // TestReservationsAreLinearizable (I9, I1, I2): goroutines take, reserve, peek and give back by receipts, for a few
-// keys. Their answers are possible for some sequential order, and what was not given back is due no sooner than the
-// limit allows.
+// keys. There must be a sequential order of the calls in which their answers are possible. What was not given back must
+// not be due sooner than the limit allows.
 func TestReservationsAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {
@@ -249,7 +249,8 @@ func TestReservationsAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenReservationsAreFound (I9): the check above can fail.
+// TestBrokenReservationsAreFound (I9): the check of the test above accepts histories that are possible, and rejects
+// histories that are not.
 func TestBrokenReservationsAreFound(t *testing.T) {
 	take := func(from, to int64, what int, full, version uint64) porcupine.Operation {
 		return porcupine.Operation{

@@ -29,14 +29,16 @@ import (
 
 // # Twins
 //
-// xxHash64 takes in the last whole eight bytes of a text, its lanes, one after the other:
+// At the end of a text, xxHash64 mixes the remaining groups of eight bytes, its lanes, into the hash, one after the
+// other:
 //
 //	h = rotl(h ^ r(lane), 27) * P1 + P4,   r(x) = rotl(x * P2, 31) * P1
 //
-// r is a known bijection, so an attacker can choose lanes by their effect on h. If the r of two lanes differs only in
-// bit 36, their h differs only in bit 63 after the rotation. The multiplication by an odd number and the addition keep
-// that difference. The next lane cancels it. So (a, b) and (a', b') with r(a') = r(a) ^ 2^36 and r(b') = r(b) ^ 2^63
-// lead from any h to the same h: whatever came before, and whatever the seed is.
+// r is a known bijection, so an attacker can choose lanes by their effect on h. If r(a) and r(a') differ only in bit
+// 36, the two values of h differ only in bit 63 after the rotation. The multiplication by an odd number and the
+// addition preserve this difference. The next lane can cancel it. So two pairs of lanes (a, b) and (a', b') with
+// r(a') = r(a) ^ 2^36 and r(b') = r(b) ^ 2^63 lead from any h to the same new h, whatever the text before them and
+// whatever the seed is.
 
 const (
 	prime1 = 11400714785074694791
@@ -49,8 +51,8 @@ func xxRoundInverse(r uint64) uint64 {
 	return bits.RotateLeft64(r*inverse(prime1), -31) * inverse(prime2)
 }
 
-// inverse returns the inverse of an odd number modulo 2^64. Each of Newton's steps doubles the number of correct bits.
-// n itself has three.
+// inverse returns the inverse of an odd number modulo 2^64. It starts with n, of which three bits are correct. Each
+// step of Newton's method doubles the number of correct bits.
 func inverse(n uint64) uint64 {
 	x := n
 	for range 5 {
@@ -59,10 +61,10 @@ func inverse(n uint64) uint64 {
 	return x
 }
 
-// twinLanes returns two different lanes whose rounds in xxHash64 differ only in the given bit. Each is eight bytes of
-// printable UTF-8, such as letters, with and without accents.
+// twinLanes returns two different lanes whose rounds in xxHash64 differ only in the given bit. Each lane is eight bytes
+// of printable UTF-8, such as letters with and without accents.
 func twinLanes(random *rand.Rand, bit int) (lane, twin string) {
-	for { // some thousand times
+	for { // this takes some thousand tries
 		var a, b [8]byte
 		for i := 0; i < len(a); {
 			r := 'a' + random.Int32N(26)
@@ -82,15 +84,14 @@ func printable(text []byte) bool {
 	return utf8.Valid(text) && !bytes.ContainsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) })
 }
 
-// A twin is a pair of different texts with one xxHash64.
+// A twin is a pair of different texts with the same xxHash64.
 type twin struct {
 	name string
 	size int
 	keys [2]string
 }
 
-// twins returns texts as they occur as keys: tokens, alone and with something common
-// before and behind.
+// twins returns pairs of texts that could be keys: tokens alone, and tokens with a common text before or behind them.
 func twins() []twin {
 	random := rand.New(rand.NewPCG(64, 64))
 	a, a2 := twinLanes(random, 36)
@@ -104,17 +105,18 @@ func twins() []twin {
 		{"a token", 16, "", ""},
 		{"a token with a prefix", 24, "sk_live_", ""},
 		{"a token with a suffix", 31, "", "-eu-west-1-prod"},
-		{"an address", 48, "https://api.example.com/v1/keys/", ""}, // behind a stripe of 32
+		{"an address", 48, "https://api.example.com/v1/keys/", ""}, // the lanes are behind a stripe of 32 bytes
 		{"a long address", 95, "https://api.example.com/v1/keys/customers/0123456789/tokens/abc/", "-eu-west-1-prod"},
 	} {
-		// The lanes begin at a multiple of eight bytes, behind the last stripe of 32.
+		// The lanes begin at a multiple of eight bytes, behind the last complete stripe of 32 bytes.
 		all = append(all, twin{w.name, w.size, [2]string{w.before + a + b + w.after, w.before + a2 + b2 + w.after}})
 	}
 	return all
 }
 
-// TestTwinsCollideUnderEverySeedOfXXHash: the tests below need these collisions. They show why a secret seed does not
-// make xxHash64 fit for keys that strangers choose.
+// TestTwinsCollideUnderEverySeedOfXXHash: the two texts of a twin have the same hash under every seed. The tests below
+// need these collisions. They show why xxHash64 is not suitable for keys that strangers choose, even with a secret
+// seed.
 func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 	require.EqualValues(t, 12345, xxRoundInverse(xxRound(12345)))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -128,22 +130,22 @@ func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 		require.Len(t, tw.keys[0], tw.size)
 		require.Len(t, tw.keys[1], tw.size)
 		require.NotEqual(t, tw.keys[0], tw.keys[1])
-		// One lane alone makes another hash.
+		// If only one lane is exchanged, the hash is another one.
 		lane := strings.Index(tw.keys[0], twins()[0].keys[0]) + 8
 		half := tw.keys[0][:lane] + tw.keys[1][lane:]
 		for i := range 1000 {
-			seed := random.Uint64() * uint64(i) // 0 among them
+			seed := random.Uint64() * uint64(i) // the first seed is 0
 			require.Equal(t, hash(seed, tw.keys[0]), hash(seed, tw.keys[1]), "%s, seed %d", tw.name, seed)
 			require.NotEqual(t, hash(seed, tw.keys[0]), hash(seed, half))
 		}
 	}
 }
 
-// TestTwinsShareNoBucket (I2): an attacker who knows a victim's key and its twin can neither drain nor spare the
-// victim's bucket, because the default hash is another one, with a seed. With HashStable, for which the keys must be
-// trusted, they do share it, as its documentation warns.
+// TestTwinsShareNoBucket (I2): a victim's key and its twin do not share a bucket, so an attacker who knows the twin
+// cannot use it to drain the victim's bucket. This is because the default hash is not xxHash64, and has a seed. With
+// HashStable the two keys do share a bucket. Its documentation warns that the keys must be trusted.
 //
-// Two keys share a bucket by accident once in 2^64.
+// Any two keys share a bucket by chance with a probability of 2^-64.
 func TestTwinsShareNoBucket(t *testing.T) {
 	const burst = 5
 	for _, stable := range []bool{false, true} {
@@ -185,31 +187,29 @@ func sentAsHeader(t *testing.T, text string) string {
 
 // # Cycling keys
 
-// A cycled is a limiter to which an attacker comes with one key after the other, and
-// late now and then. Times are nanoseconds.
+// A cycled is a limiter that an attacker calls with one key after another, sometimes with late times. Times are in
+// nanoseconds.
 type cycled struct {
 	take        func(key uint64, at int64, tokens uint64) (allowed bool, resetAfter time.Duration)
-	counted     func() uint64 // evictions, and what was refused or let through for want of room
+	counted     func() uint64 // evictions, and requests refused or admitted because there was no room
 	latest      func(at int64)
 	probeWindow int
 	perToken    int64
 	burst       uint64
 }
 
-// attack drains key 0 and comes back to it often, with other keys in between, each of
-// which takes a token or two and is left alone until it is idle. As many keys are not idle
-// as leave one slot of the window idle or free: the attacker's aim is to have the drained
-// key forgotten anyway.
+// attack drains key 0 and often takes from it again. In between it takes one or two tokens from other keys, and then
+// leaves these keys alone until they are idle. So many keys are not idle at a time that only one slot of the window is
+// idle or free. The attacker's aim is that the drained key is forgotten.
 //
-// For every key, and every two of its admissions, what was admitted from the one to the
-// other must be at most burst + rate * t; and nothing may be evicted, nor be admitted or
-// refused for want of room.
+// Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
+// between them. No record may be evicted, and no request may be admitted or refused because there is no room.
 func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (admitted uint64) {
 	random := rand.New(rand.NewPCG(seed, uint64(c.probeWindow)))
 	now, idleAt := int64(start), map[uint64]int64{}
 	admissions := map[uint64][]soakAdmission{}
 	take := func(key uint64, at int64, tokens uint64) {
-		// At a late time more keys are not idle.
+		// At a late time, more keys are not idle than now.
 		busy := 0
 		for other, idle := range idleAt {
 			if other != key && idle >= at {
@@ -221,7 +221,7 @@ func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (ad
 		}
 		allowed, reset := c.take(key, at, tokens)
 		if allowed {
-			// It was decided at its own time, or at the watermark, which has been reached.
+			// The take was decided at its own time or at the watermark, which is not later than now.
 			admissions[key] = append(admissions[key], soakAdmission{at, now, int64(tokens) * c.perToken})
 			idleAt[key] = max(idleAt[key], at+int64(reset))
 		}
@@ -232,7 +232,7 @@ func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (ad
 	for step := range steps {
 		switch random.IntN(8) {
 		case 0:
-			now += random.Int64N(int64(c.burst+2) * c.perToken) // the drained key too may become idle
+			now += random.Int64N(int64(c.burst+2) * c.perToken) // the drained key may also become idle
 		case 1, 2, 3:
 			now += random.Int64N(2*c.perToken/int64(c.probeWindow) + 1)
 		}
@@ -255,9 +255,8 @@ func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (ad
 	return uint64(len(admissions[0]))
 }
 
-// TestCyclingKeysWhileASlotIsIdle (I1, I7), on tables with windows of 2 to 32 slots: an
-// attacker who cycles keys never gets more than the quota on a drained key while a slot of
-// the window is idle.
+// TestCyclingKeysWhileASlotIsIdle (I1, I7): on tables with windows of 2 to 32 slots, an attacker who cycles through
+// keys never gets more tokens from a drained key than the limit allows, as long as a slot of the window is idle.
 func TestCyclingKeysWhileASlotIsIdle(t *testing.T) {
 	const perToken, burst = int64(time.Second), 4
 	steps := 1500
@@ -293,8 +292,8 @@ func TestCyclingKeysWhileASlotIsIdle(t *testing.T) {
 	}
 }
 
-// TestCyclingKeysThroughTheEngine (I1, I7) is the same attack on a limiter of the smallest size,
-// one window, whose clock the test moves, by texts, with late times through TakeAt.
+// TestCyclingKeysThroughTheEngine (I1, I7) makes the same attack on a limiter of package engine of the smallest size,
+// which is one window. The test moves the limiter's clock, the keys are texts, and late times are passed to TakeAt.
 func TestCyclingKeysThroughTheEngine(t *testing.T) {
 	const perToken, burst = int64(100 * time.Millisecond), 6
 	steps := 3000
@@ -331,8 +330,8 @@ func TestCyclingKeysThroughTheEngine(t *testing.T) {
 	}
 }
 
-// TestEvictionTakesTheLeastDebt (I7): an insert into a full window evicts a key that owes no more than any other key of
-// the window, and counts what it still owed. So a drained key stays longer than others.
+// TestEvictionTakesTheLeastDebt (I7): an insert into a full window evicts the key that owes the least, and counts what
+// this key still owed. So a drained key stays longer than other keys.
 func TestEvictionTakesTheLeastDebt(t *testing.T) {
 	const burst = 20
 	for seed := range uint64(10) {
@@ -383,13 +382,13 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 	}
 }
 
-// TestFloodIntoTheWindowOfADrainedKey (I1, I7): the attacker knows the window of a drained
-// key and throws one-token keys into it from several goroutines, each key fresh, so that
-// every one of them evicts. The drained key stays drained, and with the clock moved by
-// half a token at a time it gets what time brings.
+// TestFloodIntoTheWindowOfADrainedKey (I1, I7): an attacker knows the window of a drained key. From several goroutines,
+// the attacker takes one token each from new keys with this window, so that each insert evicts a record. The drained
+// key stays drained. The test moves the clock by the time of half a token in each step, and the drained key gets
+// exactly the tokens that come back with time.
 //
-// Eight goroutines: a slot that is being claimed cannot be evicted, so with as many
-// inserts under way at once as there are slots the drained key would be the only one left.
+// There are only eight goroutines, because a slot that is being claimed cannot be evicted. If there were as many
+// concurrent inserts as slots, the drained key could be the only one left to evict.
 func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 	const burst, goroutines, times = 5, 8, 20
 	keys := uint64(4000)
@@ -414,7 +413,7 @@ func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 				}
 			}
 		})
-		want := uint64(0) // a token has come back after every other half
+		want := uint64(0) // a token has come back after every second step
 		if half > 0 && half%2 == 0 {
 			want = 1
 		}
@@ -442,16 +441,16 @@ func togetherN(n int, f func()) {
 
 // # Aiming
 
-// hashOf returns what a Key is inside. Only tests need it.
+// hashOf returns the hash inside a Key. Only tests need it.
 func hashOf(k engine.Key) uint64 { return reflect.ValueOf(k).Field(0).Uint() }
 
-// TestAimedKeys (I7): the stable hash is known, so that with it an attacker can aim
-// keys at one window. Only keys whose window meets that one are hurt: some of their records are
-// forgotten, which is counted; all others keep what they owe. A drained key in the middle
-// of it stays drained. With the default hash the same keys do no harm.
+// TestAimedKeys (I7): the stable hash is public, so if it is used, an attacker can choose keys for one window. This
+// affects only keys whose window overlaps this window. Some of their records are forgotten, which is counted. All other
+// keys still owe what they owed. A drained key in the middle of the window stays drained. With the default hash the
+// same keys do no harm.
 //
-// That an unaimed key is evicted by chance needs a window of eight lines full. As shown
-// at noOverflow, with 1,300 keys in 4,168 lines that has a probability below 1e-20.
+// A key at which the attacker does not aim can be evicted by chance only if its window of eight lines is full. With
+// 1,300 keys in 4,168 lines, the probability of this is below 1e-20, as the comment of noOverflow shows.
 func TestAimedKeys(t *testing.T) {
 	const shards, burst, aimedKeys, others = 4, 5, 100, 1200
 	for _, stable := range []bool{true, false} {
@@ -462,8 +461,8 @@ func TestAimedKeys(t *testing.T) {
 		l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), burst), options...)
 		require.NoError(t, err)
 		defer l.Close()
-		// The table as Find of package shard lays it out: a shard is homes of one line,
-		// four slots, and after the last home the rest of its window.
+		// This is the layout of a table in package shard: a shard consists of homes, which are lines of four slots, and
+		// of the lines behind the last home that complete its window.
 		const homes = (10_000*10/6/shards + 1 + 3) / 4
 		require.EqualValues(t, shards*(homes-1+8)*4, l.Stats().Slots)
 		place := func(text string) (sh, home uint64) {
@@ -471,7 +470,7 @@ func TestAimedKeys(t *testing.T) {
 			home, _ = bits.Mul64(hash, homes)
 			return hash % shards, home
 		}
-		const aim = 500 // the home, in shard 1
+		const aim = 500 // the number of a home in shard 1
 
 		for i := range others {
 			require.True(t, l.Take(fmt.Sprint("other ", i), 2).Allowed)
@@ -511,7 +510,7 @@ func TestAimedKeys(t *testing.T) {
 	}
 }
 
-// families are keys as attackers, or ordinary sites, have them: all but alike.
+// families has functions that make keys which differ very little, as attackers or ordinary sites may use them.
 var families = map[string]func(l *engine.Limiter, n uint32) engine.Key{
 	"numbers from 0":                func(l *engine.Limiter, n uint32) engine.Key { return l.KeyUint64(uint64(n)) },
 	"numbers, the high half":        func(l *engine.Limiter, n uint32) engine.Key { return l.KeyUint64(uint64(n) << 32) },
@@ -542,17 +541,17 @@ func address6(network, host uint32) netip.Addr {
 
 const familySize = 50_000
 
-// TestFamiliesOfKeysAreSpread: with the default hash no family of keys is aimed at a shard
-// or a window, however alike its keys are. The data are fixed, the seed is the process's, so
-// the bounds hold for a random function but for a probability that is stated:
+// TestFamiliesOfKeysAreSpread: with the default hash, the keys of a family are spread evenly over shards and windows,
+// however similar they are. The keys are fixed, and the seed is random in each process. So the test checks bounds that
+// a random function exceeds only with a small probability:
 //
-//   - Over 1,024 bins, by the low bits, which choose the shard, and by the high ones, which
-//     choose the home, chi-square is below 1,508. For a chi-square with k = 1,023 degrees of
-//     freedom P(> k + 2 sqrt(kx) + 2x) <= exp(-x) (Laurent and Massart), here with x = 40:
-//     4e-18. The statistic has that distribution only nearly, with 49 keys a bin; nine
-//     orders of magnitude are left for that.
-//   - No bin has more than 49 + 71 keys. Chernoff: P(X >= m) <= exp(m - u - m ln(m/u)) for a
-//     sum X with mean u. That is 9e-17 a bin, and there are 24,576 bins of all families: 3e-12.
+//   - The keys are divided into 1,024 bins by their low bits, which choose the shard, and also by their high bits,
+//     which choose the home. In both cases chi-square is below 1,508. For a chi-square distribution with k = 1,023
+//     degrees of freedom, P(> k + 2 sqrt(kx) + 2x) <= exp(-x) (Laurent and Massart). With x = 40 this is 4e-18. With 49
+//     keys per bin, the statistic has this distribution only approximately, and nine orders of magnitude are left for
+//     the difference.
+//   - No bin has more than 49 + 71 keys. By Chernoff's bound, P(X >= m) <= exp(m - u - m ln(m/u)) for a sum X with mean
+//     u. This is 9e-17 per bin. All families together have 24,576 bins, so the probability is 3e-12.
 //   - All keys together find room in a table of eight times as many slots (noOverflow).
 func TestFamiliesOfKeysAreSpread(t *testing.T) {
 	if testing.Short() {
@@ -593,16 +592,15 @@ func TestFamiliesOfKeysAreSpread(t *testing.T) {
 	}
 }
 
-// noOverflow bounds the probability that any of that many keys, none of which becomes idle,
-// finds no room in a table with that many homes, if the hash is a random function.
+// noOverflow returns an upper bound for the probability that a key finds no room, for a number of keys in a table with
+// a number of homes. It assumes that the hash is a random function, and that no key becomes idle.
 //
-// A key without room has a window of eight full lines. Let them be the last of a run of L
-// full lines that begins behind a line that is not full, or at the beginning of the shard.
-// No key of the run has its home before the run: it would have stayed in the line that is
-// not full. So the 4L keys of the run have their homes in these L lines, where there are
-// u = L * keys/homes of them on average. Chernoff bounds the probability of that, as above,
-// with m = 4L, and the sum over all L from 8 on and all beginnings bounds the whole. (The
-// lines behind the last home only add room.)
+// If a key has no room, its window has eight full lines. They are the end of a run of L full lines that begins behind a
+// line that is not full, or at the beginning of the shard. No key in the run has its home before the run, because it
+// would be in the line that is not full. So the 4L keys of the run have their homes in these L lines. On average, L
+// lines are the home of u = L * keys/homes keys. Chernoff's bound (see above), with m = 4L, gives the probability of
+// this. The sum over all L from 8 on, and over all beginnings of the run, is a bound for the whole table. (The lines
+// behind the last home only add room.)
 func noOverflow(keys, homes float64) float64 {
 	u := keys / homes
 	perLine := math.Exp(4 - u - 4*math.Log(4/u))

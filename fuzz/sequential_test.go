@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// numbers are those of one policy.
+// numbers has the numbers of one policy.
 type numbers struct {
 	tokens float64
 	period time.Duration
@@ -29,28 +29,28 @@ func (n numbers) String() string {
 }
 
 var (
-	// whole are exact policies whose tokens are whole numbers of nanoseconds apart.
+	// whole has policies that are exact. The time between two tokens is a whole number of nanoseconds.
 	whole = []numbers{
 		{1, time.Second, 5},
 		{1000, time.Second, 1},
 		{10, 1500 * time.Millisecond, 10},
 		{1e9, time.Second, 4},
-		{1, time.Hour, 600}, // a burst of almost as many ticks as there may be
+		{1, time.Hour, 600}, // the burst has almost the largest possible number of ticks
 	}
-	// broken are exact too, but their tokens are fractions of nanoseconds apart.
+	// broken has policies that are also exact, but the time between two tokens is not a whole number of nanoseconds.
 	broken = []numbers{
 		{3e8, time.Second, 4},
 		{60, time.Second, 100},
 		{16, 15 * time.Microsecond, 3},
 		{16, time.Microsecond, 7},
 	}
-	// rounded are never early and up to two ticks late.
+	// rounded has policies that round. Their tokens are never early, and at most two ticks late.
 	rounded = []numbers{
 		{97, time.Second, 97},
 		{1.0 / 3, time.Minute, 2},
 		{999999937, time.Second, 5},
 		{1, 24 * time.Hour, 1000}, // long ticks
-		{1, math.MaxInt64, 4},     // the longest
+		{1, math.MaxInt64, 4},     // the longest ticks
 	}
 )
 
@@ -60,9 +60,9 @@ func (n numbers) algorithm(t require.TestingT) atomicbucket.TokenBucket {
 	return algorithm
 }
 
-// slack is how many tokens fewer than the exact bucket an algorithm may show: none if the algorithm is exact, and
-// otherwise the tokens of two ticks. (The thousandth is for the clock of such an algorithm, which is slow by one part
-// in 2^63.)
+// slack returns how many tokens fewer than the exact bucket an algorithm may show: none if the algorithm is exact, and
+// otherwise the tokens of two ticks. (Another thousandth of a tick is added, because the clock of an algorithm that is
+// not exact is slow by one part in 2^63.)
 func slack(algorithm *atomicbucket.TokenBucket) *big.Rat {
 	if algorithm.Exact() {
 		return new(big.Rat)
@@ -72,7 +72,7 @@ func slack(algorithm *atomicbucket.TokenBucket) *big.Rat {
 
 func rat(n uint64) *big.Rat { return new(big.Rat).SetInt(new(big.Int).SetUint64(n)) }
 
-// floor and ceil round a number that is not negative; one that is counts as 0.
+// floor and ceil round a number down and up. A negative number counts as 0.
 func floor(r *big.Rat) uint64 {
 	if r.Sign() < 0 {
 		return 0
@@ -101,9 +101,9 @@ type spend struct {
 	n  uint64
 }
 
-// requirePairsWithin (I1): from any spend to any other, tokens <= burst + rate * time.
-// One pass suffices: what was spent up to one less what came back by then, against the
-// least such number before it.
+// requirePairsWithin (I1): from any spend to any later one, both included, at most burst + rate * time tokens are
+// spent. One pass is enough. For each spend, the test computes the tokens spent up to it, less the tokens that came
+// back by then. This may be at most burst above the lowest such number before any spend so far.
 func requirePairsWithin(t require.TestingT, spends []spend, rate *big.Rat, burst uint64) {
 	slices.SortStableFunc(spends, func(a, b spend) int { return int(min(max(a.at-b.at, -1), 1)) })
 	sum, least := new(big.Rat), (*big.Rat)(nil)
@@ -119,8 +119,8 @@ func requirePairsWithin(t require.TestingT, spends []spend, rate *big.Rat, burst
 	}
 }
 
-// drawWait draws a time to wait: around a token, around a burst, and, rarely, a leap
-// that goes round the circle of the payload.
+// drawWait draws a time to wait: about the time of a token, about the time of a burst or, rarely, a leap of up to a
+// turn of the payload's circle and more.
 func drawWait(t *rapid.T, p numbers) int64 {
 	token := float64(p.period) / p.tokens
 	scale := rapid.SampledFrom([]float64{0, 0, token / 3, token, token, 2 * token, token * float64(p.burst), token * float64(p.burst) / 2}).Draw(t, "scale")
@@ -130,10 +130,10 @@ func drawWait(t *rapid.T, p numbers) int64 {
 	return max(int64(min(scale, 1<<62))+rapid.Int64Range(-2, 2).Draw(t, "off"), 0)
 }
 
-// believed is the last reading of a clock that a limiter believes which was made at noon.
+// believed is the latest clock reading that a limiter made at noon trusts.
 const believed = noon + (math.MaxInt64-noon)/2
 
-// after returns the time that much later, or the last one.
+// after returns the time wait later than nanos, or the latest possible time.
 func after(nanos, wait int64) int64 {
 	if wait > believed-nanos {
 		return believed
@@ -141,7 +141,8 @@ func after(nanos, wait int64) int64 {
 	return nanos + wait
 }
 
-// A tableMachine makes calls, one after the other, on a small table and on a map.
+// A tableMachine makes calls on a small table, one after the other, and makes the same calls on a model, which is a
+// map.
 type tableMachine struct {
 	numbers      numbers
 	table        *shard.Table
@@ -151,17 +152,17 @@ type tableMachine struct {
 	model        *reference.Table[uint64]
 	probeWindows map[uint64]int // the window of every key
 	keys         []uint64
-	clock        int64 // moves forwards
-	used         int64 // the latest time that was used
-	watermark    int64 // after the last call
+	clock        int64 // never moves back
+	used         int64 // the latest time that a call has used
+	watermark    int64 // the watermark after the last call
 	want         shard.Stats
 	spends       map[uint64][]spend
 }
 
 const machineWindow = 4
 
-// newTableMachine makes a table of 16 slots whose windows of one line each do not
-// overlap, and perWindow keys for every window, among them the key 0.
+// newTableMachine makes a table of 16 slots. Each window is one line, so windows do not overlap. There are perWindow
+// keys for every window. One of them is the key 0.
 func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow, perWindow int) *tableMachine {
 	const slots = 16
 	table, err := shard.New(shard.Config{Plan: planOf(t, p.algorithm(t)), Slots: slots, Shards: shards, ProbeWindow: machineWindow, Overflow: overflow, Start: start})
@@ -179,7 +180,7 @@ func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow,
 		watermark:    start,
 		spends:       map[uint64][]spend{},
 	}
-	// The low bits of a key choose the shard, the high ones the line in it.
+	// The low bits of a key choose the shard, and the high bits choose the line in it.
 	lines := slots / machineWindow / shards
 	for s := range shards {
 		for line := range lines {
@@ -196,7 +197,7 @@ func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow,
 	return m
 }
 
-// at is the time at which a call is decided: its own, or the watermark if that is later.
+// at returns the time at which a call is decided: its own time, or the watermark if that is later.
 func (m *tableMachine) at(now int64) int64 {
 	m.used = max(m.used, now)
 	return max(now, m.watermark)
@@ -214,7 +215,7 @@ func (m *tableMachine) requireDebt(t *rapid.T, s atomicbucket.State, key uint64,
 	requireBetween(t, exact, m.debt(s, at), new(big.Rat).Add(exact, m.slack), "I2: %s, key %#x, debt at %d", what, key, at)
 }
 
-// rivals are the other keys of the key's window that are not idle.
+// rivals returns the other keys of the key's window that are not idle.
 func (m *tableMachine) rivals(key uint64, at int64) []uint64 {
 	return slices.DeleteFunc(m.model.Indebted(at), func(k uint64) bool { return k == key || m.probeWindows[k] != m.probeWindows[key] })
 }
@@ -246,8 +247,8 @@ func (m *tableMachine) take(t *rapid.T, key uint64, now int64, n uint64) {
 	m.requireDebt(t, s, key, at, "take")
 }
 
-// overflowed checks what became of a key without a record in a window in which four
-// others are not idle. It reports whether the model's bucket stays as it is.
+// overflowed checks the decision for a key without a record whose window has four other keys that are not idle. It
+// reports whether the key's bucket in the model stays unchanged.
 func (m *tableMachine) overflowed(t *rapid.T, key uint64, at int64, n uint64, s atomicbucket.State, verdict shard.Verdict, rivals []uint64) bool {
 	least := m.model.Debt(rivals[0], at)
 	for _, k := range rivals {
@@ -288,7 +289,7 @@ func (m *tableMachine) forget(key uint64) {
 	delete(m.spends, key)
 }
 
-// reset: a record may be missing only if nothing was taken, or if it was idle at the
+// reset resets a key. The key may have no record only if nothing was taken from it, or if its record was idle at the
 // watermark.
 func (m *tableMachine) reset(t *rapid.T, key uint64) {
 	had := m.table.Reset(m.table.Find(key))
@@ -300,7 +301,7 @@ func (m *tableMachine) reset(t *rapid.T, key uint64) {
 	m.forget(key)
 }
 
-// sweep: after a sweep there is one record for each key that is not idle, and no other (I3).
+// sweep makes a sweep. Afterwards there must be one record for each key that is not idle, and no other record (I3).
 func (m *tableMachine) sweep(t *rapid.T, now int64) {
 	at := m.at(now)
 	epoch := m.table.Stats().Epoch
@@ -310,14 +311,14 @@ func (m *tableMachine) sweep(t *rapid.T, now int64) {
 	require.Greater(t, stats.Epoch, epoch)
 	fewest := len(m.model.Indebted(at))
 	most := fewest
-	if !m.algorithm.Exact() { // some that have just become idle
+	if !m.algorithm.Exact() { // some records that have just become idle may also stay
 		most = len(m.model.Indebted(max(at-int64(ceil(new(big.Rat).Quo(m.slack, m.model.Rate()))), 0)))
 	}
 	require.GreaterOrEqual(t, stats.Live, uint64(fewest), "I7: records that were not idle are gone")
 	require.LessOrEqual(t, stats.Live, uint64(most), "I3: records that are idle, or a second one of a key")
 }
 
-// check compares every bucket of the table with the model's, and the counters.
+// check compares every bucket of the table, and the counters, with the model.
 func (m *tableMachine) check(t *rapid.T) {
 	require.GreaterOrEqual(t, m.table.Watermark(), m.watermark, "the watermark never falls")
 	for _, key := range m.keys {
@@ -329,14 +330,14 @@ func (m *tableMachine) check(t *rapid.T) {
 	m.watermark = m.table.Watermark()
 	require.LessOrEqual(t, m.watermark, m.used, "the watermark has been reached")
 	got := m.table.Stats()
-	// Without another goroutine the only call that a take can meet is the sweep that
-	// it makes itself when time has leapt.
+	// There is no other goroutine. So the only call that can make a take search again is the sweep that the take makes
+	// itself when time has leapt.
 	require.LessOrEqual(t, got.Retries-m.want.Retries, got.Epoch-m.want.Epoch)
 	m.want.Live, m.want.Epoch, m.want.Reclaimed, m.want.Retries = got.Live, got.Epoch, got.Reclaimed, got.Retries
 	require.Equal(t, m.want, got, "evictions, forgiven, no room (I7); no bytes more (I6)")
 }
 
-// drawNow draws the time of a call: the clock's, or a late one.
+// drawNow draws the time of a call: the clock's time, or a late time.
 func (m *tableMachine) drawNow(t *rapid.T) int64 {
 	switch rapid.IntRange(0, 7).Draw(t, "late") {
 	case 5:
@@ -349,8 +350,7 @@ func (m *tableMachine) drawNow(t *rapid.T) int64 {
 	return m.clock
 }
 
-// advance moves the clock: by some time, or to where a key is just full, or just has
-// that many tokens.
+// advance moves the clock by a random time, or to the time at which a key is just full or just has a number of tokens.
 func (m *tableMachine) advance(t *rapid.T) {
 	if rapid.Bool().Draw(t, "to an edge") {
 		key := rapid.SampledFrom(m.keys).Draw(t, "key")
@@ -364,7 +364,7 @@ func (m *tableMachine) advance(t *rapid.T) {
 	m.clock = after(m.clock, drawWait(t, m.numbers))
 }
 
-// drawCost draws the cost of a take: little, or as much as a bucket may have, or everything.
+// drawCost draws the cost of a take: a small cost, any cost up to the burst, or the whole burst.
 func drawCost(t *rapid.T, burst uint64) uint64 {
 	switch rapid.IntRange(0, 3).Draw(t, "cost kind") {
 	case 0:
@@ -375,13 +375,12 @@ func drawCost(t *rapid.T, burst uint64) uint64 {
 	return rapid.Uint64Range(1, min(burst, 3)).Draw(t, "small cost")
 }
 
-// TestTableAgainstAMap (I1, I2, I3, I7, I8): whatever is called on a small table, one
-// call after the other, at times that run, leap and are late, its buckets are those of
-// a map that keeps every key, except where it had no room, and then what happens is
-// what the overflow policy says and is counted. Seven keys share a window of four. If
-// the algorithm is exact, then equality is exact; else the table is never early and at most
-// two ticks late (and only as many keys as there is room for, so that it is always
-// certain whether there is).
+// TestTableAgainstAMap (I1, I2, I3, I7, I8): random calls are made on a small table, one after the other, at times that
+// advance, leap and are late. The buckets of the table must be the same as those of a map that keeps every key. The
+// exception is a key for which there is no room: then the overflow policy must be followed, and this must be counted.
+// Seven keys share a window of four slots. If the algorithm is exact, the buckets must be exactly equal. Otherwise the
+// table must never be early and at most two ticks late. In this case there are only as many keys as slots, because it
+// would not always be certain whether there is room.
 func TestTableAgainstAMap(t *testing.T) {
 	for _, overflow := range []shard.Overflow{shard.Evict, shard.Refuse, shard.Admit} {
 		for _, shards := range []int{1, 4} {
@@ -400,7 +399,7 @@ func TestTableAgainstAMap(t *testing.T) {
 }
 
 func runTable(t *rapid.T, m *tableMachine) {
-	// Most calls are about a few keys of one window.
+	// Most calls are for a few keys of one window.
 	anyKey := rapid.SampledFrom(m.keys)
 	few := rapid.SampledFrom(m.keys[:min(len(m.keys), machineWindow+3)])
 	take := func(t *rapid.T) {
@@ -436,9 +435,9 @@ func runTable(t *rapid.T, m *tableMachine) {
 	})
 }
 
-// TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): the same one storey up. For any calls to a limiter, every field of
-// every answer equals a map of exact buckets, with times to the nanosecond (or two ticks later if the algorithm
-// rounds). One half of the limiters has 32 slots for 40 keys.
+// TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): the test makes random calls to a limiter of package engine. Every
+// field of every answer must be the one that a map of exact buckets gives, with times to the nanosecond (or up to two
+// ticks later if the algorithm rounds). Half of the limiters have 32 slots for 40 keys.
 func TestLimiterAgainstAMap(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Evict, engine.Refuse, engine.Admit} {
 		t.Run(fmt.Sprintf("32 slots, overflow %d", overflow), rapid.MakeCheck(func(t *rapid.T) {
@@ -520,25 +519,25 @@ func runLimiter(t *rapid.T, w *witness) {
 	})
 }
 
-// w1 is for methods that take any kind of t.
+// w1 makes a function for rapid from a method that takes any kind of t.
 func w1(f func(require.TestingT)) func(*rapid.T) { return func(t *rapid.T) { f(t) } }
 
-// waitAsTold asks until it is refused, and then believes the answer: it asks again at
-// fractions of the promised wait, and one nanosecond before its end, and is refused,
-// with the rest of the wait promised; and at the end it passes.
+// waitAsTold takes until a take is refused, and then checks the promised wait. It takes again at several fractions of
+// the wait, and one nanosecond before its end. Each time it must be refused, with the rest of the wait as the new
+// promise. At the end of the wait it must be admitted.
 func waitAsTold(t *rapid.T, w *witness, key string, n uint64) {
 	if w.late() {
 		w.clock.nanos.Store(w.seen)
 	}
 	var d engine.Decision
-	for range 12 { // an algorithm that rounds keeps the last token back for a tick or two
+	for range 12 { // an algorithm that rounds may withhold the last token for a tick or two
 		if d = w.take(t, key, n); !d.Allowed {
 			break
 		}
 	}
 	now := w.clock.nanos.Load()
 	if d.Allowed || d.RetryAfter <= 0 || int64(d.RetryAfter) > believed-now {
-		return // no room, or the end of time
+		return // there is no room, or the wait ends after the end of time
 	}
 	for _, part := range []int64{int64(d.RetryAfter) / 4, int64(d.RetryAfter) / 2, int64(d.RetryAfter) / 4 * 3, int64(d.RetryAfter) - 1} {
 		w.clock.nanos.Store(now + part)

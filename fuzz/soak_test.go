@@ -19,15 +19,15 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestStressSoak (I1, I2, I6, I7): everything at once, for as long as WEIR_STRESS says
-// (make soak), or 3s. One limiter after the other, with every clock, every overflow
-// policy, and a sweeper that hardly rests, is used by goroutines that take, take late,
-// peek, reset, sweep and ask for statistics, and open and close, or drop, limiters of
-// their own; and meanwhile the other stress tests continue.
+// TestStressSoak (I1, I2, I6, I7): the test runs everything at the same time, for the duration in WEIR_STRESS (make
+// soak), or for 3s. It tests one limiter after another, with every clock, every overflow policy, and a sweeper that
+// hardly rests. Several goroutines use the limiter: they take, take with late times, peek, reset, sweep and read
+// statistics. They also open other limiters, and close or drop them. Meanwhile, rounds of the other stress tests are
+// run.
 //
-// For every two admissions of a key what was admitted from the one to the other is at
-// most burst + rate * t. Memory and goroutines are after each limiter what they were
-// after the first.
+// Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
+// between them. After each limiter, memory and the number of goroutines must not be higher than after the first
+// limiter.
 func TestStressSoak(t *testing.T) {
 	long := 3 * time.Second
 	if text := os.Getenv("WEIR_STRESS"); text != "" {
@@ -35,7 +35,7 @@ func TestStressSoak(t *testing.T) {
 		long, err = time.ParseDuration(text)
 		require.NoError(t, err, "WEIR_STRESS=%q: want a duration such as 1h", text)
 	}
-	const kinds = 12 // of limiters: three policies, four clocks
+	const kinds = 12 // kinds of limiters: three policies, four clocks
 	each := min(max(long/kinds, 250*time.Millisecond), 6*time.Second)
 
 	keepGoroutines(8192)
@@ -47,7 +47,7 @@ func TestStressSoak(t *testing.T) {
 		if n == 0 {
 			heapAfterFirst, goroutinesAfterFirst = settle(math.MaxUint64, math.MaxInt)
 		}
-		// A quarter of a megabyte for what the runtime itself keeps.
+		// The runtime itself may keep a quarter of a megabyte.
 		inUse, goroutines := settle(heapAfterFirst+256<<10, goroutinesAfterFirst)
 		require.LessOrEqual(t, inUse, heapAfterFirst+256<<10, "bytes in use after limiter %d", n)
 		require.LessOrEqual(t, goroutines, goroutinesAfterFirst, "goroutines after limiter %d", n)
@@ -63,9 +63,9 @@ func TestStressSoak(t *testing.T) {
 	assert.Positive(t, total.opened)
 }
 
-// keepGoroutines makes the runtime keep the descriptors of n goroutines, half a kilobyte of the
-// heap each. It never gives one back. Otherwise the heap grows by those of the dropped limiters
-// whenever more of them wait for the collector than ever before.
+// keepGoroutines makes the runtime allocate the descriptors of n goroutines, which take half a kilobyte of the heap
+// each. The runtime reuses descriptors, but never frees one. Without keepGoroutines, the heap would grow whenever more
+// dropped limiters than ever before wait for the collector with their goroutines.
 func keepGoroutines(n int) {
 	ended, running := make(chan struct{}), sync.WaitGroup{}
 	for range n {
@@ -75,9 +75,9 @@ func keepGoroutines(n int) {
 	running.Wait()
 }
 
-// settle collects garbage until no more is in use than that, or until it is clear that
-// it will not happen, and returns what is in use. What is dropped goes in steps: the
-// limiter, then its goroutines, then what they held.
+// settle collects garbage until at most the given numbers of bytes and goroutines are in use, or until it is clear that
+// this will not happen. It returns what is in use. Several collections are necessary, because a dropped limiter is
+// freed in steps: first the limiter, then its goroutines, then the memory that they refer to.
 func settle(bytes uint64, goroutines int) (uint64, int) {
 	for i := 0; ; i++ {
 		b, g := heap(), runtime.NumGoroutine()
@@ -88,10 +88,10 @@ func settle(bytes uint64, goroutines int) (uint64, int) {
 	}
 }
 
-// soakTotals are the sums of a soak.
+// soakTotals has the sums over all limiters of a soak.
 type soakTotals struct {
 	admitted, refused, opened, rounds uint64
-	inexact                           int // roomy limiters that had to forget or to guess
+	inexact                           int // limiters with few keys that still forgot a record, or admitted without one
 }
 
 func (s *soakTotals) String() string {
@@ -102,13 +102,13 @@ func (s *soakTotals) String() string {
 const (
 	soakWorkers = 8
 	soakBurst   = 8
-	soakCost    = 3                     // the largest
-	soakLate    = time.Millisecond      // TakeAt's times are late by up to so much
-	funcLate    = 50 * time.Microsecond // readings of the ClockFunc likewise
-	coarseStep  = time.Millisecond      // a coarse clock may be renewed no more often
+	soakCost    = 3                     // the largest cost of a take
+	soakLate    = time.Millisecond      // times of TakeAt are late by up to this time
+	funcLate    = 50 * time.Microsecond // readings of the ClockFunc are late by up to this time
+	coarseStep  = time.Millisecond      // the coarse clock may be renewed only after this time
 )
 
-// A soaked is a limiter under audit. Times are nanoseconds of Go's clock since begin.
+// A soaked is a limiter whose admissions are checked. Times are nanoseconds of Go's clock since begin.
 type soaked struct {
 	*engine.Limiter
 	begin    time.Time
@@ -116,7 +116,7 @@ type soaked struct {
 	perToken int64
 	keys     []string
 	bytes    uint64
-	fresh    atomic.Int64 // a time that the coarse clock has certainly reached, and a step
+	fresh    atomic.Int64 // a time that the coarse clock has certainly reached, plus a step
 	opened   atomic.Uint64
 }
 
@@ -136,12 +136,12 @@ func soakClock(kind int) engine.Option {
 	})
 }
 
-// soakLimiter uses and audits one limiter, the n-th.
+// soakLimiter uses the n-th limiter and checks its admissions.
 //
-// When records are evicted, or requests admitted without one, the bound does not hold, and
-// all that can be said is by how much not: see check. So where the policy may do that
-// there are mostly fewer keys, and goroutines that hold a slot for a moment, than the
-// 32 slots of a window; then there is room, and nothing is forgotten.
+// If records are evicted, or requests admitted without a record, more than the bound may be admitted. Then only the
+// size of the excess can be checked. So under a policy that may do this, there are mostly few keys: with the goroutines
+// that use a slot for a moment, they are fewer than the 32 slots of a window. Then there is room for all, and nothing
+// is forgotten.
 func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total *soakTotals) {
 	cycle := n / 12
 	overflow, clock := engine.OverflowPolicy(n%3), int(n/3%4)
@@ -198,7 +198,8 @@ func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total 
 				lists[i] = append(lists[i], list...)
 			}
 		}
-		// Tokens that were admitted above the limit were forgiven or never charged, and are counted.
+		// Tokens above the limit may be admitted only if the same number of tokens was forgiven or never charged. Both
+		// are counted.
 		stats := s.Stats()
 		counted := int64(stats.Forgiven+soakCost*stats.Unrecorded) * s.perToken
 		burst := soakBurst * s.perToken
@@ -206,7 +207,7 @@ func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total 
 			for _, a := range lists[i] {
 				cost += a.cost
 			}
-			// Both ends of an interval may be off by what the clock is.
+			// Both ends of an interval may be wrong by as much as the clocks differ.
 			excess := audits[i].excess(lists[i]) - 2*ahead
 			require.LessOrEqual(t, excess, burst+counted, "%s: %v too many tokens; limiter %d, segment %d, its clock %dns off, %+v",
 				s.keys[i], float64(excess-burst-counted)/float64(s.perToken), n, segment, ahead, stats)
@@ -221,7 +222,7 @@ func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total 
 
 // A soakResult has the results of one goroutine in a segment.
 type soakResult struct {
-	admissions [][]soakAdmission // by key
+	admissions [][]soakAdmission // the admissions of each key
 	refused    uint64
 	wrong      []string
 }
@@ -234,8 +235,8 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 		if before >= end {
 			return r
 		}
-		// Four keys are in use, for as long as it takes to fill two buckets. Meanwhile
-		// the records of the others become idle and are forgotten.
+		// Four keys are in use at a time, for as long as it takes to fill two buckets. Meanwhile the records of the
+		// other keys become idle and are forgotten.
 		i := (int(before/(2*soakBurst*s.perToken))*3 + random.IntN(4)) % len(s.keys)
 		key, cost := s.keys[i], 1+random.Uint64N(soakCost)
 		from, allowed := s.earliest(before), false
@@ -246,7 +247,7 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 			d := s.Take(key, cost)
 			allowed = d.Allowed
 			if !allowed && d.RetryAfter < d.ResetAfter {
-				s.refreshed(before) // it was refused for want of tokens, not of room
+				s.refreshed(before) // it was refused because of missing tokens, not because of missing room
 			}
 		case op < 800:
 			from = before - random.Int64N(int64(soakLate))
@@ -256,7 +257,7 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 				r.wrong = append(r.wrong, fmt.Sprintf("peek: %+v", d))
 			}
 			continue
-		case op < 980: // keys that pass by: at most one record for each goroutine
+		case op < 980: // keys that are used once: at most one record for each goroutine
 			k := s.KeyUint64(random.Uint64())
 			s.AllowKey(k)
 			s.Reset(k)
@@ -284,12 +285,13 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 	}
 }
 
-// earliest returns the earliest time at which a call that begins now can be decided: the
-// limiter does not tell the time at which it decided.
+// earliest returns the earliest time at which a call that begins now can be decided. It is needed because the limiter
+// does not report the time of its decision.
 func (s *soaked) earliest(now int64) int64 {
 	switch s.clock {
 	case 2:
-		// It may be late by any time in which the goroutine that renews it did not run. But who refuses has renewed it.
+		// The coarse clock may be late by as long as the goroutine that renews it does not run. But a call that is
+		// refused renews the clock.
 		return min(now, s.fresh.Load()) - int64(coarseStep)
 	case 3:
 		return now - int64(funcLate)
@@ -297,8 +299,8 @@ func (s *soaked) earliest(now int64) int64 {
 	return now
 }
 
-// refreshed notes that a call that began at that time has made a coarse clock read that
-// time, or a step less.
+// refreshed records that a call which began at the time before has renewed the coarse clock. So the clock has reached
+// this time, or a time that is a step earlier.
 func (s *soaked) refreshed(before int64) {
 	for {
 		fresh := s.fresh.Load()
@@ -334,39 +336,40 @@ func openAnother(random *rand.Rand) error {
 	if l.Allow("key") {
 		admitted++
 	}
-	// A clock that goes back may refuse early, but never admits more.
+	// With a clock that goes back, the limiter may refuse early, but it must not admit more.
 	if admitted > 3 || admitted < 3 && clock != 3 || err != nil {
 		return fmt.Errorf("a new limiter with clock %d admitted %d of its burst of 3; closed: %v", clock, admitted, err)
 	}
 	return nil
 }
 
-// A soakAdmission is one admitted take: it was decided at some time from the first to
-// the last, both included. The cost is the time that it takes to come back.
+// A soakAdmission is one admitted take: it was decided at some time from first to last, both included. cost is the time
+// in which its tokens come back.
 type soakAdmission struct{ first, last, cost int64 }
 
-// A soakAudit follows one key through the segments of a soak and keeps three numbers.
+// A soakAudit checks one key over all segments of a soak. It keeps three values.
 type soakAudit struct {
 	seen   bool
 	latest int64 // the latest X so far
-	most   int64 // the greatest X + (what was certainly admitted since X)
+	most   int64 // the highest X + (cost that was certainly admitted since X)
 }
 
-// excess takes the admissions of a segment, in any order, and returns by how much what
-// was admitted within an interval exceeds the length of the interval, at most: over
-// every interval [X, Y] of this and the earlier segments where X is the first time of an admission and Y the last time
-// of one of this segment. The requests admitted within it are those that were certainly decided within it: from X or
-// later to Y or sooner. It must not exceed the burst. (Only these intervals matter: any other can be shortened.)
+// excess takes the admissions of a segment, in any order. For an interval [X, Y], the excess is the cost that was
+// admitted within the interval, less the length of the interval. Only admissions count that were certainly decided
+// within it: their first is X or later, and their last is Y or earlier. The function returns the largest excess of all
+// intervals in which X is the first of an admission of this or an earlier segment, and Y is the last of an admission of
+// this segment. It must not be more than the burst. (Any other interval can be shortened to one of these.)
 //
-// The part of a later segment that may reach back into an earlier one is left out of the intervals that begin there.
+// Admissions of a later segment whose first is before the latest X of the earlier segments are left out of the
+// intervals that begin in an earlier segment.
 func (a *soakAudit) excess(list []soakAdmission) int64 {
 	const none = math.MinInt64 / 2
 	if len(list) == 0 {
 		return none
 	}
-	// A tree over the admissions in the order of their first times. They enter it in the
-	// order of their last times. Each node holds the cost of those below it that have
-	// entered, and the most of X + (cost from X on within the node).
+	// The leaves of a tree are the admissions in the order of their first times. They are added to the tree in the
+	// order of their last times. Each node has the cost of the added admissions below it, and the highest X + (cost
+	// from X on) of these admissions.
 	slices.SortFunc(list, func(a, b soakAdmission) int { return cmp.Compare(a.first, b.first) })
 	size := 1
 	for size < len(list) {
@@ -399,7 +402,8 @@ func (a *soakAudit) excess(list []soakAdmission) int64 {
 	return worst
 }
 
-// TestSoakAudit: the audit finds the same as a search of every interval, and also an excess of one burst.
+// TestSoakAudit: excess returns the same as a search over all intervals. It also finds two bursts in different
+// segments.
 func TestSoakAudit(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	for range 2000 {
@@ -435,9 +439,8 @@ func TestSoakAudit(t *testing.T) {
 	require.EqualValues(t, 9, audit.excess([]soakAdmission{{101, 101, 5}}), "a burst twice, across the segments")
 }
 
-// A gauge says how far the clock of limiters, which may be the processor's counter, is
-// from Go's, by which the test goes. It also is the one limiter that lives all through
-// the soak, and keeps the counter calibrated.
+// A gauge measures how far the clock of limiters, which may be the processor's counter, differs from Go's clock, which
+// the test uses. It is also a limiter that exists during the whole soak, so that the counter stays calibrated.
 type gauge struct {
 	*engine.Limiter
 	key engine.Key
@@ -450,8 +453,8 @@ func newGauge(t *testing.T) gauge {
 	return gauge{l, l.Key("gauge")}
 }
 
-// ahead returns the distance of the two clocks in nanoseconds, at least: the nearest of
-// some measurements, each of them an upper bound.
+// ahead returns an upper bound for the difference of the two clocks, in nanoseconds. It makes several measurements,
+// each of which gives an upper bound, and returns the smallest.
 func (g gauge) ahead(t *testing.T) int64 {
 	nearest := int64(math.MaxInt64)
 	for range 10 {
@@ -459,7 +462,7 @@ func (g gauge) ahead(t *testing.T) int64 {
 		at := time.Now()
 		d := g.TakeAt(g.key, 100, at)
 		require.True(t, d.Allowed)
-		// The bucket is full at this time, by the limiter's clock.
+		// By the limiter's clock, the bucket is full at this time.
 		full := at.Add(d.ResetAfter)
 		before := time.Now()
 		left := g.Peek(g.key, 0).ResetAfter

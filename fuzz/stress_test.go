@@ -20,8 +20,8 @@ import (
 // start is the time at which test tables are made.
 const start = 1 << 50
 
-// A round is one run of a stress test on a table of its own. The tests do some of
-// each; TestStressSoak continues with all of them for as long as WEIR_STRESS says.
+// A round is one run of a stress test on a new table. Each stress test runs a number of rounds. TestStressSoak runs
+// rounds of all stress tests, for the duration in WEIR_STRESS.
 type round func(t *testing.T, seed uint64)
 
 func rounds(t *testing.T, n uint64, f round) {
@@ -30,7 +30,7 @@ func rounds(t *testing.T, n uint64, f round) {
 	}
 }
 
-// together runs f on several goroutines, more than there are processors, and waits.
+// together runs f on several goroutines, more than there are processors, and waits until all have ended.
 func together(f func(g uint64)) {
 	var all sync.WaitGroup
 	for g := range uint64(2*runtime.GOMAXPROCS(0) + 2) {
@@ -76,8 +76,8 @@ func table(t *testing.T, rate float64, burst uint64, slots uint64, probeWindow i
 }
 
 // TestStressFrozenClockAdmitsExactlyTheBurst (I1, I2, I3): while the clock stands still, every key gets exactly its
-// burst, from any goroutines. Meanwhile sweeps run, and other keys come, are reset, and leave slots that are claimed
-// again.
+// burst, whichever goroutines take from it. Meanwhile sweeps run, and other keys come and are reset, so their slots are
+// claimed again.
 func TestStressFrozenClockAdmitsExactlyTheBurst(t *testing.T) { rounds(t, 300, frozenRound) }
 
 func frozenRound(t *testing.T, seed uint64) {
@@ -100,7 +100,7 @@ func frozenRound(t *testing.T, seed uint64) {
 				tb.Sweep(start, nil)
 			}
 		}
-		for key := range uint64(keys) { // take what is left, one by one
+		for key := range uint64(keys) { // take the remaining tokens, one by one
 			for {
 				if v := tb.Take(tb.Find(key), start, 1, 0).Verdict; v != shard.Admitted {
 					assert.Equal(t, shard.Refused, v)
@@ -151,12 +151,12 @@ func conservedRound(t *testing.T, seed uint64) {
 }
 
 // An admission is one admitted take.
-type admission struct{ at, cost int64 } // in ticks
+type admission struct{ at, cost int64 } // both in ticks
 
-// TestStressMovingClock (I1): clocks run, and are late while goroutines are suspended. From any admission of a key to
-// any later one, at most burst + rate * t is admitted. Records are recycled all the time: they become idle within
-// microseconds and are claimed, because the keys are more than the slots. In every other round each key has a window of
-// its own and is used for a short time, so that only a sweep forgets it.
+// TestStressMovingClock (I1): clocks run, and times are late if goroutines are suspended. From any admission of a key
+// to any later one, both included, at most burst + rate * t is admitted. Slots change hands all the time: records
+// become idle within microseconds and are claimed, because there are more keys than slots. In every second round, each
+// key has its own window and is used for a short time, so that only a sweep forgets it.
 func TestStressMovingClock(t *testing.T) { rounds(t, 60, movingRound) }
 
 func movingRound(t *testing.T, seed uint64) {
@@ -180,13 +180,13 @@ func movingRound(t *testing.T, seed uint64) {
 			}
 			switch random.IntN(20) {
 			case 0:
-				runtime.Gosched() // late
+				runtime.Gosched() // the time is late when the call is made
 			case 1:
 				at -= random.Int64N(100_000)
 			}
 			key, n := random.Uint64N(many), 1+random.Uint64N(2)
 			if swept {
-				key = uint64(at) / 50_000 % few << 61 // whose home is a line of its own
+				key = uint64(at) / 50_000 % few << 61 // the key's home is a line that no other key has
 			}
 			if o := tb.Take(tb.Find(key), at, n, 0); o.Verdict == shard.Admitted {
 				mine[key] = append(mine[key], admission{int64(bucketOf(tb).Ticks(o.At)), int64(bucketOf(tb).Cost(n))})
@@ -206,9 +206,9 @@ func movingRound(t *testing.T, seed uint64) {
 	require.Greater(t, total, few*burst, "the clock ran")
 }
 
-// requireWithinLimit checks every pair: the cost from admission i to admission j is
-// at most the burst and the ticks between them. One pass suffices: the sum up to j
-// less its tick, against the least such number before i.
+// requireWithinLimit checks every pair of admissions i and j: the cost from i to j is at most the burst plus the ticks
+// between them. One pass is enough. For each j, it computes the sum of the costs up to j, less the tick of j. This may
+// be at most burst above the lowest such number before any admission so far.
 func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64) {
 	slices.SortFunc(list, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
 	sum, least := int64(0), int64(1<<62)
@@ -219,8 +219,9 @@ func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64
 	}
 }
 
-// TestStressFlood (I6, I7): ten times the capacity in new keys. Memory does not change, the drained key stays drained,
-// the paying key is not disturbed, and the forgiven tokens are the admitted tokens that no key owes any longer.
+// TestStressFlood (I6, I7): ten times as many new keys come as the table has room for. Its memory does not change, the
+// drained key stays drained, and the paying key is not affected. The number of forgiven tokens is the number of
+// admitted tokens that no key owes any longer.
 func TestStressFlood(t *testing.T) {
 	tb := table(t, 1, 5, 20_000, 0, shard.Evict)
 	const drained, paying = 1 << 62, 3 << 61

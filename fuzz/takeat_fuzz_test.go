@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// tape is a fuzzer's input, read from the front; after its end come zeros.
+// tape is a fuzzer's input, which is read from the front. After its end, reads return zeros.
 type tape []byte
 
 func (b *tape) take(n int) []byte {
@@ -22,9 +22,9 @@ func (b *tape) take(n int) []byte {
 func (b *tape) byte() byte   { return b.take(1)[0] }
 func (b *tape) int64() int64 { return int64(binary.LittleEndian.Uint64(b.take(8))) }
 
-// FuzzTakeAt (I1, I2, I3, I7, I8): calls in any order, at any times, at any cost. The
-// first byte chooses the numbers; each call is a byte for what and which key, a byte for
-// the cost, and a time: a byte for its kind and what that needs.
+// FuzzTakeAt (I1, I2, I3, I7, I8): the fuzzer chooses calls in any order, at any times, with any cost. The first byte
+// chooses the numbers of the policy. Each call has a byte for its kind and its key, a byte for its cost, and a time. A
+// time has a byte for its kind, and then the bytes that this kind needs.
 func FuzzTakeAt(f *testing.F) {
 	all := slices.Concat(whole, broken, rounded)
 	f.Add([]byte{0})
@@ -65,7 +65,7 @@ func FuzzTakeAt(f *testing.F) {
 	})
 }
 
-// drawTime reads a time of one of the kinds that matter.
+// drawTime reads a time, of one of several kinds, from the tape.
 func drawTime(b *tape, w *witness) time.Time {
 	token := max(int64(float64(w.numbers.period)/w.numbers.tokens), 1)
 	switch b.byte() % 8 {
@@ -81,7 +81,7 @@ func drawTime(b *tape, w *witness) time.Time {
 		return time.Unix(0, after(w.seen, 1<<(b.byte()&63)&math.MaxInt64))
 	case 5: // any nanosecond of the timeline, or a little before it
 		return time.Unix(0, b.int64())
-	case 6: // any second that can be written down
+	case 6: // any second that time.Unix accepts
 		return time.Unix(b.int64(), int64(b.byte()))
 	}
 	return time.Time{}

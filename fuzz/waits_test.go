@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// patient is a limit that requests wait for, by the clock of a bubble.
+// patient returns a limit for which requests wait. It uses the clock of a synctest bubble.
 func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 	t.Helper()
 	l, err := engine.New(p, engine.MaxKeys(10), engine.ClockFunc(time.Now))
@@ -27,8 +27,8 @@ func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 		Cost: func(n int) uint64 { return uint64(n) }}
 }
 
-// TestNoLimitIsExceededWhereRequestsWait: requests with various costs wait, and some go away. At the times at which
-// requests continue, each limit has admitted what it promises.
+// TestNoLimitIsExceededWhereRequestsWait: requests with various costs wait for limits, and some give up. If each
+// admitted request counts at the time at which it continues, no limit has admitted more than it promises.
 func TestNoLimitIsExceededWhereRequestsWait(t *testing.T) {
 	rounds := 300
 	if testing.Short() {

@@ -17,48 +17,47 @@ import (
 // hand is a clock that a test sets, in nanoseconds since 1970.
 type hand struct {
 	nanos  atomic.Int64
-	latest int64 // that it was set to
+	latest int64 // the latest time to which it was set
 }
 
 func (h *hand) now() time.Time { return time.Unix(0, h.nanos.Load()) }
 
-// set sets the clock, but no more than a minute back. From further back time would go on, and the models know nothing
-// of that: see TestAClockThatLeapsAndComesBack of the engine.
+// set sets the clock, but not more than a minute back. If the clock were set back further, the limiter would continue
+// from the new time, which the models do not represent: see TestAClockThatLeapsAndComesBack of the engine.
 func (h *hand) set(nanos int64) {
 	h.latest = max(h.latest, h.nanos.Load(), nanos)
 	h.nanos.Store(max(nanos, h.latest-int64(time.Minute)))
 }
 
-// noon is when test limiters are made: in 2023.
+// noon is the time at which test limiters are made, in 2023.
 const noon = 1_700_000_000_000_000_000
 
-// A witness makes calls on a limiter, one after the other, and holds every answer
-// against a map of exact buckets.
+// A witness makes calls on a limiter, one after the other, and compares every answer with a map of exact buckets.
 //
-// A call whose time is the latest so far is decided at that time, and everything in the
-// answer is certain. A late one is decided at a time that the limiter chooses: from its
-// own, or what the limiter has certainly reached (the latest sweep), to the latest time that it has acted on. So
-// admitted tokens must be there at the latest time (I8), refused ones must be missing at the earliest, and the chosen
-// time is read from the answer.
+// A call whose time is the latest so far is decided at that time, and everything in the answer is certain. A late call
+// is decided at a time that the limiter chooses. This time is not before the call's own time, and not before the latest
+// sweep, which the limiter has certainly reached. It is not after the latest time that the limiter has acted on. So
+// admitted tokens must be available at the latest possible time (I8), and refused tokens must be missing at the
+// earliest possible time. The chosen time is read from the answer.
 type witness struct {
 	numbers     numbers
 	limiter     *engine.Limiter
 	clock       *hand
 	exact       bool
 	slack       *big.Rat // in tokens
-	rate        *big.Rat // tokens a nanosecond
+	rate        *big.Rat // tokens per nanosecond
 	token       int64    // nanoseconds of a token if that is a whole number, else 0
 	overflow    engine.OverflowPolicy
 	probeWindow int // slots that all keys share, or 0 if there is room for all
 	model       *reference.Table[string]
-	swept       int64 // the limiter has reached this
-	seen        int64 // and has acted on nothing later than this
+	swept       int64 // a time that the limiter has reached
+	seen        int64 // the limiter has acted on no later time
 	want        engine.Stats
 	spends      map[string][]spend
 }
 
-// newWitness makes a limiter. With a window it has one neighbourhood of 32 slots
-// and no more.
+// newWitness makes a limiter and its witness. If probeWindow is true, the limiter has a single probe window of 32
+// slots.
 func newWitness(t require.TestingT, p numbers, probeWindow bool, overflow engine.OverflowPolicy) *witness {
 	algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
 	require.NoError(t, err)
@@ -92,7 +91,7 @@ func newWitness(t require.TestingT, p numbers, probeWindow bool, overflow engine
 	return w
 }
 
-// timeline is where an instant lies on the limiter's timeline, from 1970 to what is believed.
+// timeline returns a time in nanoseconds since 1970, limited to the range from 1970 to believed.
 func timeline(at time.Time) int64 {
 	if at.Before(time.Unix(0, 0)) {
 		return 0
@@ -103,7 +102,8 @@ func timeline(at time.Time) int64 {
 	return at.UnixNano()
 }
 
-// takeAt is TakeAt. A time that the clock has not reached is not believed, so it is reached first.
+// takeAt calls TakeAt and checks the answer. The limiter does not trust a time that the clock has not reached, so
+// takeAt first sets the clock to such a time.
 func (w *witness) takeAt(t require.TestingT, key string, n uint64, at time.Time) engine.Decision {
 	if timeline(at) == believed {
 		at = time.Unix(0, believed)
@@ -114,12 +114,12 @@ func (w *witness) takeAt(t require.TestingT, key string, n uint64, at time.Time)
 	return w.decide(t, key, n, timeline(at), true, func() engine.Decision { return w.limiter.TakeAt(w.limiter.Key(key), n, at) })
 }
 
-// take is Take, at the clock's time.
+// take calls Take, at the clock's time, and checks the answer.
 func (w *witness) take(t require.TestingT, key string, n uint64) engine.Decision {
 	return w.decide(t, key, n, w.clock.nanos.Load(), true, func() engine.Decision { return w.limiter.Take(key, n) })
 }
 
-// allow is Allow, of whose answer the rest is what Peek says.
+// allow calls Allow and checks the answer. Calls of Peek give the rest of the decision.
 func (w *witness) allow(t require.TestingT, key string) {
 	if w.late() && w.swept < w.seen {
 		w.sync(t)
@@ -131,7 +131,7 @@ func (w *witness) allow(t require.TestingT, key string) {
 		d.Allowed = w.limiter.Allow(key)
 		after := w.limiter.Peek(w.limiter.Key(key), 1)
 		if now := w.limiter.Stats(); now.NoRoom > stats.NoRoom {
-			// There is nothing to be seen of the record that will make room.
+			// Peek does not show the record that will be idle first and so makes room.
 			require.False(t, d.Allowed)
 			d.Remaining, d.RetryAfter = 0, w.untilRoom(w.clock.nanos.Load())
 			d.ResetAfter = d.RetryAfter
@@ -147,15 +147,14 @@ func (w *witness) allow(t require.TestingT, key string) {
 	})
 }
 
-// peek is Peek, at the clock's time.
+// peek calls Peek, at the clock's time, and checks the answer.
 func (w *witness) peek(t require.TestingT, key string, n uint64) engine.Decision {
 	return w.decide(t, key, n, w.clock.nanos.Load(), false, func() engine.Decision { return w.limiter.Peek(w.limiter.Key(key), n) })
 }
 
 func (w *witness) late() bool { return w.clock.nanos.Load() < w.seen }
 
-// sync makes the limiter reach the latest time that it has seen, so that late calls are
-// decided at that and at no other.
+// sync makes the limiter reach the latest time that it has seen, so that late calls are decided at this time.
 func (w *witness) sync(t require.TestingT) {
 	was := w.clock.nanos.Load()
 	w.clock.set(max(was, w.seen))
@@ -163,7 +162,7 @@ func (w *witness) sync(t require.TestingT) {
 	w.clock.set(was)
 }
 
-// sweep is Sweep. What is left is one record for each key that is not idle (I3).
+// sweep calls Sweep. Afterwards there must be one record for each key that is not idle (I3).
 func (w *witness) sweep(t require.TestingT) {
 	now := w.clock.nanos.Load()
 	w.seen = max(w.seen, now)
@@ -179,12 +178,12 @@ func (w *witness) sweep(t require.TestingT) {
 	require.LessOrEqual(t, got.Keys, uint64(most), "I3: keys that are idle, or a second record of one")
 }
 
-// slackNanos is the slack as a time, rounded up.
+// slackNanos returns the slack as a time, rounded up.
 func (w *witness) slackNanos() int64 {
 	return int64(min(ceil(new(big.Rat).Quo(w.slack, w.rate)), math.MaxInt64))
 }
 
-// reset is Reset.
+// reset calls Reset, and resets the key in the model.
 func (w *witness) reset(key string) {
 	w.limiter.Reset(w.limiter.Key(key))
 	w.forget(key)
@@ -198,7 +197,7 @@ func (w *witness) forget(key string) {
 // stats checks Stats, which counts forgotten tokens and calls that found no room.
 func (w *witness) stats(t require.TestingT) {
 	got := w.limiter.Stats()
-	// A take that makes a sweep itself, when time has leapt, may have to search again.
+	// If time has leapt, a take makes a sweep itself, and may then have to search again.
 	require.LessOrEqual(t, got.Retries-w.want.Retries, got.Sweeps-w.want.Sweeps)
 	w.want.Keys, w.want.Sweeps, w.want.Reclaimed, w.want.Retries = got.Keys, got.Sweeps, got.Reclaimed, got.Retries
 	require.Equal(t, w.want, got, "evictions, forgiven, no room (I7); no bytes more (I6)")
@@ -209,7 +208,7 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	takes = takes && n > 0 && n <= w.numbers.burst
 	from, to := max(now, w.swept), max(now, w.seen)
 	if takes && from < to && (w.token == 0 || to-now > 1<<62 || w.probeWindow > 0 && len(w.model.Indebted(from)) >= w.probeWindow) {
-		w.sync(t) // the time could not be read off the answer
+		w.sync(t) // otherwise the time of the decision could not be read from the answer
 		to = max(now, w.seen)
 		from = to
 	}
@@ -227,7 +226,7 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	d := call()
 	require.Equal(t, w.numbers.burst, d.Limit)
 
-	// Whether, and how long until it does.
+	// Check whether the call passes and, if not, how long until it would.
 	switch {
 	case n == 0:
 		require.True(t, d.Allowed, "nothing costs nothing")
@@ -255,7 +254,7 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	if takes && d.Allowed {
 		w.spend(t, key, n, now, from, to, fullAt, d.ResetAfter)
 	}
-	// What is there now, and how long until it is full.
+	// Check how many tokens are left, and how long until the bucket is full.
 	less := new(big.Rat).Sub(w.model.Tokens(key, from), w.slack)
 	require.LessOrEqual(t, floor(less), d.Remaining, "tokens remaining: %+v at %d, from %d to %d, full at %s, then %s", d, now, from, to, fullAt, w.model.FullAt(key))
 	require.GreaterOrEqual(t, floor(w.model.Tokens(key, to)), d.Remaining, "tokens remaining")
@@ -270,12 +269,12 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	return d
 }
 
-// requireWait checks that a wait from now on ends at an instant, rounded up to a
-// nanosecond (and, by an algorithm that rounds, up to two ticks later).
+// requireWait checks that a wait that starts now ends at the time ends, rounded up to a nanosecond. With an algorithm
+// that rounds, it may end up to two ticks later.
 func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64, ends *big.Rat, what string) {
 	latest := new(big.Rat).Add(ends, new(big.Rat).Quo(w.slack, w.rate))
 	latest.Add(latest, big.NewRat(1, 1))
-	if wait == math.MaxInt64 { // or longer; or, by an algorithm that rounds, to the timeline's end
+	if wait == math.MaxInt64 { // this or longer or, with an algorithm that rounds, up to the end of the timeline
 		if w.exact {
 			latest.Sub(latest, new(big.Rat).SetInt64(now))
 		}
@@ -291,7 +290,7 @@ func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64,
 func (w *witness) spend(t require.TestingT, key string, n uint64, now, from, to int64, fullAt *big.Rat, reset time.Duration) {
 	at, certain := to, from == to
 	if !certain {
-		// Full again is max(at, fullAt) and what n tokens take.
+		// The bucket is full again at max(at, fullAt) plus the time of n tokens.
 		began := new(big.Rat).SetInt64(now)
 		began.Add(began, new(big.Rat).SetInt64(int64(reset)))
 		began.Sub(began, new(big.Rat).Quo(rat(n), w.rate))
@@ -307,7 +306,7 @@ func (w *witness) spend(t require.TestingT, key string, n uint64, now, from, to 
 			at = began.Num().Int64()
 			certain = began.Cmp(fullAt) > 0
 		}
-		if certain && at > now { // it was not the call's own
+		if certain && at > now { // the call was not decided at its own time
 			w.swept = max(w.swept, at)
 		}
 	}
@@ -318,7 +317,7 @@ func (w *witness) spend(t require.TestingT, key string, n uint64, now, from, to 
 	}
 }
 
-// untilRoom is how long it is until the first key is idle.
+// untilRoom returns how long it takes until the first key is idle.
 func (w *witness) untilRoom(now int64) time.Duration {
 	first := new(big.Rat).SetInt64(math.MaxInt64)
 	for _, key := range w.model.Indebted(w.seen) {
@@ -329,8 +328,8 @@ func (w *witness) untilRoom(now int64) time.Duration {
 	return time.Duration(ceil(first) - uint64(now))
 }
 
-// overflowed makes a call by a key for which there is no slot. It reports whether the
-// model's bucket stays as it is.
+// overflowed makes a call for a key for which there is no slot, and checks the answer. It reports whether the key's
+// bucket in the model stays unchanged.
 func (w *witness) overflowed(t require.TestingT, n uint64, now, at int64, rivals []string, call func() engine.Decision) bool {
 	room := w.untilRoom(now)
 	d := call()

@@ -20,10 +20,11 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// raceEnabled: under the race detector a sync.Pool drops things at random.
+// raceEnabled says that the race detector is on. A sync.Pool then drops values at random, so allocations cannot be
+// counted.
 var raceEnabled bool
 
-// plenty is limits that never refuse here.
+// plenty returns limits that are so high that they never refuse in these tests.
 func plenty(t testing.TB, set ...rpclimit.Limit) *rpclimit.Limits {
 	t.Helper()
 	for i := range set {
@@ -35,7 +36,7 @@ func plenty(t testing.TB, set ...rpclimit.Limit) *rpclimit.Limits {
 	return l
 }
 
-// An interception is an interceptor and what an admitted call may allocate in it.
+// An interception has the limits of an interceptor, and how many allocations an admitted call may make in it.
 type interception struct {
 	name   string
 	set    *rpclimit.Limits
@@ -60,7 +61,7 @@ func interceptions(t testing.TB) []interception {
 	}
 }
 
-// incoming is the context of a call over TCP.
+// incoming returns the context of a call over TCP.
 func incoming() context.Context {
 	ctx := peer.NewContext(context.Background(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1234}})
 	return metadata.NewIncomingContext(ctx, metadata.Pairs("x-api-key", "0123456789abcdef", "x-forwarded-for", "203.0.113.7"))
@@ -103,7 +104,7 @@ type fakeStream struct {
 
 func (s *fakeStream) Context() context.Context { return s.ctx }
 
-// BenchmarkInterceptor: the interceptor alone, compared with one that does nothing.
+// BenchmarkInterceptor measures only the interceptor, compared with one that does nothing.
 func BenchmarkInterceptor(b *testing.B) {
 	run := func(name string, intercept grpc.UnaryServerInterceptor) {
 		ctx, req := incoming(), &pb.SimpleRequest{}
@@ -120,7 +121,8 @@ func BenchmarkInterceptor(b *testing.B) {
 	}
 }
 
-// BenchmarkCall: a real client and server over loopback, with an interceptor that does nothing and with a limit.
+// BenchmarkCall measures a call of a real client to a server over loopback, with an interceptor that does nothing and
+// with a limit.
 func BenchmarkCall(b *testing.B) {
 	for _, test := range []struct {
 		name    string

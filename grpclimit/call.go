@@ -36,7 +36,7 @@ func serverCall(ctx context.Context, method string) rpclimit.Call {
 	return rpclimit.Call{Context: ctx, Method: rpclimit.FullMethod(method), Peer: peerOf(ctx), Metadata: incoming{}}
 }
 
-// peerOf returns the address of the peer; the zero Addr if the peer has no address.
+// peerOf returns the address of the peer, or the zero Addr if the peer has no address.
 func peerOf(ctx context.Context) netip.Addr {
 	p, ok := peer.FromContext(ctx)
 	if !ok || p.Addr == nil {
@@ -50,8 +50,8 @@ func peerOf(ctx context.Context) netip.Addr {
 	case *net.UnixAddr:
 		return netip.Addr{}
 	}
-	// A server behind net/http gives the address as a text, in a type of its own. On a Unix socket the text is the name
-	// that the client gave to its end, which may look like an address.
+	// If the server runs behind net/http, gRPC has the address as a text in its own type. On a Unix socket, the text is
+	// a name that the client has chosen for its end, and the name may look like an address.
 	if _, unix := p.LocalAddr.(*net.UnixAddr); unix {
 		return netip.Addr{}
 	}
@@ -62,14 +62,14 @@ func peerOf(ctx context.Context) netip.Addr {
 func refused(res *rpclimit.Result) error {
 	s := status.New(codes.Code(res.Code()), res.Reason())
 	if details := refusal.Details(res); details != nil {
-		if detailed, err := s.WithDetails(details...); err == nil { // it never fails
+		if detailed, err := s.WithDetails(details...); err == nil { // err is always nil
 			s = detailed
 		}
 	}
 	return s.Err()
 }
 
-// pushback returns the trailer that controls the retries of clients; nil for no trailer.
+// pushback returns the trailer that controls the retries of clients, or nil for no trailer.
 func pushback(res *rpclimit.Result) metadata.MD {
 	value := refusal.Pushback(res)
 	if value == "" {

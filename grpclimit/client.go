@@ -24,10 +24,10 @@ func DialOptions(limits *rpclimit.Limits) []grpc.DialOption {
 }
 
 // UnaryClient returns the interceptor that limits the unary calls of a client. A refused call fails with
-// ResourceExhausted before anything is sent. If a limit has a MaxWait, the call first waits until its tokens are there
-// or its context is done. If the context's deadline comes before the tokens, the call fails at once.
+// ResourceExhausted, and nothing is sent. If a limit has a MaxWait, the call first waits until its tokens are there or
+// its context is done. If the deadline of the context is before the time of the tokens, the call fails at once.
 //
-// A call is counted once, however often gRPC retries it.
+// A call is counted once, no matter how often gRPC retries it.
 func UnaryClient(limits *rpclimit.Limits) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
 		opts ...grpc.CallOption) error {
@@ -40,7 +40,7 @@ func UnaryClient(limits *rpclimit.Limits) grpc.UnaryClientInterceptor {
 		if !res.Refundable() {
 			return invoker(ctx, method, req, reply, cc, opts...)
 		}
-		code := rpclimit.Code(codes.Internal) // for a panic, which continues
+		code := rpclimit.Code(codes.Internal) // used if the call panics; the panic continues
 		defer func() { res.Finish(code) }()
 		err := invoker(ctx, method, req, reply, cc, opts...)
 		code = codeOf(err)
@@ -79,7 +79,7 @@ func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 		}
 		opened := false
 		defer func() {
-			if !opened { // or a panic, which continues
+			if !opened { // also after a panic, which continues
 				s.cancel()
 				s.release()
 			}
@@ -94,21 +94,22 @@ func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 	}
 }
 
-// A clientStream counts the messages that are sent.
+// A clientStream checks the messages that are sent against the limits.
 type clientStream struct {
 	grpc.ClientStream
 	limits     *rpclimit.Limits
 	call       rpclimit.Call
-	unaryReply bool // the first reply is the last
+	unaryReply bool // there is only one reply
 	cancel     context.CancelFunc
 
 	ending  sync.Mutex
 	ended   bool
-	refused error           // of a message that was refused
-	result  rpclimit.Result // of opening the stream
+	refused error           // the error of a message that was refused
+	result  rpclimit.Result // the decision on opening the stream
 }
 
-// end ends the stream, with the error refused or as the stream has ended already.
+// end records that the stream has ended, and cancels its context. If a message was refused, refused is its error.
+// Otherwise the stream has ended with code.
 func (s *clientStream) end(code rpclimit.Code, refused error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -131,16 +132,16 @@ func (s *clientStream) release() {
 	s.result.Release()
 }
 
-// closed is called when an attempt has ended. An interceptor may retry, so it releases the stream only if there can be
-// no other attempt.
+// closed is called when an attempt has ended. An interceptor may start another attempt. So closed releases the stream
+// only if the connection is closed and no further attempt is possible.
 func (s *clientStream) closed(cc *grpc.ClientConn) {
 	if cc.GetState() == connectivity.Shutdown {
 		s.release()
 	}
 }
 
-// Header returns the header of the answer. If there is no header, the stream has ended, and the caller need not call
-// RecvMsg.
+// Header returns the header of the answer. If there is no header, the stream has ended. The caller may then never call
+// RecvMsg, so Header gives back the place in flight.
 func (s *clientStream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
 	if header == nil {
@@ -170,7 +171,7 @@ func (s *clientStream) SendMsg(m any) error {
 		return err
 	}
 	err := s.ClientStream.SendMsg(m)
-	if err != nil && err != io.EOF { // such an error ends the stream without a call of RecvMsg
+	if err != nil && err != io.EOF { // after such an error, the caller need not call RecvMsg
 		s.release()
 	}
 	return err

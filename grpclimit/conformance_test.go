@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// The cases in a store run in module redislimit.
+// TestConformance runs the cases without a store. The cases with a store run in module redislimit.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name: "gRPC", Promise: promisetest.Promise(1, nil), Runs: rpcfront.Runs, InBubble: rpcfront.InBubble,
@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// conforming is a server whose limits change, and a client of it.
+// conforming is a server whose limits can change, with a client of it.
 type conforming struct {
 	env      *conformance.Env
 	limiters conformance.Limiters
@@ -101,7 +101,7 @@ func (s *conforming) start() {
 	require.NoError(s.env.T, err)
 }
 
-// recovering is the interceptor by which a handler that panics does not end the server.
+// recovering is an interceptor that recovers from panics, so that a handler that panics does not end the server.
 func recovering(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 	defer func() {
 		if recover() != nil {

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// burst returns a limiter that grants that many tokens, one of which comes back each second.
+// burst returns a limiter with a burst of n tokens. One token comes back per second.
 func burst(t testing.TB, n uint64) *engine.Limiter {
 	return testclock.New().Burst(t, n)
 }
@@ -44,7 +44,7 @@ func one(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpclimit.L
 	return set
 }
 
-// onMessages returns limits with one limit, which counts messages.
+// onMessages returns limits with one limit. The limit counts messages.
 func onMessages(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpclimit.Limits {
 	t.Helper()
 	l.Name = "default"
@@ -53,12 +53,12 @@ func onMessages(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpc
 	return set
 }
 
-// A service answers what the request asks for: an EchoStatus is the error of the call.
+// A service answers as the request asks: if the request has an EchoStatus, the call ends with that error.
 type service struct {
 	pb.UnimplementedTestServiceServer
-	unary    atomic.Int64 // calls that came so far
-	messages atomic.Int64 // messages of streams
-	swallow  bool         // an error of Recv ends a stream well
+	unary    atomic.Int64 // number of unary calls so far
+	messages atomic.Int64 // number of messages of streams so far
+	swallow  bool         // the handler treats an error of Recv as a normal end
 	onUnary  func(context.Context) error
 }
 
@@ -117,7 +117,7 @@ func (s *service) FullDuplexCall(stream pb.TestService_FullDuplexCallServer) err
 	}
 }
 
-// start serves over loopback.
+// start starts a server on loopback, and returns its address.
 func start(t testing.TB, s *service, options ...grpc.ServerOption) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -148,31 +148,31 @@ func dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.Client
 	return conn
 }
 
-// limited is a client of a server with limits.
+// limited starts a server with limits, and returns a client of it.
 func limited(t testing.TB, s *service, set *rpclimit.Limits) pb.TestServiceClient {
 	t.Helper()
 	return pb.NewTestServiceClient(dial(t, start(t, s, grpclimit.ServerOptions(set)...)))
 }
 
-// within is a context that ends a test which hangs.
+// within returns a context with a deadline, so that a test that hangs fails.
 func within(t testing.TB, pairs ...string) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return metadata.AppendToOutgoingContext(ctx, pairs...)
 }
 
-// call calls and returns the code.
+// call makes a call and returns its code.
 func call(ctx context.Context, c pb.TestServiceClient) codes.Code {
 	_, err := c.UnaryCall(ctx, &pb.SimpleRequest{})
 	return status.Code(err)
 }
 
-// failing is a request that fails with a code.
+// failing returns a request that fails with a code.
 func failing(code codes.Code) *pb.SimpleRequest {
 	return &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(code), Message: "as asked"}}
 }
 
-// counts is limits.Metrics.
+// counts implements limits.Metrics and counts outcomes.
 type counts struct{ seen [16]atomic.Int64 }
 
 func (c *counts) Observe(_ string, o limits.Outcome) { c.seen[o].Add(1) }

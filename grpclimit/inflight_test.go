@@ -22,27 +22,28 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight is a limit of that many calls of all clients at a time, and what is left of it.
+// inFlight returns a limit of that many calls in flight for all clients together, and a function that returns how many
+// more may enter.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 }
 
-// ends are the ends of a call.
+// ends has the ways in which the handler of a call can end.
 var ends = map[string]func() error{
 	"well":    func() error { return nil },
 	"badly":   func() error { return status.Error(codes.Unavailable, "as asked") },
 	"a panic": func() error { panic("as asked") },
 }
 
-// quietly calls f, whether it panics or not.
+// quietly calls f and ignores a panic.
 func quietly(f func()) {
 	defer func() { _ = recover() }()
 	f()
 }
 
-// TestACallIsInFlightUntilItsHandlerReturns: in a server, a call, unary or a stream, is in flight until its handler
-// returns.
+// TestACallIsInFlightUntilItsHandlerReturns: in a server, a unary call or a stream is in flight until its handler
+// returns or panics.
 func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	for name, end := range ends {
 		set, left := inFlight(t, 1)
@@ -73,7 +74,7 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestARefusalByALimitInFlight: the answer names the limit, and no time to come back, because that is not known.
+// TestARefusalByALimitInFlight: the error names the limit. It has no time to come back, because that time is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	set, left := inFlight(t, 1)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -94,7 +95,8 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left())
 }
 
-// TestAClientThatGoesIsNotInFlight: a server whose client cancels its stream gets the place back when its handler ends.
+// TestAClientThatGoesIsNotInFlight: if a client cancels its stream, the stream gives its place back when its handler in
+// the server ends.
 func TestAClientThatGoesIsNotInFlight(t *testing.T) {
 	set, left := inFlight(t, 1)
 	client := limited(t, &service{}, set)
@@ -109,8 +111,8 @@ func TestAClientThatGoesIsNotInFlight(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestACallOfAClientIsInFlightUntilItEnds: a client's call is in flight until it ends, whatever the end is, and even if
-// the client does not ask for it.
+// TestACallOfAClientIsInFlightUntilItEnds: a client's call is in flight until it ends in any way, even if the client
+// does not receive the end.
 func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	for name, end := range ends {
 		set, left := inFlight(t, 1)
@@ -148,13 +150,13 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	_, err = client.FullDuplexCall(within(t))
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
 	require.NoError(t, stream.Send(&pb.StreamingOutputCallRequest{}))
-	cancel() // and nobody asks for its end
+	cancel() // the client does not receive the end
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestACallOfAClientWhoseEndNobodyReceives: if a client never receives the end of its call, the call is in flight until
-// it has ended. In gRPC, a caller may close the connection, or ask for a header that does not exist, instead of
-// receiving until an error.
+// TestACallOfAClientWhoseEndNobodyReceives: a client does not receive from its stream until an error, as gRPC usually
+// requires. gRPC also allows it to close the connection, or to ask for a header that does not exist. In both cases the
+// call gives its place back.
 func TestACallOfAClientWhoseEndNobodyReceives(t *testing.T) {
 	address := start(t, &service{})
 	for name, end := range map[string]func(pb.TestService_FullDuplexCallClient, *grpc.ClientConn){
@@ -179,7 +181,8 @@ type unsent struct{ grpc.ClientStream }
 
 func (*unsent) SendMsg(any) error { return errors.New("it cannot be encoded") }
 
-// TestAMessageThatIsRefusedEndsTheCallInFlight: a refused message ends the call in flight of a client.
+// TestAMessageThatIsRefusedEndsTheCallInFlight: if a client's limits refuse a message, the call ends and gives its
+// place in flight back.
 func TestAMessageThatIsRefusedEndsTheCallInFlight(t *testing.T) {
 	gate := testclock.New().Limiter(t, engine.Concurrency(1, time.Hour))
 	set, err := rpclimit.New([]rpclimit.Limit{{Name: "gate", Limiter: gate, Key: rpclimit.Everyone}},
@@ -193,7 +196,7 @@ func TestAMessageThatIsRefusedEndsTheCallInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, gate.Peek(gate.KeyUint64(0), 0).Remaining)
 }
 
-// TestHandlersSettle: handlers settle the cost of their calls, unary or streams.
+// TestHandlersSettle: handlers settle the cost of their calls, both unary calls and streams.
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))
 	set := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})

@@ -12,10 +12,10 @@ import (
 )
 
 // ServerOptions returns the options for a server whose calls are all limited. They add [UnaryServer] and [StreamServer]
-// to the chains of interceptors. With only one of the two, the calls of the other kind have no limit.
+// to the chains of interceptors. If you add only one of the two, the other kind of calls has no limit.
 //
-// Interceptors run in the order of the options. Put an interceptor that recovers from panics before these options, and
-// also one that authenticates the caller if a key needs it.
+// Interceptors run in the order of the options. Put an interceptor that recovers from panics before these options. If a
+// key needs the authenticated caller, put the interceptor that authenticates before them, too.
 func ServerOptions(limits *rpclimit.Limits) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(UnaryServer(limits)),
@@ -38,7 +38,7 @@ func UnaryServer(limits *rpclimit.Limits) grpc.UnaryServerInterceptor {
 		if !res.Refundable() {
 			return handler(res.Context(ctx), req)
 		}
-		code := rpclimit.Code(codes.Internal) // for a panic, which continues
+		code := rpclimit.Code(codes.Internal) // used if the handler panics; the panic continues
 		defer func() { res.Finish(code) }()
 		resp, err := handler(res.Context(ctx), req)
 		code = codeOf(err)
@@ -66,7 +66,7 @@ func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
 			return handler(srv, ss)
 		}
 		held := &serverStream{ServerStream: ss, ctx: ctx, limits: limits, call: call}
-		code := rpclimit.Code(codes.Internal) // for a panic, which continues
+		code := rpclimit.Code(codes.Internal) // used if the handler panics; the panic continues
 		defer func() {
 			if held.broken.Load() {
 				res.Release()
@@ -86,11 +86,11 @@ func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
 // A serverStream checks the messages that its handler receives against the limits.
 type serverStream struct {
 	grpc.ServerStream
-	ctx     context.Context // of the handler
+	ctx     context.Context // the context of the handler
 	limits  *rpclimit.Limits
 	call    rpclimit.Call
-	refused atomic.Pointer[error] // of the message that was refused, if any
-	broken  atomic.Bool           // receiving or sending failed, perhaps by the client
+	refused atomic.Pointer[error] // the error of the message that was refused, if any
+	broken  atomic.Bool           // receiving or sending failed, perhaps because of the client
 }
 
 // Context returns the context of the handler.

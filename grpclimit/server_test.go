@@ -68,8 +68,8 @@ func TestWhatCanNeverPassSaysSo(t *testing.T) {
 	assert.Equal(t, []string{"-1"}, trailer.Get("grpc-retry-pushback-ms"))
 }
 
-// TestALongWaitIsNoPushback: a long wait has no pushback, because a client that retries automatically would hang for
-// that time.
+// TestALongWaitIsNoPushback: if the wait is long, the trailer does not contain it, because a client that retries
+// automatically would hang for that time.
 func TestALongWaitIsNoPushback(t *testing.T) {
 	client := limited(t, &service{}, one(t, rpclimit.Limit{Limiter: testclock.New().Limiter(t, engine.FixedWindow(1, time.Hour))}))
 	call(within(t), client)
@@ -86,7 +86,7 @@ func TestRetriesOfClientsBackOff(t *testing.T) {
 	defer limiter.Close()
 	seen := &counts{}
 	set := one(t, rpclimit.Limit{Limiter: limiter}, rpclimit.ObserveWith(seen))
-	// Its own backoff would try again at once, four times in some milliseconds.
+	// The client's own backoff would retry four times within some milliseconds.
 	config := `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.001s",
 		"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`
 	conn := dial(t, start(t, &service{}, grpclimit.ServerOptions(set)...), grpc.WithDefaultServiceConfig(config))
@@ -128,7 +128,7 @@ func TestPeersBehindOtherTransports(t *testing.T) {
 	})
 }
 
-// serveHTTP serves by net/http, without TLS.
+// serveHTTP starts a server of net/http without TLS, and returns its address.
 func serveHTTP(t *testing.T, h http.Handler) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -146,7 +146,8 @@ func serveHTTP(t *testing.T, h http.Handler) (address string) {
 	return l.Addr().String()
 }
 
-// TestTheHeaderOfAProxyIsTrusted, and nothing that a client writes in front of it.
+// TestTheHeaderOfAProxyIsTrusted: the key is the address that a trusted proxy has written. What a client writes in
+// front of it does not matter.
 func TestTheHeaderOfAProxyIsTrusted(t *testing.T) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.0/8"))
 	require.NoError(t, err)
@@ -163,7 +164,7 @@ func TestTheHeaderOfAProxyIsTrusted(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, call(within(t, "x-forwarded-for", "203.0.113.7"), strict))
 }
 
-// TestKeysOfMetadata: no way to write a value gives a client a second bucket.
+// TestKeysOfMetadata: a client cannot get a second bucket by writing a value differently.
 func TestKeysOfMetadata(t *testing.T) {
 	key, err := rpclimit.MetadataValue("x-api-key", rpclimit.Peer)
 	require.NoError(t, err)
@@ -178,7 +179,7 @@ func TestKeysOfMetadata(t *testing.T) {
 		{[]string{"x-api-key", "a", "x-api-key", "a"}, codes.ResourceExhausted},
 		{nil, codes.OK},
 		{[]string{"x-api-key", ""}, codes.ResourceExhausted},
-		{[]string{"x-api-key", "a", "x-api-key", "b"}, codes.OK}, // the one bucket of all these
+		{[]string{"x-api-key", "a", "x-api-key", "b"}, codes.OK}, // all ambiguous calls share one bucket
 		{[]string{"x-api-key", "c", "x-api-key", "a"}, codes.ResourceExhausted},
 		{[]string{"x-api-key", huge}, codes.OK},
 		{[]string{"x-api-key", huge}, codes.ResourceExhausted},
@@ -201,8 +202,8 @@ func TestHealthIsExemptIfAsked(t *testing.T) {
 		check(one(t, rpclimit.Limit{Limiter: burst(t, 1)}, rpclimit.Skip(rpclimit.HealthAndReflection))))
 }
 
-// TestMethodsThatAClientMakesUp: methods that a client makes up reach a server's handler for unknown methods, and share
-// one bucket.
+// TestMethodsThatAClientMakesUp: calls of methods that a client has made up reach the server's handler for unknown
+// methods, and share one bucket.
 func TestMethodsThatAClientMakesUp(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Method})
 	unknown := grpc.UnknownServiceHandler(func(_ any, ss grpc.ServerStream) error {
@@ -227,7 +228,7 @@ func TestRefundsByStatus(t *testing.T) {
 		_, err := client.UnaryCall(within(t), failing(codes.Unavailable))
 		assert.Equal(t, codes.Unavailable, status.Code(err))
 	}
-	// A client that goes away while the server works, whatever that answers then.
+	// A client goes away while the server works. It gets nothing back, whatever code the server then returns.
 	ctx, cancel := context.WithCancel(within(t))
 	done := make(chan struct{})
 	s.onUnary = func(served context.Context) error {
@@ -242,7 +243,8 @@ func TestRefundsByStatus(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, call(within(t), client), "who goes away gets nothing back")
 }
 
-// TestOnlyFailuresCount: the client sees the error that the handler returns. io.EOF is no success.
+// TestOnlyFailuresCount: a refund depends on the code that the client gets. An io.EOF that a handler returns is not a
+// success.
 func TestOnlyFailuresCount(t *testing.T) {
 	s := &service{}
 	client := limited(t, s, one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.OK)}))
@@ -254,7 +256,7 @@ func TestOnlyFailuresCount(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, call(within(t), client))
 }
 
-// TestAPanicOfTheHandlerGoesOn, and is an Internal to refunds.
+// TestAPanicOfTheHandlerGoesOn: a panic of the handler continues, and Refund gets the code Internal.
 func TestAPanicOfTheHandlerGoesOn(t *testing.T) {
 	s := &service{onUnary: func(context.Context) error { panic("handler") }}
 	recovering := grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
@@ -301,7 +303,7 @@ func TestCountedDecisionsOfARealServer(t *testing.T) {
 	assert.Equal(t, 100, seen.of(limits.Refused))
 }
 
-// TestLimitsThatAreMissing: missing limits refuse everything and do not panic.
+// TestLimitsThatAreMissing: if the limits are nil, all calls are refused, and nothing panics.
 func TestLimitsThatAreMissing(t *testing.T) {
 	client := limited(t, &service{}, nil)
 	assert.Equal(t, codes.Internal, call(within(t), client))
@@ -316,8 +318,8 @@ func TestLimitsThatAreMissing(t *testing.T) {
 	assert.Equal(t, codes.Internal, status.Code(err))
 }
 
-// TestCalledOutsideOfAServer: in a test that calls an interceptor directly, there is no peer, no metadata and no
-// stream.
+// TestCalledOutsideOfAServer: an interceptor works if a test calls it directly, so that there is no peer, no metadata
+// and no stream.
 func TestCalledOutsideOfAServer(t *testing.T) {
 	interceptor := grpclimit.UnaryServer(one(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	handler := func(context.Context, any) (any, error) { return "answer", nil }
@@ -338,7 +340,8 @@ func TestCalledOutsideOfAServer(t *testing.T) {
 	assert.Equal(t, "/test.Service/Get", method)
 }
 
-// TestAUnixSocketIsNoAddress: a client may give its end of a Unix socket a name that reads as an address.
+// TestAUnixSocketIsNoAddress: a client gives its end of a Unix socket a name that looks like an address. The name must
+// not count as its address.
 func TestAUnixSocketIsNoAddress(t *testing.T) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	require.NoError(t, err)
@@ -382,7 +385,7 @@ func TestAUnixSocketIsNoAddress(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLimitsThatRefuseAreNamed.
+// TestOnlyTheLimitsThatRefuseAreNamed: the details of an error name the limits that refused, and no others.
 func TestOnlyTheLimitsThatRefuseAreNamed(t *testing.T) {
 	set, err := rpclimit.New([]rpclimit.Limit{{Name: "wide", Limiter: burst(t, 5)}, {Name: "narrow", Limiter: burst(t, 1)},
 		{Name: "tried", Limiter: burst(t, 1), Shadow: true}})

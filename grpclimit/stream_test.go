@@ -23,8 +23,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// exchange sends that many messages on a stream, each after the answer to the one before, and returns how many were
-// answered, and the code that the stream ends with.
+// exchange sends n messages on a stream. It sends each message after the answer to the previous one. It returns how
+// many were answered, and the code with which the stream ends.
 func exchange(t testing.TB, client pb.TestServiceClient, n int, last codes.Code) (answered int, code codes.Code) {
 	t.Helper()
 	stream, err := client.FullDuplexCall(within(t))
@@ -83,8 +83,8 @@ func TestEveryMessageOfAStreamCounts(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, status.Code(err), "and so is the request of a stream of answers")
 }
 
-// TestAHandlerCannotHideARefusal: a handler may treat the error of Recv as the end of the stream. The client gets the
-// refusal nonetheless.
+// TestAHandlerCannotHideARefusal: a handler treats the error of Recv as the end of the stream. The client gets the
+// refusal nevertheless.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
 	client := limited(t, &service{swallow: true}, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	stream, err := client.StreamingInputCall(within(t))
@@ -113,7 +113,8 @@ func TestRefundOfAStream(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, code)
 }
 
-// TestAServerThatWaitsForMessages: a server that waits for messages reads no faster than the limit.
+// TestAServerThatWaitsForMessages: if messages wait for their tokens, the server reads messages no faster than the
+// limit allows.
 func TestAServerThatWaitsForMessages(t *testing.T) {
 	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, 10*time.Millisecond), 1), engine.MaxKeys(10))
 	require.NoError(t, err)
@@ -171,12 +172,13 @@ func TestAClientWaits(t *testing.T) {
 	assert.Equal(t, codes.Canceled, call(ctx, client))
 }
 
-// TestAClientsMessagesAreHeldBack: the refused message is not sent, and ends the stream on both sides.
+// TestAClientsMessagesAreHeldBack: a message that the client's limits refuse is not sent, and ends the stream on both
+// sides.
 func TestAClientsMessagesAreHeldBack(t *testing.T) {
 	s := &service{}
 	set := onMessages(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Everyone})
 	client := pb.NewTestServiceClient(dial(t, start(t, s), grpclimit.DialOptions(set)...))
-	stream, err := client.StreamingInputCall(context.Background()) // no one cancels it: the refusal has to
+	stream, err := client.StreamingInputCall(context.Background()) // only the refusal can cancel this context
 	require.NoError(t, err)
 	require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
 	require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
@@ -206,7 +208,7 @@ func TestAClientsRefunds(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, call(within(t), client))
 }
 
-// TestOutgoingMetadata: a client's limits see what it sends.
+// TestOutgoingMetadata: the limits of a client see the metadata that the client sends.
 func TestOutgoingMetadata(t *testing.T) {
 	key, err := rpclimit.MetadataValue("Tenant", rpclimit.Everyone)
 	require.NoError(t, err)
@@ -217,8 +219,8 @@ func TestOutgoingMetadata(t *testing.T) {
 	assert.Equal(t, codes.OK, call(within(t, "tenant", "b"), client))
 }
 
-// TestABrokenStreamGetsNothingBack: a message that cannot be read ends in a code of the server, which a client must not
-// be able to choose in order to have its tokens back.
+// TestABrokenStreamGetsNothingBack: if the server cannot read a message, the stream ends with a code of the server. A
+// client could choose to cause this, so it must not get its tokens back.
 func TestABrokenStreamGetsNothingBack(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{
 		"malformed": {grpc.ForceCodec(garbage{})},
@@ -251,7 +253,7 @@ func (g garbage) Marshal(any) ([]byte, error) {
 
 func (garbage) Unmarshal([]byte, any) error { return nil }
 
-// A scripted stream receives and sends as a test says.
+// A scripted is a stream whose results of receiving and sending the test sets.
 type scripted struct {
 	grpc.ServerStream
 	recv, send error
@@ -269,7 +271,8 @@ func (s *scripted) SendMsg(any) error { return s.send }
 
 func (s *scripted) SetTrailer(metadata.MD) {}
 
-// TestARefusedStreamStaysRefused: a handler that continues receives nothing more, even when tokens have come back.
+// TestARefusedStreamStaysRefused: a handler that continues after a refusal receives nothing more, even after tokens
+// have come back.
 func TestARefusedStreamStaysRefused(t *testing.T) {
 	c := testclock.New()
 	set := onMessages(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1))})
@@ -286,7 +289,8 @@ func TestARefusedStreamStaysRefused(t *testing.T) {
 	assert.Equal(t, 2, ss.received)
 }
 
-// TestAStreamThatCannotBeSentGetsNothingBack: the stream gets nothing back, because the client may have gone.
+// TestAStreamThatCannotBeSentGetsNothingBack: if sending on a stream fails, nothing is given back, because the client
+// may have gone.
 func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)})
 	ss := &scripted{send: status.Error(codes.Unavailable, "transport is closing")}
@@ -298,7 +302,7 @@ func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestPushbackOfStreams: a stream also tells retries when to come back.
+// TestPushbackOfStreams: a refused stream also has the trailer that says when retries may come.
 func TestPushbackOfStreams(t *testing.T) {
 	for on, set := range map[string]*rpclimit.Limits{
 		"calls": one(t, rpclimit.Limit{Limiter: burst(t, 1)}), "messages": onMessages(t, rpclimit.Limit{Limiter: burst(t, 2)}),
@@ -318,7 +322,7 @@ func TestPushbackOfStreams(t *testing.T) {
 	}
 }
 
-// TestCostsByMessage: a limit sees the message, of unary calls and on streams.
+// TestCostsByMessage: the functions of a limit get the message, for unary calls and for streams.
 func TestCostsByMessage(t *testing.T) {
 	size := func(c rpclimit.Call) uint64 {
 		switch m := c.Message.(type) {
@@ -369,7 +373,8 @@ func TestAClientsStreamThatDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestAClientsRefusedStreamStaysRefused, also when tokens have come.
+// TestAClientsRefusedStreamStaysRefused: if the limits of a client refuse a message, further messages on the stream are
+// refused, even after tokens have come back.
 func TestAClientsRefusedStreamStaysRefused(t *testing.T) {
 	c := testclock.New()
 	set := onMessages(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1))})
@@ -382,7 +387,7 @@ func TestAClientsRefusedStreamStaysRefused(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, status.Code(stream.Send(&pb.StreamingInputCallRequest{})))
 }
 
-// TestTargets: with [rpclimit.Target] each server has a limit of its own.
+// TestTargets: with [rpclimit.Target] as the key, each server has its own bucket.
 func TestTargets(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Target})
 	for range 2 {

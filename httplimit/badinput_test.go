@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestMain: the tests fail if one of them leaves a goroutine behind.
+// TestMain makes the tests fail if one of them leaves a goroutine behind.
 
 // dial returns a raw connection to a server.
 func dial(t *testing.T, addr net.Addr) *net.TCPConn {
@@ -30,8 +30,8 @@ func dial(t *testing.T, addr net.Addr) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// TestBodiesCutShort: a client that announces more than it sends is charged once, and the next
-// request is decided as if nothing had happened.
+// TestBodiesCutShort: a client announces a longer body than it sends. The request is charged once, and the next request
+// is decided as usual.
 func TestBodiesCutShort(t *testing.T) {
 	for _, request := range []string{
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nfew",
@@ -64,7 +64,7 @@ func TestBodiesCutShort(t *testing.T) {
 	}
 }
 
-// TestRefusedBodiesAreNotRead: the refusal is sent before the body has come.
+// TestRefusedBodiesAreNotRead: a refusal is sent before the body of the request has arrived.
 func TestRefusedBodiesAreNotRead(t *testing.T) {
 	h := one(t, shared("none", testclock.New().Burst(t, 1))).Handler(hello)
 	serve(h, get("/"))
@@ -80,7 +80,7 @@ func TestRefusedBodiesAreNotRead(t *testing.T) {
 	assert.Contains(t, string(body), "quota-exceeded")
 }
 
-// TestClientsThatGoAway: the request of a client that goes away in the middle of the answer counts.
+// TestClientsThatGoAway: if a client goes away in the middle of the answer, its request still counts.
 func TestClientsThatGoAway(t *testing.T) {
 	l := shared("work", testclock.New().Burst(t, 9))
 	l.Refund = func(*http.Request, int) bool { return true }
@@ -133,7 +133,7 @@ func TestMalformedHeaders(t *testing.T) {
 	}
 }
 
-// TestBodiesOfRefusals: the exact text of a refusal in each format.
+// TestBodiesOfRefusals checks the exact text of a refusal in each format.
 func TestBodiesOfRefusals(t *testing.T) {
 	gone := &backend{err: errors.New("gone")}
 	closed := httplimit.Limit{Name: "shared", Source: source(t, gone), OnLoss: limits.Closed}
@@ -189,7 +189,7 @@ func TestBodiesOfRefusals(t *testing.T) {
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
 }
 
-// TestCanceledRequestsAreDecided: a context that is done loses no state.
+// TestCanceledRequestsAreDecided: a request whose context is done is decided and charged like any other request.
 func TestCanceledRequestsAreDecided(t *testing.T) {
 	l := shared("all", testclock.New().Burst(t, 2))
 	h := one(t, l).Handler(hello)

@@ -15,16 +15,17 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// plenty is a limit that never refuses here.
+// plenty returns a limit that is so high that it never refuses in these tests.
 func plenty(t testing.TB, name string, key httplimit.KeyFunc) httplimit.Limit {
 	return httplimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)),
 		Key: key}
 }
 
-// raceEnabled: under the race detector a sync.Pool drops things at random.
+// raceEnabled says that the race detector is on. A sync.Pool then drops values at random, so allocations cannot be
+// counted.
 var raceEnabled bool
 
-// budgets are requests and what deciding on them may allocate.
+// budgets returns requests and how many allocations the decision on each may make.
 func budgets(t testing.TB) (cases []budget) {
 	t.Helper()
 	trusting := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48"))
@@ -72,7 +73,7 @@ type budget struct {
 	request *http.Request
 }
 
-// ignore is Metrics.
+// ignore implements Metrics and ignores all outcomes.
 type ignore struct{}
 
 func (*ignore) Observe(string, limits.Outcome) {}
@@ -88,12 +89,12 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestHeadersAllocateLittle: a string for every header that changes and one array, where
-// http.Header.Set takes an array for each.
+// TestHeadersAllocateLittle: headers allocate one string for each header that changes, and one array for all values.
+// (http.Header.Set would allocate an array for each header.)
 func TestHeadersAllocateLittle(t *testing.T) {
 	for styles, want := range map[httplimit.HeaderStyle]float64{
-		httplimit.IETF:      2, // RateLimit, array
-		httplimit.Legacy:    4, // three numbers, array
+		httplimit.IETF:      2, // RateLimit, and the array
+		httplimit.Legacy:    4, // three numbers, and the array
 		httplimit.NoHeaders: 0,
 	} {
 		m := one(t, plenty(t, "default", nil), httplimit.Headers(styles))
@@ -142,15 +143,15 @@ func BenchmarkKey(b *testing.B) {
 	}
 }
 
-// writer is a ResponseWriter that costs nothing.
+// writer is a ResponseWriter that stores only the header, so it costs almost nothing.
 type writer http.Header
 
 func (w writer) Header() http.Header         { return http.Header(w) }
 func (w writer) Write(b []byte) (int, error) { return len(b), nil }
 func (w writer) WriteHeader(int)             {}
 
-// BenchmarkHandler is the whole middleware around a handler that does nothing, compared with a handler that sets the
-// same headers by hand with http.Header.Set.
+// BenchmarkHandler measures the complete middleware around a handler that does nothing. It compares it with a handler
+// that sets the same headers with http.Header.Set.
 func BenchmarkHandler(b *testing.B) {
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	refund := plenty(b, "default", nil)

@@ -13,19 +13,20 @@ import (
 )
 
 // A ClientIP finds the address of the client of a request, and its key. Make one with [NewClientIP]. It is safe for
-// concurrent use, and does not allocate unless the address or header that it reads is malformed.
+// concurrent use. It allocates only if the address or header that it reads is malformed.
 //
 // The address is the socket's, unless the socket's address belongs to a trusted proxy ([TrustProxies]). In that case
 // all lines of the proxies' header are read together, from right to left. Trusted addresses are skipped, and the first
-// other address is the client. An element that is not an address ends the search at the last good address. So a client
-// may write anything into the header: only the part that trusted proxies wrote is read.
+// other address is the client. An element that is not an address ends the search, and the address that was read before
+// it is the client. So it does not matter what a client writes into the header, because only the part that trusted
+// proxies have written is used.
 //
-// Ports and zones are dropped. An IPv4 address mapped into IPv6 counts as the IPv4 address.
+// Ports and zones are dropped. An IPv4 address that is mapped into IPv6 is treated as the IPv4 address.
 type ClientIP struct {
 	trusted   []netip.Prefix
 	trustUnix bool
 	header    string // canonical name
-	forwarded bool   // the header is in the form of RFC 7239
+	forwarded bool   // the header has the syntax of RFC 7239
 	bits4     int
 	bits6     int
 }
@@ -54,7 +55,8 @@ func NewClientIP(options ...IPOption) (*ClientIP, error) {
 }
 
 // TrustProxies names the proxies whose header is trusted, as addresses and CIDR prefixes: "10.0.0.0/8", "2001:db8::1".
-// Several calls add up. No client may have an address in these ranges, or reach the server directly from them.
+// Several TrustProxies options add up. No client may have an address in these ranges. Otherwise the client could write
+// any address into the header.
 func TrustProxies(prefixes ...string) IPOption {
 	return func(c *ClientIP) error {
 		if len(prefixes) == 0 {
@@ -71,8 +73,8 @@ func TrustProxies(prefixes ...string) IPOption {
 	}
 }
 
-// TrustUnixSocket trusts the header of peers that have no IP address, because they connected over a Unix socket.
-// Without it all such peers share one key, the key of the address "::".
+// TrustUnixSocket trusts the header of peers that are connected over a Unix socket and therefore have no IP address.
+// Without this option, all such peers share one key, the key of the address "::".
 func TrustUnixSocket() IPOption {
 	return func(c *ClientIP) error {
 		c.trustUnix = true
@@ -81,8 +83,8 @@ func TrustUnixSocket() IPOption {
 }
 
 // IPHeader names the header in which the proxies write the client's address: X-Forwarded-For (the default), Forwarded
-// (RFC 7239), or another header that holds an address or a list of addresses, such as CF-Connecting-IP or X-Real-IP.
-// Choose the header that your proxies write. They pass any other header on as the client sent it.
+// (RFC 7239), or another header with an address or a list of addresses, such as CF-Connecting-IP or X-Real-IP. Choose
+// the header that your proxies write, because they pass on all other headers as the client has sent them.
 func IPHeader(name string) IPOption {
 	return func(c *ClientIP) error {
 		if !isToken(name) {
@@ -94,7 +96,7 @@ func IPHeader(name string) IPOption {
 	}
 }
 
-// IPv6Prefix sets how many leading bits of an IPv6 address make the key, 1 to 128. The default is 64, because one
+// IPv6Prefix sets how many leading bits of an IPv6 address are the key, 1 to 128. The default is 64, because one
 // customer usually gets a whole /64 or more.
 func IPv6Prefix(bits int) IPOption {
 	return func(c *ClientIP) error {
@@ -106,7 +108,7 @@ func IPv6Prefix(bits int) IPOption {
 	}
 }
 
-// IPv4Prefix sets how many leading bits of an IPv4 address make the key, 1 to 32. The default is 32.
+// IPv4Prefix sets how many leading bits of an IPv4 address are the key, 1 to 32. The default is 32.
 func IPv4Prefix(bits int) IPOption {
 	return func(c *ClientIP) error {
 		if bits < 1 || bits > 32 {
@@ -117,32 +119,36 @@ func IPv4Prefix(bits int) IPOption {
 	}
 }
 
-// remoteIP is the key of a [Limit] without a Key.
+// remoteIP makes the key for a [Limit] without a Key.
 var remoteIP = &ClientIP{header: "X-Forwarded-For", bits4: 32, bits6: 64}
 
-// RemoteIP is the [KeyFunc] of the socket's address, IPv6 cut to /64. Without a proxy in between, this is the client.
+// RemoteIP is a [KeyFunc]. Its key is the address of the socket, and for IPv6 only the first 64 bits of the address. If
+// there is no proxy in between, this identifies the client.
 func RemoteIP(h Hasher, r *http.Request) (engine.Key, bool) { return remoteIP.Key(h, r) }
 
-// Key is a [KeyFunc]: the client's address, cut to its prefix. Every request has one.
+// Key is a [KeyFunc]. Its key is the client's address, cut to its prefix. Every request has such a key.
 func (c *ClientIP) Key(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.KeyAddr(c.Prefix(r).Addr()), true
 }
 
-// Prefix returns the prefix by which the client of a request is limited; the zero Prefix if the client has no address.
+// Prefix returns the prefix by which the client of a request is limited. It returns the zero Prefix if the client has
+// no address.
 func (c *ClientIP) Prefix(r *http.Request) netip.Prefix { return c.PrefixOf(c.Addr(r)) }
 
-// PrefixOf returns the prefix by which a client with the address is limited; the zero Prefix for the zero Addr.
+// PrefixOf returns the prefix by which a client with the address is limited. It returns the zero Prefix for the zero
+// Addr.
 func (c *ClientIP) PrefixOf(client netip.Addr) netip.Prefix {
 	bits := c.bits6
 	if client.Is4() {
 		bits = c.bits4
 	}
-	prefix, _ := client.Prefix(bits) // fails for the zero Addr, and then it is zero too
+	prefix, _ := client.Prefix(bits) // fails for the zero Addr, and then prefix is zero, too
 	return prefix
 }
 
-// Addr returns the address of the client of a request. It is the zero Addr if the client has no address: the peer
-// connected over a Unix socket, whatever RemoteAddr says, or RemoteAddr is not an address.
+// Addr returns the address of the client of a request. It returns the zero Addr if the client has no address. That is
+// the case if the peer is connected over a Unix socket, even if RemoteAddr looks like an address, or if RemoteAddr is
+// not an address.
 func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	peer := peerOf(r)
 	if !c.trusts(peer) {
@@ -155,12 +161,12 @@ func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	return reading.ClientAddr(r, c, func() netip.Addr { return c.behind(peer, lines) })
 }
 
-// shortList is the length in bytes up to which a proxies' header is parsed again for each limit. Parsing it is then
-// faster than looking up the earlier result.
+// shortList is the length in bytes up to which a proxies' header is parsed again for each limit. Parsing so short a
+// header is faster than looking up the earlier result.
 const shortList = 64
 
-// peerOf returns the address of the connection. On a Unix socket RemoteAddr is the name that the client gave to its
-// end, which may look like an address.
+// peerOf returns the address of the connection. It does not use RemoteAddr for a Unix socket, because RemoteAddr is
+// then a name that the client has chosen for its end, and the name may look like an address.
 func peerOf(r *http.Request) netip.Addr {
 	peer, ok := parseAddr(r.RemoteAddr, false)
 	if ok {
@@ -174,8 +180,8 @@ func peerOf(r *http.Request) netip.Addr {
 // IsProxy reports whether a request comes from a trusted proxy, by the address of its connection.
 func (c *ClientIP) IsProxy(r *http.Request) bool { return c.trusts(peerOf(r)) }
 
-// AddrOf is Addr for protocols other than HTTP. peer is the address of the connection; the zero Addr if it has no
-// address. lines returns all values of [ClientIP.Header], and is called only if peer is a trusted proxy.
+// AddrOf does the same as Addr for protocols other than HTTP. peer is the address of the connection, or the zero Addr
+// if it has no address. lines returns all values of [ClientIP.Header], and is called only if peer is a trusted proxy.
 func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 	peer = peer.Unmap().WithZone("")
 	if !c.trusts(peer) {
@@ -206,8 +212,8 @@ func (c *ClientIP) behind(client netip.Addr, lines []string) netip.Addr {
 	return client
 }
 
-// trusts reports whether an address belongs to a trusted proxy. The zero Addr stands for a peer on a Unix socket; no
-// header yields it.
+// trusts reports whether an address belongs to a trusted proxy. The zero Addr stands for a peer on a Unix socket. An
+// address in a header is never the zero Addr.
 func (c *ClientIP) trusts(addr netip.Addr) bool {
 	if !addr.IsValid() {
 		return c.trustUnix
@@ -245,7 +251,7 @@ func (c *ClientIP) read(element string) (netip.Addr, bool) {
 }
 
 // parseAddr parses an address that may have a port and a zone: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1],
-// [2001:db8::1]:80. In RFC 7239 a port may also be a made-up name (_port).
+// [2001:db8::1]:80. If namedPort is set, the port may also be a made-up name (_port), as in RFC 7239.
 func parseAddr(s string, namedPort bool) (netip.Addr, bool) {
 	host, port, bracketed := s, "", false
 	if strings.HasPrefix(s, "[") {
@@ -260,11 +266,11 @@ func parseAddr(s string, namedPort bool) (netip.Addr, bool) {
 	if port != "" && !isPort(port, namedPort) {
 		return netip.Addr{}, false
 	}
-	// The zone goes first: netip would allocate to keep it.
+	// The zone is removed before parsing, because netip would allocate to keep it.
 	if i := strings.IndexByte(host, '%'); i > 0 && i < len(host)-1 && strings.IndexByte(host[:i], ':') >= 0 {
 		host = host[:i]
 	}
-	// ParseAddr would allocate an error; no text this short or this long is an address.
+	// No text this short or this long is an address, and ParseAddr would allocate an error for it.
 	if len(host) < len("::") || len(host) > len("0000:0000:0000:0000:0000:ffff:255.255.255.255") {
 		return netip.Addr{}, false
 	}
@@ -315,7 +321,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its prefix: want %v or one address", text,
 			prefix.Masked())
 	}
-	if addr := prefix.Addr(); addr.Is4In6() { // then it has at least 96 bits
+	if addr := prefix.Addr(); addr.Is4In6() { // a prefix of this kind has at least 96 bits
 		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
 	}
 	return prefix, nil

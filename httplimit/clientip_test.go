@@ -28,11 +28,11 @@ func clientIP(t testing.TB, options ...httplimit.IPOption) *httplimit.ClientIP {
 const (
 	proxy  = "10.0.0.1:4321"           // trusted
 	proxy6 = "[2001:db8:ffff::1]:4321" // trusted
-	direct = "198.51.100.7:4321"       // not
+	direct = "198.51.100.7:4321"       // not trusted
 )
 
-// TestForwardedForChains: the address of the connection is certain, and beyond it only the entries that trusted proxies
-// wrote count.
+// TestForwardedForChains: the address of the connection is certain. In the header, only the entries that trusted
+// proxies have written count.
 func TestForwardedForChains(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48", "192.0.2.50"))
 	for _, c := range []struct {
@@ -129,7 +129,7 @@ func TestForwardedForChains(t *testing.T) {
 	}
 }
 
-// TestForwarded: RFC 7239, with its quoted strings and its names for unknown clients.
+// TestForwarded checks the header of RFC 7239, with its quoted strings and its names for unknown clients.
 func TestForwarded(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8"), httplimit.IPHeader("forwarded"))
 	for _, c := range []struct {
@@ -177,7 +177,7 @@ func TestForwarded(t *testing.T) {
 		t.Run(strings.Join(c.lines, "|"), func(t *testing.T) {
 			r := getFrom(proxy)
 			r.Header["Forwarded"] = c.lines
-			r.Header.Set("X-Forwarded-For", "6.6.6.6") // no option asks for it
+			r.Header.Set("X-Forwarded-For", "6.6.6.6") // ignored: the option names another header
 			assert.Equal(t, c.want, ip.Addr(r).String())
 			r.RemoteAddr = direct
 			assert.Equal(t, "198.51.100.7", ip.Addr(r).String())
@@ -185,7 +185,7 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestOneNamedHeader: only the named header counts, and it contains one address.
+// TestOneNamedHeader: IPHeader names a header that contains one address. Other headers do not count.
 func TestOneNamedHeader(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.1"), httplimit.IPHeader("CF-Connecting-IP"))
 	assert.Equal(t, "203.0.113.9", ip.Addr(getFrom(proxy, "cf-connecting-ip", "203.0.113.9", "X-Forwarded-For",
@@ -233,7 +233,7 @@ func TestPrefixes(t *testing.T) {
 	assert.False(t, normal.Prefix(getFrom("@")).IsValid())
 }
 
-// TestMappedProxies: trusted proxies may be written in either form.
+// TestMappedProxies: an IPv4 address of a trusted proxy may be written as IPv4 or mapped into IPv6.
 func TestMappedProxies(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("::ffff:10.0.0.0/104", "::ffff:192.0.2.1"))
 	assert.Equal(t, "203.0.113.9", ip.Addr(getFrom("10.200.0.1:1", "X-Forwarded-For",
@@ -268,8 +268,7 @@ func TestBadClientIPOptions(t *testing.T) {
 	}
 }
 
-// FuzzClientIP: no header makes the walk fail, and one that does not come from a trusted proxy
-// changes nothing.
+// FuzzClientIP: no header makes the search fail, and a header that does not come from a trusted proxy changes nothing.
 func FuzzClientIP(f *testing.F) {
 	for _, seed := range []string{
 		"203.0.113.9", "1.1.1.1, 203.0.113.9:80, 10.0.0.2", "[2001:db8::1%eth0]:443", "::ffff:1.2.3.4",
@@ -299,7 +298,7 @@ func FuzzClientIP(f *testing.F) {
 	})
 }
 
-// TestClientIPDoesNotAllocate, whatever the chain, as long as it is well-formed.
+// TestClientIPDoesNotAllocate: finding the client allocates nothing for any header that is well-formed.
 func TestClientIPDoesNotAllocate(t *testing.T) {
 	trust := httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48")
 	limiter := testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 5))
@@ -341,7 +340,7 @@ func TestAddrOf(t *testing.T) {
 	assert.Equal(t, netip.Prefix{}, ip.PrefixOf(netip.Addr{}))
 }
 
-// Behind a proxy whose list is long, all limits have the address that one limit alone finds.
+// If the list of a proxy is long, it is parsed once. All limits then get the same address as one limit alone.
 func TestClientIPOfALongListIsFoundOnce(t *testing.T) {
 	c := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "192.0.2.0/24"))
 	for _, list := range [][]string{

@@ -7,5 +7,5 @@ import (
 	"github.com/weir-go/weir/internal/conformance/httpfront"
 )
 
-// The cases in a store run in module redislimit.
+// TestConformance runs the cases without a store. The cases with a store run in module redislimit.
 func TestConformance(t *testing.T) { conformance.Run(t, httpfront.Front(nil)) }

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// left returns what all clients together have left.
+// left returns how many tokens are left for all clients together.
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
 // shared returns a limit with one key for all clients.
@@ -26,7 +26,7 @@ func shared(name string, l *engine.Limiter) httplimit.Limit {
 	return httplimit.Limit{Name: name, Limiter: l, Key: httplimit.Everyone}
 }
 
-// TestAllOrNothing: if one limit refuses, the others keep their tokens, whatever its place in the list is.
+// TestAllOrNothing: if one limit refuses, nothing is taken from the others, no matter where in the list the limit is.
 func TestAllOrNothing(t *testing.T) {
 	c := testclock.New()
 	for small := range 3 {
@@ -64,8 +64,8 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestTheLongestWaitIsTold: the answer has the longest wait of all limits that refuse, also of limits after the first
-// refusal.
+// TestTheLongestWaitIsTold: the answer has the longest wait of all limits that refuse, including limits after the first
+// one that refuses.
 func TestTheLongestWaitIsTold(t *testing.T) {
 	c := testclock.New()
 	m := newMiddleware(t, []httplimit.Limit{
@@ -81,8 +81,8 @@ func TestTheLongestWaitIsTold(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"violated-policies":["second","hour","minute"]`)
 }
 
-// TestTheTightestIsShown: headers show the limit with the fewest tokens left. Of several with the same number, they
-// show the one that takes longest to come back.
+// TestTheTightestIsShown: headers show the limit with the fewest tokens left. If several limits have the same number
+// left, headers show the limit that takes longest to reset.
 func TestTheTightestIsShown(t *testing.T) {
 	c := testclock.New()
 	m := newMiddleware(t, []httplimit.Limit{
@@ -126,8 +126,8 @@ func TestShadowMode(t *testing.T) {
 	assert.NotContains(t, w.Header(), "Ratelimit-Policy")
 }
 
-// TestARefusalCostsShadowsNothing: if an active limit refuses, a limit in shadow mode takes nothing, as if it were
-// active.
+// TestARefusalCostsShadowsNothing: if another limit refuses, a limit in shadow mode takes nothing. An active limit in
+// its place would take nothing either.
 func TestARefusalCostsShadowsNothing(t *testing.T) {
 	c := testclock.New()
 	shadow := shared("trial", c.Burst(t, 10))
@@ -188,7 +188,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestManyLimits: there are more limits than fit into a Result without allocating.
+// TestManyLimits: decisions are right with more limits than fit into a Result without an allocation.
 func TestManyLimits(t *testing.T) {
 	c := testclock.New()
 	var limits []httplimit.Limit
@@ -204,7 +204,7 @@ func TestManyLimits(t *testing.T) {
 	assert.EqualValues(t, 19, left(limits[0].Limiter))
 }
 
-// TestConcurrentRequests: concurrent requests together get exactly the available tokens, under every limit.
+// TestConcurrentRequests: concurrent requests together get exactly the tokens that are available under every limit.
 func TestConcurrentRequests(t *testing.T) {
 	c := testclock.New()
 	wide, narrow := c.Burst(t, 100), c.Burst(t, 40)
@@ -226,14 +226,14 @@ func TestConcurrentRequests(t *testing.T) {
 	assert.EqualValues(t, 0, left(narrow))
 }
 
-// source is one of a backend, of 1/s, burst 3.
+// source returns the source of a backend with a rate of 1/s and a burst of 3.
 func source(t testing.TB, b limits.Backend) limits.Source {
 	s, err := limits.NewSource(b, engine.TokenBucket(engine.PerSecond(1), 3), nil)
 	require.NoError(t, err)
 	return s
 }
 
-// A backend that does what the test says.
+// backend is a Backend that does what the test says.
 type backend struct {
 	limiter  *engine.Limiter
 	err      error
@@ -278,7 +278,7 @@ func TestBackends(t *testing.T) {
 	assert.EqualValues(t, 1, s.limiter.Peek(s.limiter.Key("ip:198.51.100.7"), 0).Remaining)
 	assert.Zero(t, m.Failures())
 
-	// Behind a refusal the backend is not asked, and the headers say what its policy is.
+	// If an earlier limit refuses, the backend is not called, and the headers still show its policy.
 	c.Advance(time.Minute)
 	first := newMiddleware(t, []httplimit.Limit{behind, {Name: "store", Source: source(t, s)}})
 	assert.Equal(t, []int{200, 200}, statuses(first.Handler(hello), 2))
@@ -288,7 +288,7 @@ func TestBackends(t *testing.T) {
 	assert.Equal(t, `"behind";q=2;w=2, "store";q=3;w=3`, w.Header().Get("RateLimit-Policy"))
 }
 
-// TestShortAnswersOfABackend: invalid numbers of a backend do not reach the headers.
+// TestShortAnswersOfABackend: invalid numbers from a backend do not get into the headers.
 func TestShortAnswersOfABackend(t *testing.T) {
 	for _, d := range []engine.Decision{
 		{RetryAfter: -5, ResetAfter: -5}, {}, {Limit: 1<<64 - 1, Remaining: 1<<64 - 1},

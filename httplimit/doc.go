@@ -8,37 +8,42 @@ works with net/http and with every router that accepts a func(http.Handler) http
 	...
 	http.ListenAndServe(":8080", m.Handler(mux))
 
-Each client address has its own bucket; IPv6 clients have one for their /64. Answers say how much is left. A refusal has
-the status 429, and says when to come back:
+Each client address has its own bucket. All IPv6 addresses of one /64 share a bucket. Answers have headers that say how
+many tokens are left. A refusal has the status 429, and its headers say when to come back. The headers of an admitted
+request are, for example:
 
 	RateLimit-Policy: "default";q=50;w=5
 	RateLimit: "default";r=49;t=1
 
 # Which key is charged
 
-A [KeyFunc] returns the key of a request. The default is [RemoteIP]. Behind proxies the socket's address is the proxy's.
-Name the proxies that write the client's address into a header; the header of any other peer is ignored:
+A [KeyFunc] returns the key of a request. The default is [RemoteIP], the address of the connection. If the server is
+behind proxies, that is the address of a proxy. So name the proxies that write the client's address into a header. The
+header of any other peer is ignored:
 
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	...
 	key, err := httplimit.Header("X-API-Key", ip.Key)
 
-[Join] makes one key of several.
+[Join] makes one key from several keys.
 
 # Several limits
 
-A request is checked against every limit that matches it, all or nothing: if one limit refuses, nothing is taken from
-the others. The headers list all of these limits and show the tightest; Retry-After is the longest wait. So one
-middleware can serve a whole program: give each limit a Match function. Nested middlewares also work, but each takes on
-its own, and the headers are those of the inner one.
+A request is checked against every limit that matches it. If one limit refuses, nothing is taken from the others. The
+headers list all of these limits and show the numbers of the tightest. Retry-After is the longest wait. So one
+middleware can serve a complete program: give each limit a Match function. Nested middlewares also work, but each takes
+its tokens independently of the others, and the answer has the headers of the inner one.
 
 # Other features
 
-A limit can count requests in flight ([engine.Concurrency]), until their handler returns. It can charge more for some
-requests (Cost), be tried out without refusing (Shadow), count only failures (Refund), take an estimate that the handler
-settles (Hold, [limits.HoldFrom]), let requests wait for tokens (MaxWait), have tiers (Tier), and keep its state in a
-[limits.Source] that several processes share. [Skip] exempts requests, [OnLimited] and [ObserveWith] report,
-[RefuseWith] replaces the body of refusals, and [Middleware.Decide] decides without answering.
+A limit can count requests in flight ([engine.Concurrency]). A request is in flight until its handler returns. Fields of
+a [Limit] have other features. With Cost, some requests cost more. With Shadow, a limit is tried out and refuses
+nothing. With Refund, a limit counts only failures. With Hold, a limit takes an estimate that the handler settles
+([limits.HoldFrom]). With MaxWait, requests wait for tokens. With Tier, a limit has tiers. With a [limits.Source],
+several processes share a limit.
+
+Options and methods do the rest. [Skip] exempts requests, [OnLimited] and [ObserveWith] report decisions, [RefuseWith]
+replaces the body of refusals, and [Middleware.Decide] decides without answering.
 
 # Cost
 

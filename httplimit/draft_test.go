@@ -11,19 +11,19 @@ import (
 	"github.com/weir-go/weir/internal/testclock"
 )
 
-// TestTheExamplesOfTheDraft: a server in the situations of the examples of draft-ietf-httpapi-ratelimit-headers-10
-// writes the fields that the examples have. Left out are two of what no limiter here does: an r that has no t, and a t
-// that is shorter than the time in which r comes back ("somepolicy").
+// TestTheExamplesOfTheDraft: in the situations that draft-ietf-httpapi-ratelimit-headers-10 gives as examples, a server
+// writes the same fields as the draft. Two examples are left out, because no limiter here does what they show: an r
+// without a t, and a t that is shorter than the time in which r tokens come back ("somepolicy").
 func TestTheExamplesOfTheDraft(t *testing.T) {
 	minute := func(n uint64) engine.Policy { return engine.FixedWindow(n, time.Minute).Aligned() }
 	type limit struct {
 		name   string
 		policy engine.Policy
-		used   uint64 // before the request, which costs one
+		used   uint64 // tokens used before the request, which costs one
 	}
 	for _, c := range []struct {
 		limits              []limit
-		into                time.Duration // a window
+		into                time.Duration // time since the window began
 		policies, rateLimit string
 		unit                string
 	}{

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// stopped is a clock that stands still, so that the examples end the same every time. Without it
-// a limiter uses the system's.
+// stopped is a clock that stands still, so that the output of the examples is always the same. Without this option, a
+// limiter uses the system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
-// One request a second and five at once, for each client address.
+// Each client address may send one request a second, and five at once.
 func Example() {
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 5), stopped)
 	if err != nil {
@@ -53,7 +53,7 @@ func Example() {
 	// 429 Retry-After:"1"
 }
 
-// In front of another server, for which failed logins count and others do not.
+// A reverse proxy limits logins to the server behind it. Only failed logins count.
 func Example_reverseProxy() {
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("password") != "right" {
@@ -82,7 +82,8 @@ func Example_reverseProxy() {
 			r.SetURL(target)
 			r.SetXForwarded() // replaces what the client sent
 		},
-		// A server behind may have limits of its own; two answers to one question would be one too many.
+		// The server behind the proxy may have its own limits and send the same headers. They are removed, so that the
+		// client gets only one set of headers.
 		ModifyResponse: func(resp *http.Response) error {
 			resp.Header.Del("RateLimit")
 			resp.Header.Del("RateLimit-Policy")
@@ -109,7 +110,7 @@ func Example_reverseProxy() {
 	// right 429
 }
 
-// A decision without a handler, for a server that answers in its own way.
+// A server that answers in its own way calls Decide and writes the answer itself.
 func ExampleMiddleware_Decide() {
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), stopped)
 	if err != nil {
@@ -131,7 +132,8 @@ func ExampleMiddleware_Decide() {
 	// 429 all refused 0 1s
 }
 
-// Requests to each server go out at a rate, and wait for their turn, at most two seconds.
+// A program limits the rate of the requests that it sends to each server. A request waits for its turn, but at most two
+// seconds.
 func ExampleMiddleware_RoundTripper() {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	defer api.Close()
@@ -150,7 +152,7 @@ func ExampleMiddleware_RoundTripper() {
 	client := &http.Client{Transport: limits.RoundTripper(nil)}
 	defer client.CloseIdleConnections()
 
-	for range 3 { // the second and the third wait for a tenth of a second each
+	for range 3 { // the second and the third request wait for a tenth of a second each
 		response, err := client.Get(api.URL)
 		var refused *httplimit.RefusedError
 		if errors.As(err, &refused) {

@@ -2,10 +2,11 @@ package httplimit
 
 import "strings"
 
-// lastComma returns the index of the last comma in the value of a Forwarded header (RFC 7239) that is not in a quoted
-// string; -1 if there is none. The last element begins after it.
+// lastComma returns the index of the last comma outside of a quoted string in the value of a Forwarded header (RFC
+// 7239), or -1 if there is none. The last element begins after this comma.
 //
-// It reads from the right, so that an open quote that a client wrote further left cannot swallow what a proxy appended.
+// It reads from the right. So if a client has left a quote open, the quote cannot swallow an element that a proxy has
+// appended.
 func lastComma(list string) int {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {
@@ -30,8 +31,8 @@ func escaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// forwardedFor returns the node that an element of a Forwarded header names as "for": the value without its quotes. ok
-// is false if the element is malformed, or has no "for" or more than one.
+// forwardedFor returns the value of the parameter "for" in an element of a Forwarded header, without quotes. ok is
+// false if the element is malformed, or does not have exactly one "for".
 func forwardedFor(element string) (node string, ok bool) {
 	found := false
 	for more := true; more; {
@@ -73,8 +74,8 @@ func cutPair(element string) (pair, rest string, more bool) {
 	return element, "", false
 }
 
-// unquote returns the text of a value, a token or a quoted string. A token may hold colons
-// and brackets here, because some proxies leave the quotes out.
+// unquote returns the text of a value, which is a token or a quoted string. A token may have colons and brackets here,
+// because some proxies omit the quotes.
 func unquote(value string) (string, bool) {
 	if !strings.HasPrefix(value, `"`) {
 		return value, value != "" && strings.IndexByte(value, '"') < 0

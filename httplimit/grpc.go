@@ -16,9 +16,10 @@ const (
 	grpcUnavailable       = 14
 )
 
-// IsGRPC reports whether a request is a gRPC call: POST over HTTP/2 with the content type application/grpc or one below
-// it, such as application/grpc+proto. A GET is not a gRPC call, whatever its content type: its answer may be cached,
-// and the HTTP status of a refused call is 200. gRPC-Web is another protocol, whose clients read HTTP statuses.
+// IsGRPC reports whether a request is a gRPC call: a POST over HTTP/2 with the content type application/grpc or a
+// variant of it, such as application/grpc+proto. A GET with this content type is not treated as a gRPC call, because a
+// cache could store the answer: a refused call has the HTTP status 200. gRPC-Web is another protocol, whose clients
+// read HTTP statuses.
 func IsGRPC(r *http.Request) bool {
 	rest, is := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
 	return is && r.Method == http.MethodPost && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
@@ -37,8 +38,9 @@ func failedGRPC(h http.Header) bool {
 	return status != "0"
 }
 
-// refuseGRPC answers a gRPC call without a message ("Trailers-Only"): a status of 200 and the gRPC status among the
-// headers. To gRPC clients an HTTP status of 429 or 503 means UNAVAILABLE, and many of them retry at once.
+// refuseGRPC answers a gRPC call without a message ("Trailers-Only"): the HTTP status is 200, and the gRPC status is in
+// the headers. An HTTP status of 429 or 503 would mean UNAVAILABLE for gRPC clients, and many of them would retry at
+// once.
 func (res *Result) refuseGRPC(w http.ResponseWriter) {
 	code, message := uint64(grpcResourceExhausted), "rate limit exceeded"
 	switch {

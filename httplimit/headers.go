@@ -12,11 +12,11 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A HeaderStyle is a set of headers that show a client how much it has left. Combine styles with |.
+// A HeaderStyle is a set of headers that show a client how many tokens it has left. Combine styles with |.
 type HeaderStyle uint8
 
 const (
-	// IETF is the pair of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10, structured fields
+	// IETF is the pair of headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. They are structured fields
 	// (RFC 9651):
 	//
 	//	RateLimit-Policy: "default";q=100;w=60
@@ -26,19 +26,20 @@ const (
 	// have at once, and w is the number of seconds in which q tokens come back. RateLimit shows the tightest limit: r
 	// is the number of tokens left, and t is the number of seconds over which a client may spread them. For a bucket, t
 	// is the time in which r tokens come back, or the time until the bucket is full. For a window, t is the time until
-	// the whole limit is back. For a refusal, t is the time until the request can pass. A limit of requests in flight
-	// only appears in RateLimit-Policy, as
+	// the full limit is available again. For a refusal, t is the time until the request can pass. A limit of requests
+	// in flight appears only in RateLimit-Policy:
 	//
 	//	RateLimit-Policy: "slots";q=10;qu="concurrent-requests"
 	//
-	// since it has no window, and the time at which it will admit the request is not known.
+	// It has no w, because it has no window. It is not in RateLimit, because the time at which it will admit the
+	// request is not known.
 	IETF HeaderStyle = 1 << iota
-	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset of the tightest limit. Reset is the time
-	// at which the whole limit is back, or after a refusal, the time at which the request can pass. It is in seconds
-	// since 1970, rounded up.
+	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset for the tightest limit. Reset is the
+	// time at which the full limit is available again. After a refusal, it is the time at which the request can pass.
+	// It is in seconds since 1970, rounded up.
 	Legacy
-	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the tightest limit, as in the draft up to
-	// its 6th version. Reset is like Legacy's, but in seconds from now.
+	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset for the tightest limit, as in the draft up to
+	// version 6. Reset means the same as for Legacy, but in seconds from now.
 	Draft06
 
 	// NoHeaders sends none of these headers.
@@ -47,8 +48,8 @@ const (
 	allStyles = IETF | Legacy | Draft06
 )
 
-// Fields returns the names of the fields that answers carry in addition to Retry-After, in their usual spelling. Use it
-// for Access-Control-Expose-Headers, for example.
+// Fields returns the names, in their usual spelling, of the header fields that answers have in addition to Retry-After.
+// Use it for Access-Control-Expose-Headers, for example.
 func (s HeaderStyle) Fields() (names []string) {
 	for _, style := range []struct {
 		HeaderStyle
@@ -66,7 +67,7 @@ func (s HeaderStyle) Fields() (names []string) {
 }
 
 // The names are in the form of [http.CanonicalHeaderKey], because that is how [http.Header.Get] and proxies look for
-// them. HTTP/1 sends the names unchanged, and ignores case; HTTP/2 sends lower case only.
+// them. In HTTP/1, names are sent in this form, and receivers ignore case. In HTTP/2, names are sent in lower case.
 const (
 	headerPolicy      = "Ratelimit-Policy"
 	headerRateLimit   = "Ratelimit"
@@ -116,11 +117,11 @@ func (res *Result) WriteHeaders(h http.Header) {
 	}
 }
 
-// A fieldWriter sets headers whose names are in canonical form. All values are in one
-// array, where [http.Header.Set] would allocate one for each.
+// A fieldWriter sets headers whose names are in canonical form. All values are in one array, because [http.Header.Set]
+// would allocate an array for each header.
 type fieldWriter struct {
 	h      http.Header
-	room   int // for values; no style has more than three headers, and IETF leaves one for Retry-After
+	room   int // places for values; no style has more than three, and IETF leaves one for Retry-After
 	values []string
 }
 
@@ -164,8 +165,8 @@ func (res *Result) policies() string {
 	return only
 }
 
-// policyItem returns the check's item of RateLimit-Policy; "" if the request has no limit. The item is formatted again
-// only when its numbers have changed.
+// policyItem returns the item of RateLimit-Policy for a check, or "" if the check does not limit the request. The item
+// is formatted again only if its numbers have changed.
 func policyItem(c *Check, t *texts) string {
 	if c.Unlimited() {
 		return ""
@@ -209,10 +210,10 @@ func (res *Result) rateLimit(c *Check) string {
 	return string(b)
 }
 
-// effective returns the time over which a client may spread r requests: the client is then neither refused nor slower
-// than necessary. The tokens of a bucket come back all the time, so for a bucket it is the time in which r tokens come
-// back, or the next token if r is 0. For a window it is the time until reset, because all its tokens are there until
-// then.
+// effective returns the time t over which a client may spread the r requests that are left, so that it is neither
+// refused nor slower than necessary. The tokens of a bucket come back continuously. So for a bucket, t is the time in
+// which r tokens come back, or the time until the next token if r is 0. For a window, t is the time until the reset,
+// because no tokens come back before.
 func effective(c *Check) time.Duration {
 	p := c.Policy()
 	if !c.Decision.Allowed || p.Algorithm() != engine.AlgorithmTokenBucket || p.Limit() == 0 {
@@ -250,8 +251,8 @@ func seconds(d time.Duration) int64 {
 // maxInteger is the largest integer of RFC 9651.
 const maxInteger = 999_999_999_999_999
 
-// integer formats a number as an integer of RFC 9651. A larger number becomes maxInteger; no client can use up such a
-// limit.
+// integer formats a number as an integer of RFC 9651. A number above maxInteger becomes maxInteger, because no client
+// can use up such a limit anyway.
 func integer(n uint64) string { return strconv.FormatUint(min(n, maxInteger), 10) }
 
 func appendInteger(b []byte, n uint64) []byte { return strconv.AppendUint(b, min(n, maxInteger), 10) }

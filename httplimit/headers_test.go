@@ -68,7 +68,7 @@ func TestHeaderStyles(t *testing.T) {
 		serve(m.Handler(hello), get("/")).Result().Header, "the default")
 }
 
-// TestRounding: a client that obeys a header does not come back too early.
+// TestRounding: times in headers are rounded so that a client that obeys them does not come back too early.
 func TestRounding(t *testing.T) {
 	c := testclock.New()
 	c.Advance(300 * time.Millisecond)
@@ -93,8 +93,8 @@ func TestRounding(t *testing.T) {
 	assert.Empty(t, get().Get("Retry-After"), "and then it passes")
 }
 
-// TestRetryAfterIsTrue: a client that comes back after Retry-After is admitted, in every algorithm, and would not
-// have a second earlier.
+// TestRetryAfterIsTrue: with every algorithm, a client that comes back after Retry-After is admitted, and a client that
+// comes back a second earlier is refused.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, policy := range []engine.Policy{
 		engine.TokenBucket(engine.Per(7, time.Minute), 3), engine.BatchRefill(2, 10*time.Second, 3),
@@ -187,7 +187,8 @@ func TestUnitAndNames(t *testing.T) {
 	}
 }
 
-// TestPartitionKeys: the same key has the same bytes, and another key has others. The bytes do not contain the key.
+// TestPartitionKeys: the parameter is the same for the same key and different for different keys. It does not contain
+// the key.
 func TestPartitionKeys(t *testing.T) {
 	c := testclock.New()
 	key := header(t, "X-API-Key", nil)
@@ -211,8 +212,8 @@ func TestPartitionKeys(t *testing.T) {
 	assert.NotEqual(t, pk(a, "secret"), pk(random, "secret"))
 }
 
-// TestOnTheWire: with HTTP/1 the names have the form in which net/http stores them, and with HTTP/2 they are in lower
-// case. Get finds both.
+// TestOnTheWire: HTTP/1 sends the names in the form in which net/http stores them, and HTTP/2 sends them in lower case.
+// Get finds them in both cases.
 func TestOnTheWire(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		m := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1)}, httplimit.Headers(allStyles))
@@ -246,7 +247,8 @@ func TestOnTheWire(t *testing.T) {
 	assert.Contains(t, string(raw), "\r\nRatelimit: \"default\";r=0;t=1\r\nRatelimit-Policy: \"default\";q=1;w=1\r\n")
 }
 
-// TestHeadersAreThisRequestsOwn: if a handler changes a header, no other header and no later answer changes.
+// TestHeadersAreThisRequestsOwn: if a handler changes the values of a header, this does not change any other header or
+// a later answer.
 func TestHeadersAreThisRequestsOwn(t *testing.T) {
 	m := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 9)}, httplimit.Headers(allStyles))
 	h := http.Header{}
@@ -269,9 +271,8 @@ type item struct {
 	params map[string]any // string, int64 or []byte
 }
 
-// Grammar of the part of RFC 9651 that weir writes: lists of strings with parameters that are
-// strings, integers or bytes. It accepts less than the RFC does; a parser of all of it reads the
-// same headers in fuzz/headers_test.go.
+// These expressions are the grammar of the part of RFC 9651 that weir writes: lists of strings with parameters that are
+// strings, integers or bytes. In fuzz/headers_test.go, a complete parser of RFC 9651 reads the same headers.
 const (
 	sfString = `"(?:[ !#-\[\]-~]|\\["\\])*"`
 	sfParam  = `;([a-z*][a-z0-9_.*-]*)=(` + sfString + `|-?[0-9]{1,15}|:[A-Za-z0-9+/]*={0,2}:)`
@@ -313,7 +314,7 @@ func parseList(t testing.TB, lines []string) (items []item) {
 	return items
 }
 
-// requireHeadersHold requires of an answer what the draft and RFC 9651 want of its headers.
+// requireHeadersHold requires that the headers of an answer are as the draft and RFC 9651 demand.
 func requireHeadersHold(t testing.TB, resp *http.Response) {
 	t.Helper()
 	integer := func(item item, name string, least int64) int64 {
@@ -357,8 +358,8 @@ func requireHeadersHold(t testing.TB, resp *http.Response) {
 	}
 }
 
-// TestAnObedientClientIsAsFastAsItMayBe: a client may spread the tokens that are left over the time in its header. Then
-// it asks at the rate of the limit and is never refused, wherever it begins.
+// TestAnObedientClientIsAsFastAsItMayBe: a client spreads the tokens that are left over the time t in the header. Then
+// it sends requests at the rate of the limit and is never refused, no matter how many tokens it begins with.
 func TestAnObedientClientIsAsFastAsItMayBe(t *testing.T) {
 	for _, used := range []int{1, 5, 15, 19, 20} {
 		c := testclock.New()

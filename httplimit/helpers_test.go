@@ -37,7 +37,7 @@ var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.W
 
 func get(path string) *http.Request { return httptest.NewRequest(http.MethodGet, path, nil) }
 
-// getFrom is a request over a connection from an address.
+// getFrom returns a GET request that comes over a connection from an address.
 func getFrom(remote string, headers ...string) *http.Request {
 	r := get("/")
 	r.RemoteAddr = remote
@@ -47,14 +47,14 @@ func getFrom(remote string, headers ...string) *http.Request {
 	return r
 }
 
-// serve answers a request.
+// serve lets a handler answer a request, and returns the answer.
 func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
 }
 
-// statuses answers that many requests to / and returns the statuses.
+// statuses lets a handler answer n requests to /, and returns their statuses.
 func statuses(h http.Handler, n int) (codes []int) {
 	for range n {
 		codes = append(codes, serve(h, get("/")).Code)
@@ -62,7 +62,7 @@ func statuses(h http.Handler, n int) (codes []int) {
 	return codes
 }
 
-// startServer serves over loopback.
+// startServer starts a server with a handler on loopback.
 func startServer(t *testing.T, h http.Handler) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -72,7 +72,7 @@ func startServer(t *testing.T, h http.Handler) *httptest.Server {
 	return s
 }
 
-// counts is Metrics.
+// counts implements Metrics and counts outcomes.
 type counts struct {
 	seen [16]atomic.Int64
 	name atomic.Pointer[string] // the latest label

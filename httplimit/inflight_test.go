@@ -22,13 +22,13 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// inFlight is a limit of that many requests of all clients at a time.
+// inFlight returns a limit of that many requests in flight, for all clients together.
 func inFlight(t testing.TB, c *testclock.Clock, limit uint64) httplimit.Limit {
 	return shared("in flight", c.Limiter(t, engine.Concurrency(limit, time.Hour)))
 }
 
-// TestARequestIsInFlightUntilItsHandlerReturns: a request is in flight until its handler returns or panics, whatever it
-// does to the answer.
+// TestARequestIsInFlightUntilItsHandlerReturns: a request is in flight until its handler returns or panics, no matter
+// what the handler does with the answer.
 func TestARequestIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	l := inFlight(t, testclock.New(), 2)
 	var during uint64
@@ -87,7 +87,8 @@ func TestAHijackedConnectionIsInFlight(t *testing.T) {
 	require.Eventually(t, func() bool { return left(l.Limiter) == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestNoMoreRequestsInside: at no moment are more requests in the handler than the limit, and the others are refused.
+// TestNoMoreRequestsInside: at no moment are more requests in the handler than the limit allows. The other requests are
+// refused.
 func TestNoMoreRequestsInside(t *testing.T) {
 	const limit = 3
 	l := inFlight(t, testclock.New(), limit)
@@ -114,7 +115,8 @@ func TestNoMoreRequestsInside(t *testing.T) {
 	assert.EqualValues(t, limit, left(l.Limiter))
 }
 
-// TestARefusalByALimitInFlight: the answer names the limit, and no time to come back, because that is not known.
+// TestARefusalByALimitInFlight: the answer names the limit. It has no time to come back, because that time is not
+// known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	full := shared("full", testclock.New().Burst(t, 1))
 	hold := func(m *httplimit.Middleware) (release func()) {
@@ -122,7 +124,7 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 		require.True(t, res.Allowed())
 		return res.Release
 	}
-	// Of draft 10 the parameter qu says what q counts, and w and a RateLimit are optional.
+	// In draft 10, the parameter qu says what q counts. The parameter w and the field RateLimit are optional.
 	policy := []string{`"in flight";q=1;qu="concurrent-requests"`}
 	for _, options := range [][]httplimit.Option{nil, {httplimit.Body(httplimit.PlainJSON)}, {httplimit.Headers(httplimit.Legacy | httplimit.Draft06)}, {httplimit.RetryJitter(time.Minute, nil)}} {
 		m := one(t, inFlight(t, testclock.New(), 1), options...)
@@ -167,7 +169,8 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(full.Limiter))
 }
 
-// TestLimitsInFlightBesideRates: all limits admit or none, whichever refuses, and headers describe the rates.
+// TestLimitsInFlightBesideRates: a request has limits in flight and rates. If any one of them refuses, nothing is taken
+// from the others. Headers describe the rates.
 func TestLimitsInFlightBesideRates(t *testing.T) {
 	for _, order := range [][2]int{{0, 1}, {1, 0}} {
 		c := testclock.New()
@@ -203,7 +206,8 @@ func TestLimitsInFlightBesideRates(t *testing.T) {
 	}
 }
 
-// TestAShadowedLimitInFlight: a request under a limit in shadow mode enters and leaves, and is not refused.
+// TestAShadowedLimitInFlight: a limit in flight in shadow mode counts requests while they are in flight, and refuses
+// none.
 func TestAShadowedLimitInFlight(t *testing.T) {
 	l := inFlight(t, testclock.New(), 1)
 	l.Shadow = true
@@ -217,8 +221,8 @@ func TestAShadowedLimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(l.Limiter))
 }
 
-// TestADecisionThatPanicsLeaves: if a decision panics, the request gives back the places that it took from limits in
-// flight before.
+// TestADecisionThatPanicsLeaves: if a decision panics, the request gives back the places in flight that it has taken
+// before.
 func TestADecisionThatPanicsLeaves(t *testing.T) {
 	l := inFlight(t, testclock.New(), 1)
 	m := one(t, l, httplimit.ObserveWith(panics{}))
@@ -243,14 +247,14 @@ func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 		},
 	} {
 		l := inFlight(t, c, 1)
-		require.NoError(t, l.Limiter.SetPolicy(engine.Unlimited())) // it stays one
+		require.NoError(t, l.Limiter.SetPolicy(engine.Unlimited())) // it is still a limit in flight
 		change(&l)
 		_, err := httplimit.New([]httplimit.Limit{l})
 		assert.ErrorContains(t, err, want)
 	}
 }
 
-// TestALimitInFlightDoesNotAllocate: a limit in flight and its release do not allocate.
+// TestALimitInFlightDoesNotAllocate: a decision with a limit in flight does not allocate, and neither does its release.
 func TestALimitInFlightDoesNotAllocate(t *testing.T) {
 	m := one(t, inFlight(t, testclock.New(), 1))
 	r := get("/")
@@ -260,7 +264,8 @@ func TestALimitInFlightDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// A download counts as long as it lasts, in addition to a rate for all requests.
+// The number of downloads at a time is limited, in addition to the rate of all requests. A download counts as long as
+// it lasts.
 func ExampleLimit_concurrency() {
 	rate, _ := engine.New(engine.TokenBucket(engine.PerSecond(10), 50), engine.MaxKeys(1000))
 	downloads, _ := engine.New(engine.Concurrency(2, 24*time.Hour), engine.MaxKeys(1000))
@@ -281,7 +286,7 @@ func ExampleLimit_concurrency() {
 	file = m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		inside++
 		fmt.Println("download", inside, "begins")
-		if status := ask(file); status != http.StatusOK { // the client asks for another one meanwhile
+		if status := ask(file); status != http.StatusOK { // the client asks for another download meanwhile
 			fmt.Println("one more:", status)
 		}
 		inside--

@@ -11,18 +11,19 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// Header returns the KeyFunc of a request header, such as X-API-Key. If the header is absent or empty, fallback makes
-// the key. With a nil fallback this limit does not apply to such requests. A client that leaves the header out then has
-// no limit, so give a fallback, such as [ClientIP.Key].
+// Header returns a KeyFunc whose key is the value of a request header, such as X-API-Key. If the header is absent or
+// empty, fallback makes the key. With a nil fallback, the limit does not apply to such requests, so a client that omits
+// the header has no limit. Therefore give a fallback, such as [ClientIP.Key].
 //
-// All requests in which the header has several different lines ([HeaderValue]) share one key. The server may read
-// another line than the limit does. So if the first line were the key, a client could get a new bucket for every
-// request.
+// All requests in which the header has several different lines ([HeaderValue]) share one key. The reason is that the
+// server may read another line than the limit. If the first line were the key, a client could get a new bucket for
+// every request.
 //
-// Use a header that is checked before the limit: if a client can make up values, each value is a fresh bucket.
+// Use a header whose value is verified before the limit, because each value that a client makes up would get a fresh
+// bucket.
 //
-// These names are errors: an empty name, a name that is not valid for a header, and a name that net/http does not keep
-// among the headers (Host, Trailer, Transfer-Encoding).
+// Header returns an error for an empty name, for a name that is not valid for a header, and for a name that net/http
+// does not keep among the headers (Host, Trailer, Transfer-Encoding).
 func Header(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Header(%q): want the name of an HTTP header, such as X-API-Key", name)
@@ -50,8 +51,9 @@ func valueKey(h Hasher, r *http.Request, name string, read func(*http.Request, s
 	return fallback.Or(h, r)
 }
 
-// Cookie returns the KeyFunc of a cookie's value ([CookieValue]). It uses fallback as [Header] does, and like it has
-// one key for all requests with several values. A name that is not valid for a cookie is an error.
+// Cookie returns a KeyFunc whose key is the value of a cookie ([CookieValue]). It uses fallback as [Header] does. As
+// with Header, all requests with several values share one key. Cookie returns an error for a name that is not valid for
+// a cookie.
 func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Cookie(%q): want the name of a cookie", name)
@@ -64,13 +66,13 @@ func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 // Everyone is the KeyFunc of a global limit: all requests have one key.
 func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64(0), true }
 
-// Path is the KeyFunc of the decoded path. Clients can make up paths, each of which is a bucket of its own, and can
-// write one path in several ways ("/a", "/a/"). So use Path only if the paths are few or checked, and together with
-// [Join].
+// Path is a KeyFunc whose key is the decoded path. Clients can make up paths, and each path has its own bucket. They
+// can also write one path in several ways ("/a", "/a/"). So use Path only if there are few paths or they are checked,
+// and together with [Join].
 //
-// A target such as "http:a/login" has an opaque part ([net/url.URL.Opaque]) instead of a path, which
-// [net/http/httputil.ReverseProxy] passes on unchanged. All such requests share one key. Answer them with 400, as weir
-// serve does, because a limit for a path finds no path in them.
+// A target such as "http:a/login" has an opaque part ([net/url.URL.Opaque]) instead of a path, and
+// [net/http/httputil.ReverseProxy] passes the opaque part on unchanged. All such requests share one key. Answer them
+// with 400, as weir serve does, because a limit for a path finds no path in them.
 func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 	if r.URL.Opaque != "" {
 		return ambiguous(h)
@@ -78,15 +80,15 @@ func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.Key(r.URL.Path), true
 }
 
-// Method is the KeyFunc of the request method. All methods that net/http has no name for share one key, so that made-up
-// methods share one bucket. Case is ignored, because many servers accept "post" as POST. Some servers let a header
-// field replace the method, such as X-HTTP-Method-Override: all requests in which such a field names another method
-// share one key.
+// Method is a KeyFunc whose key is the request method. All methods for which net/http has no constant share one key, so
+// that made-up methods share one bucket. Case is ignored, because many servers accept "post" as POST. Some servers let
+// a header field such as X-HTTP-Method-Override replace the method. All requests in which such a field names another
+// method share one key.
 func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 	if reading.IsOverridden(r) {
 		return ambiguous(h)
 	}
-	switch method := strings.ToUpper(r.Method); method { // no allocation for capitals
+	switch method := strings.ToUpper(r.Method); method { // no allocation for upper case
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
 		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
 		return h.Key(method), true
@@ -96,8 +98,9 @@ func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.Key("other"), true
 }
 
-// Host is the KeyFunc of the requested host, without its port, in lower case. A client can ask for any host, so check
-// the host first. For a request that the program sends ([Middleware.RoundTripper]) it is the host of the URL.
+// Host is a KeyFunc whose key is the requested host, without its port, in lower case. A client can ask for any host, so
+// check the host first. For a request that the program sends ([Middleware.RoundTripper]), the key is the host of the
+// URL.
 func Host(h Hasher, r *http.Request) (engine.Key, bool) {
 	host := r.Host
 	if host == "" && r.RequestURI == "" && r.URL != nil { // a request to be sent
@@ -106,9 +109,9 @@ func Host(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.Key(spelling.Host(host)), true
 }
 
-// Join returns the KeyFunc of several parts together, such as for a limit per user and path. Each part goes in with its
-// kind and length, so ("a", "bc") and ("ab", "c") differ. If one of the parts says that the limit does not apply, the
-// limit does not apply. Join itself does not allocate for a request.
+// Join returns a KeyFunc whose key has several parts, for example for a limit per user and path. The key contains the
+// kind and the length of each part, so ("a", "bc") and ("ab", "c") differ. If one of the parts says that the limit does
+// not apply, the limit does not apply. Join itself does not allocate for a request.
 //
 // Every part must make its key with the [Hasher] that it is given; otherwise the part counts as the empty text.
 func Join(parts ...KeyFunc) KeyFunc { return limits.Join(parts...) }

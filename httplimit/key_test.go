@@ -53,8 +53,8 @@ func TestCookieKey(t *testing.T) {
 	assert.ErrorContains(t, err, `Cookie("a=b")`)
 }
 
-// TestSeveralValuesHaveOneKey: a second value next to the one that identifies the client gives the client no bucket of
-// its own, in whichever order, and does not take it out of the limit.
+// TestSeveralValuesHaveOneKey: a client sends a second value in addition to the value that identifies it. In any order
+// of the two values, this gives the client no new bucket, and the limit still applies.
 func TestSeveralValuesHaveOneKey(t *testing.T) {
 	cookie, err := httplimit.Cookie("id", nil)
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestSeveralValuesHaveOneKey(t *testing.T) {
 			assert.Equal(t, "number:0", textOf(t, *key, r), r.Header)
 		}
 	}
-	// A server may read parameters that net/http ignores.
+	// net/http ignores some cookies that a server may read.
 	assert.Equal(t, "text:good", textOf(t, cookie, getFrom(direct, "Cookie",
 		strings.Repeat("a=b;", 1000)+" id = good ")))
 	assert.Equal(t, "text:a,\xff", textOf(t, cookie, getFrom(direct, "Cookie", `id="a,`+"\xff\"")))
@@ -92,7 +92,8 @@ func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 		"sid=V", `sid="V"`, `sid="\126"`, "sid=%56", `sid="Vx`, "SID=V", "s%69d=V", "sid = V",
 		"a=b, sid=V", "a=b sid=V", "a=b c, sid = V d=e", `sid="V", x`, "a=b;;  sid=V", "a, sid=V", " ,\t sid\t=\tV",
 		"sid=V; SID=%56; x=y, sid=V",
-		// Blanks that Python's and JavaScript's strip take off, of a line read as UTF-8 or as Latin-1.
+		// These have blanks that strip in Python or trim in JavaScript removes, if the line is read as UTF-8 or as
+		// Latin-1.
 		"sid=V\u00a0", "sid=\u3000V", "\u2028sid=V", "sid\u0085=V", "sid=V\ufeff", "sid=V\xa0\x85\xa0", "\x85sid\xa0=\xa0V",
 		"a=b,\xa0sid=V\u00a0", "sid=\"V\"\xa0", "sid=V \u00a0\t\x85",
 	} {
@@ -100,7 +101,8 @@ func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 	}
 	for _, line := range []string{
 		"sid=junk; SID=V", "sid=junk; a=b, sid=V", "sid=junk, sid=V", "a=b sid = V; sid=junk", `sid="junk"; sid="\126"`,
-		// Some servers end the value there, and some do not: a session a,b,c would have several buckets.
+		// Some servers end the value at the comma or blank, and some do not. Otherwise a session a,b,c could have
+		// several buckets.
 		"sid=V,x", "sid=V x=1", "sid=V,", "sid=,V", "sid=V%2Cx,y", "sid=V\xa0 x", "sid =,", "sid=V; SID=%56, sid=V",
 	} {
 		assert.Equal(t, "number:0", textOf(t, cookie, getFrom(direct, "Cookie", line)), line)
@@ -171,7 +173,7 @@ func TestKeysAreThoseOfTheLimiter(t *testing.T) {
 	}
 }
 
-// TestKeyKindsDiffer: an address is a different key than a header with the same text, in a limiter and in a store.
+// TestKeyKindsDiffer: an address and a header with the same text have different keys, in a limiter and in a store.
 func TestKeyKindsDiffer(t *testing.T) {
 	l := testclock.New().Burst(t, 5)
 	key := header(t, "X-API-Key", httplimit.RemoteIP)
@@ -196,8 +198,7 @@ func TestJoin(t *testing.T) {
 		textOf(t, inner, getFrom(direct, "A", "a", "B", "bc")))
 }
 
-// TestJoinKeepsNoLongKey: a part of a megabyte works, too, and the next request is not charged to
-// what it left.
+// TestJoinKeepsNoLongKey: a part of a key may have a megabyte. The key of the next request contains nothing of it.
 func TestJoinKeepsNoLongKey(t *testing.T) {
 	join := httplimit.Join(header(t, "A", nil), httplimit.Method)
 	long := textOf(t, join, getFrom(direct, "A", string(make([]byte, 1<<20))))

@@ -11,16 +11,17 @@ import (
 )
 
 // A Limit is one of the limits of a [Middleware]: see [limits.Limit]. Name and one of Limiter, Spread and Source must
-// be set. If Spread is not set, a nil Key means [RemoteIP]. Its functions must not change the request or read its body.
+// be set. A nil Key means [RemoteIP], unless Spread is set. The functions of a Limit must not change the request or
+// read its body.
 //
-// Name appears in headers, bodies and metrics, and Unit in RateLimit-Policy. The outcome that Refund gets is the status
-// of the response: 101 for a hijacked connection, 500 for a handler that panicked before it wrote a status. See
-// [RefundStatus].
+// Name appears in headers, bodies and metrics, and Unit in RateLimit-Policy. Refund gets the status of the response as
+// its outcome. The outcome is 101 for a hijacked connection, and 500 if the handler panicked before it wrote a status.
+// See [RefundStatus].
 //
 // [Middleware.Handler] does not call Refund, and gives nothing back, in four cases: the client had gone when the answer
 // began, the body of the request broke off, the handler panicked after it wrote a status, or a gRPC call has a status
-// other than OK. A proxy may answer 502 because its server failed, or because its client has gone. It must distinguish
-// the two by the request's context.
+// other than OK. A handler that is a proxy may answer 502 because the server behind it failed, or because the client
+// has gone. It must distinguish these two cases by the request's context.
 type Limit = limits.Limit[*http.Request]
 
 // A KeyFunc returns the key from which a request takes its tokens: see [limits.KeyFunc].
@@ -32,14 +33,14 @@ type Hasher = limits.Hasher
 // A Check has the effect of one limit on a request: see [limits.Check].
 type Check = limits.Check[*http.Request]
 
-// texts are the parts of headers that describe a limit, formatted once.
+// texts has the parts of headers that describe a limit. They are formatted only once.
 type texts struct {
 	quoted   string                       // the name as a string of RFC 9651, which is also a string of JSON
 	unit     string                       // ";qu=..." or ""
-	policies [16]atomic.Pointer[rendered] // one for each tier; the last stands for tiers that do not exist
+	policies [16]atomic.Pointer[rendered] // one for each tier; the last one is for tiers that do not exist
 }
 
-// rendered is an item of RateLimit-Policy, and the numbers in it.
+// rendered has an item of RateLimit-Policy as text, and the numbers in it.
 type rendered struct {
 	quota  uint64
 	window time.Duration
@@ -60,7 +61,7 @@ func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// reset returns the time until the key is idle again, or after a refusal, until the request can pass.
+// reset returns the time until the key is idle again. After a refusal, it returns the time until the request can pass.
 func reset(c *Check) time.Duration {
 	if c.Decision.Allowed || c.Decision.RetryAfter == engine.Never {
 		return c.Decision.ResetAfter

@@ -17,22 +17,22 @@ import (
 // A Middleware checks requests against limits. Make one with [New]. All its methods are safe for concurrent use.
 type Middleware struct {
 	set     *limits.Set[*http.Request]
-	texts   []*texts // of each limit
+	texts   []*texts // the header texts of each limit
 	options limits.Options[*http.Request]
 	styles  HeaderStyle
 	body    BodyFormat
 	respond func(http.ResponseWriter, *http.Request, Result)
 	now     func() time.Time
-	secret  []byte // of partition keys; nil: no partition keys
+	secret  []byte // the secret for partition keys; nil: no partition keys
 }
 
-// An Option changes one thing about a middleware at [New].
+// An Option for [New] changes one thing about a middleware.
 type Option func(*Middleware) error
 
-// New returns a middleware with the limits. A request is checked against the limits that match it, in this order, all
-// or nothing: if one limit refuses, nothing is taken from the others.
+// New returns a middleware with the limits. A request is checked against the limits that match it, in the order of the
+// list. If one limit refuses, nothing is taken from the others.
 //
-// The error for a bad limit or option names it and the reason.
+// If a limit or an option is bad, the error names it and says why.
 func New(list []Limit, options ...Option) (*Middleware, error) {
 	m := &Middleware{styles: IETF, now: time.Now}
 	for i, option := range options {
@@ -58,8 +58,8 @@ func New(list []Limit, options ...Option) (*Middleware, error) {
 	return m, nil
 }
 
-// Headers sets which headers answers carry, such as IETF | Legacy. The default is [IETF]. Every refusal carries
-// Retry-After, also with [NoHeaders], unless only limits of requests in flight refuse.
+// Headers sets which headers answers carry, such as IETF | Legacy. The default is [IETF]. Every refusal has
+// Retry-After, even with [NoHeaders], unless only limits of requests in flight refuse.
 func Headers(styles HeaderStyle) Option {
 	return func(m *Middleware) error {
 		if styles > allStyles {
@@ -82,7 +82,8 @@ func Body(format BodyFormat) Option {
 }
 
 // RefuseWith makes respond write the status and body of refusals. The headers are already set when respond is called.
-// [Result.Status] is 429, or 503 for [limits.Closed].
+// [Result.Status] is 429, or 503 if the store of a limit with [limits.Closed] has failed or a limit could not be
+// applied.
 func RefuseWith(respond func(http.ResponseWriter, *http.Request, Result)) Option {
 	return func(m *Middleware) error {
 		if respond == nil {
@@ -104,7 +105,8 @@ func Skip(skip func(*http.Request) bool) Option {
 	}
 }
 
-// Modes sets how each limit is applied to a request, by its place in the list of [New]: see [limits.Options].
+// Modes sets how each limit is applied to a request. The number limit is the index of the limit in the list of [New]:
+// see [limits.Options].
 func Modes(modes func(*http.Request) func(limit int) limits.Mode) Option {
 	return func(m *Middleware) error {
 		if modes == nil {
@@ -149,8 +151,8 @@ func ObserveWith(metrics limits.Metrics) Option {
 	}
 }
 
-// RetryJitter adds up to most to every Retry-After, so that clients that were refused together do not come back
-// together. most is 1s to 1h. random returns numbers in [0, 1) and must be safe for concurrent use; nil means
+// RetryJitter adds a random time of up to most to every Retry-After, so that clients that were refused together do not
+// come back together. most is 1s to 1h. random returns numbers in [0, 1) and must be safe for concurrent use; nil means
 // math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(m *Middleware) error {
@@ -162,9 +164,9 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 	}
 }
 
-// PartitionKeys adds the "pk" parameter to the [IETF] headers: eight bytes of an HMAC-SHA256 of the key, from which the
-// key cannot be found without the secret. Processes with the same secret send the same parameter for a key. A secret
-// has at least 16 bytes; nil means a random one. The parameter costs some allocations.
+// PartitionKeys adds the parameter "pk" to the [IETF] headers. It has eight bytes of an HMAC-SHA256 of the key. Without
+// the secret, no one can find the key from it. Processes with the same secret send the same parameter for a key. A
+// secret must have at least 16 bytes; nil means a random secret. The parameter makes answers allocate.
 func PartitionKeys(secret []byte) Option {
 	return func(m *Middleware) error {
 		if secret == nil {
@@ -192,8 +194,8 @@ func Clock(now func() time.Time) Option {
 }
 
 // MaxWaiting bounds how many requests wait for tokens at a time, for all limits with a MaxWait together. The default is
-// 1,000. Above the bound, requests that would have to wait are refused at once, so that a flood of requests does not
-// hold a flood of connections. most is 1 or more.
+// 1,000. If that many requests wait, further requests that would have to wait are refused at once, so that a flood of
+// requests does not occupy a flood of connections. most is 1 or more.
 func MaxWaiting(most int) Option {
 	return func(m *Middleware) error {
 		if most < 1 {
@@ -204,9 +206,9 @@ func MaxWaiting(most int) Option {
 	}
 }
 
-// Pause sets the function that waits when a limit has a MaxWait. The default is a timer. pause returns nil after the
-// time, or the error of the context when the context is done. It must be safe for concurrent use. It is for tests and
-// for simulated time.
+// Pause sets the function that makes a request wait for a limit with a MaxWait. The default is a timer. pause returns
+// nil after the time, or the error of the context when the context is done. It must be safe for concurrent use. Use it
+// in tests and for simulated time.
 func Pause(pause func(context.Context, time.Duration) error) Option {
 	return func(m *Middleware) error {
 		if pause == nil {
@@ -218,11 +220,11 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 }
 
 // Decide checks a request against the limits, without answering it. The caller answers. If the request is refused, call
-// [Result.Refuse]. If it is allowed, write the headers with [Result.WriteHeaders]. At the end of an allowed request
-// call [Result.Finish] if a limit has a Refund function, or else [limits.Result.Release] if there is a limit of
+// [Result.Refuse]. If it is allowed, write the headers with [Result.WriteHeaders]. At the end of an allowed request,
+// call [Result.Finish] if a limit has a Refund function. Otherwise, call [limits.Result.Release] if there is a limit of
 // requests in flight.
 //
-// It waits for tokens if a limit has a MaxWait. [limits.Set.Decide] says what it allocates.
+// Decide waits for tokens if a limit has a MaxWait. [limits.Set.Decide] says what it allocates.
 func (m *Middleware) Decide(r *http.Request) (res Result) {
 	res.m = m
 	m.set.DecideInto(&res.Result, r.Context(), m.readOnce(r))
@@ -238,7 +240,7 @@ func (m *Middleware) readOnce(r *http.Request) *http.Request {
 	return keeping(r)
 }
 
-// keeping is the rest of readOnce, which is inlined.
+// keeping is the second part of readOnce. It is separate so that the compiler can inline readOnce.
 func keeping(r *http.Request) *http.Request {
 	if r.Context().Value(reading.ParsedKey{}) != nil || !reading.IsCostly(r) {
 		return r
@@ -255,12 +257,13 @@ func (m *Middleware) Failures() uint64 { return m.set.Failures() }
 // Handler returns a handler that passes allowed requests to next and refuses the others. Routers accept the method
 // value as a middleware.
 //
-// A request is in flight until next returns or panics. So a connection that next has hijacked counts until next
-// returns. If a limit has Hold, next finds the hold with [limits.HoldFrom] in the context of its request.
+// A request is in flight until next returns or panics. So a request whose connection next has hijacked is in flight
+// until next returns. If a limit has Hold, next gets the hold by calling [limits.HoldFrom] with the context of its
+// request.
 //
 // next gets the ResponseWriter unchanged, unless a limit that applies has a Refund function: then next gets a wrapper
-// that records the status. The wrapper flushes, hijacks and pushes if the original does, and [http.ResponseController]
-// finds the original behind it.
+// that records the status. The wrapper has the methods to flush, hijack and push if the original has them, and
+// [http.ResponseController] finds the original through the wrapper.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		res := Result{m: m}

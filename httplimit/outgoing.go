@@ -11,20 +11,22 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// RoundTripper returns a transport for requests that the program sends: the limits decide, and next sends the admitted
-// requests. A nil next is [http.DefaultTransport]. It is safe for concurrent use if next is.
+// RoundTripper returns a transport for requests that the program sends. It checks each request against the limits, and
+// lets next send the admitted requests. A nil next is [http.DefaultTransport]. It is safe for concurrent use if next
+// is.
 //
 //	client := &http.Client{Transport: m.RoundTripper(nil)}
 //
-// If a limit has a MaxWait, a request waits for its tokens, at most until its context is done. A refused request is not
-// sent, and the error is a [*RefusedError]. Each request takes from the limits once, even if next sends it again. A
-// request that follows a redirect is a new request.
+// If a limit has a MaxWait, a request waits for its tokens, but not longer than until its context is done. A refused
+// request is not sent, and RoundTrip returns a [*RefusedError]. Each request takes its tokens once, even if next sends
+// it again. A request that follows a redirect is a new request.
 //
-// With [Host] as its Key a limit counts the requests to each server separately, and with [Everyone] it counts all
-// requests together. Keys of the client's address have no meaning here.
+// With [Host] as its Key, a limit counts the requests to each server separately. With [Everyone], it counts all
+// requests together. A client's address, such as [RemoteIP], makes no sense as a key here.
 //
-// Refund gets the status of the response when the body is closed or was read to its end. Until then the request is in
-// flight. A request without a response, or whose response breaks off, gives back its place in flight but no tokens.
+// Refund gets the status of the response when the body of the response is closed or was read to its end. Until then the
+// request is in flight. If there is no response, or the response breaks off, the request gives back its place in flight
+// but no tokens.
 func (m *Middleware) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -69,7 +71,7 @@ func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
 	res := o.limits.Decide(r)
 	if !res.Allowed() {
 		if r.Body != nil {
-			_ = r.Body.Close() // a transport always closes the body
+			_ = r.Body.Close() // a transport must always close the body
 		}
 		refused := &RefusedError{RetryAfter: res.Result.RetryAfter(), Err: res.Err()}
 		if c, ok := res.Tightest(); ok && res.Verdict() == limits.Limited {
@@ -79,7 +81,7 @@ func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answered := false
 	defer func() {
-		if !answered { // an error, or a panic
+		if !answered { // next returned an error or panicked
 			res.Release()
 		}
 	}()
@@ -98,7 +100,7 @@ func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
 		res.Release()
 	}}
 	response.Body = body
-	if w, ok := body.ReadCloser.(io.Writer); ok { // the connection of another protocol (101)
+	if w, ok := body.ReadCloser.(io.Writer); ok { // after 101, the body is the connection of another protocol
 		response.Body = struct {
 			*finishing
 			io.Writer
@@ -107,7 +109,8 @@ func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// A finishing body ends the request once: when it is closed, was read to its end, or breaks off.
+// A finishing is the body of a response. It ends the request once: when the body is closed, was read to its end, or
+// breaks off.
 type finishing struct {
 	io.ReadCloser
 	once sync.Once

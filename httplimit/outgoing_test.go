@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/internal/testclock"
 )
 
-// outgoing is a transport behind limits that answers by a function.
+// outgoing returns a client whose requests go through the limits of m. The function next answers them.
 func outgoing(m *httplimit.Middleware, next func(*http.Request) (*http.Response, error)) *http.Client {
 	return &http.Client{Transport: m.RoundTripper(sends(next))}
 }
@@ -31,7 +31,7 @@ func answer(status int, body io.ReadCloser) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: body}, nil
 }
 
-// A watched body says whether it was closed.
+// A watched is a body that records whether it was closed.
 type watched struct {
 	io.Reader
 	closed bool
@@ -97,7 +97,7 @@ func TestOutgoingWaits(t *testing.T) {
 	assert.Equal(t, 3, pauses)
 }
 
-// TestOutgoingHosts: each server that requests go to has a bucket.
+// TestOutgoingHosts: with Host as the key, each server to which requests are sent has its own bucket.
 func TestOutgoingHosts(t *testing.T) {
 	l := httplimit.Limit{Limiter: testclock.New().Burst(t, 1), Key: httplimit.Host}
 	client := outgoing(one(t, l), func(*http.Request) (*http.Response, error) { return answer(200, http.NoBody) })
@@ -115,8 +115,8 @@ func TestOutgoingHosts(t *testing.T) {
 	}
 }
 
-// TestOutgoingInFlight: a request is in flight until its response is read, closed or broken off. A request without a
-// response is not in flight any longer.
+// TestOutgoingInFlight: a request is in flight until its response was read, is closed, or breaks off. If there is no
+// response, the request is not in flight any longer.
 func TestOutgoingInFlight(t *testing.T) {
 	for name, c := range map[string]struct {
 		body func() io.ReadCloser
@@ -162,7 +162,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestOutgoingRefund: successes give back their token, failures and broken responses do not.
+// TestOutgoingRefund: successes give their token back. Failures and responses that break off do not.
 func TestOutgoingRefund(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -175,7 +175,7 @@ func TestOutgoingRefund(t *testing.T) {
 		response, err := outgoing(m, func(*http.Request) (*http.Response, error) { return answer(c.status, io.NopCloser(c.body)) }).
 			Get("http://a.example/")
 		require.NoError(t, err)
-		_, _ = io.ReadAll(response.Body) // one of them is broken
+		_, _ = io.ReadAll(response.Body) // one of the bodies breaks off
 		require.NoError(t, response.Body.Close())
 		assert.Equal(t, c.left, left())
 	}

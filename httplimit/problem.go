@@ -11,19 +11,19 @@ import (
 type BodyFormat uint8
 
 const (
-	// ProblemJSON is application/problem+json (RFC 9457) with the problem types of the IETF draft:
-	// quota-exceeded, with the names of the limits that refused as violated-policies, and
-	// temporary-reduced-capacity for 503.
+	// ProblemJSON is application/problem+json (RFC 9457) with the problem types of the IETF draft. For 429, the type is
+	// quota-exceeded, and violated-policies has the names of the limits that refused. For 503, the type is
+	// temporary-reduced-capacity.
 	ProblemJSON BodyFormat = iota
-	// PlainJSON is {"error":"Too many requests","retryAfter":1}. retryAfter is in seconds; it is null if the request
-	// can never pass or the time is not known.
+	// PlainJSON is {"error":"Too many requests","retryAfter":1}. retryAfter is in seconds. It is null if the request
+	// can never pass or if the time is not known.
 	PlainJSON
 )
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// Refuse answers a refused request, with headers, status and body. For an allowed request it does nothing, because the
-// handler answers it.
+// Refuse answers a refused request with headers, status and body. If the request is allowed, Refuse does nothing,
+// because the handler answers it.
 //
 // A gRPC call, which is an HTTP/2 request with the content type application/grpc, gets the answer that gRPC clients
 // expect: RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE instead of 503, with the HTTP status 200.
@@ -40,8 +40,8 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 }
 
 // Answer writes the status and the body of a refusal as [Result.Refuse] does without [RefuseWith], but with the
-// caller's status. It is for functions of RefuseWith that only answer some requests in their own way. For a gRPC call
-// it ignores status.
+// caller's status. A function for RefuseWith calls it for requests that it does not want to answer in its own way. For
+// a gRPC call, Answer ignores status.
 func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
 	if res.Allowed() {
 		return
@@ -58,10 +58,11 @@ func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	w.Write(append(body(make([]byte, 0, 512), status), '\n')) // an error means that the client is gone
+	w.Write(append(body(make([]byte, 0, 512), status), '\n')) // an error means that the client has gone
 }
 
-// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which are also strings of JSON.
+// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which are valid strings of JSON,
+// too.
 func (res *Result) problem(b []byte, status int) []byte {
 	if res.Verdict() == limits.Unavailable {
 		b = append(b, `{"type":"`+problemTypes+`temporary-reduced-capacity",`+

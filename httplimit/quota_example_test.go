@@ -10,14 +10,15 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// Each user has the limit of its plan, which your program knows. Here anna has 3 requests an hour, and all others 1.
+// Each user has the limit of a plan, and the program knows the plan of each user. In this example, anna may send 3
+// requests an hour, and every other user 1.
 func ExampleLimit_quota() {
 	plans := map[string]uint64{"anna": 3}
-	user, err := httplimit.Header("X-User", httplimit.RemoteIP) // of a proxy that has authenticated it
+	user, err := httplimit.Header("X-User", httplimit.RemoteIP) // written by a proxy that has authenticated the user
 	if err != nil {
 		panic(err)
 	}
-	// A limiter of quotas of any rate. A token takes two hours at most to come back.
+	// The limiter accepts quotas of any rate, as long as a bucket fills within two hours.
 	limiter, err := engine.New(engine.TokenBuckets(2*time.Hour), engine.MaxKeys(10_000))
 	if err != nil {
 		panic(err)

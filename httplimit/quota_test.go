@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// perHour is the limit that a header of the request says.
+// perHour returns the limit that a header of the request contains.
 func perHour(r *http.Request) (engine.Policy, error) {
 	switch text := r.Header.Get("X-Per-Hour"); text {
 	case "all":
@@ -30,7 +30,7 @@ func perHour(r *http.Request) (engine.Policy, error) {
 	}
 }
 
-// TestQuotaOfARequest: the limit comes with the request, and the headers say it.
+// TestQuotaOfARequest: the limit comes with the request, and the headers of the answer show it.
 func TestQuotaOfARequest(t *testing.T) {
 	c := testclock.New()
 	var failures []error
@@ -67,7 +67,7 @@ func TestQuotaOfARequest(t *testing.T) {
 	require.ErrorContains(t, failures[0], `limits: the Quota of limit "default": engine: Quota(token bucket 0/h burst 0)`)
 }
 
-// quotaBackend is a limiter as a backend, under a quota.
+// quotaBackend is a backend that uses a limiter with a quota.
 type quotaBackend struct {
 	limiter *engine.Limiter
 	quota   engine.Quota
@@ -82,8 +82,8 @@ func (b quotaBackend) Refund(_ context.Context, key string, n uint64) error {
 	return nil
 }
 
-// TestQuotaOfABackend: a backend decides under the limit of the request. If it does not accept that limit, the answer
-// is 503 whatever OnLoss says.
+// TestQuotaOfABackend: a backend decides by the limit that comes with the request. If the backend does not accept that
+// limit, the answer is 503, no matter what OnLoss is.
 func TestQuotaOfABackend(t *testing.T) {
 	l := testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour))
 	quotas, err := limits.NewSource(quotaBackend{limiter: l}, l.Policy(0), func(p engine.Policy) (limits.Backend, error) {
@@ -129,7 +129,7 @@ func TestQuotaBadInput(t *testing.T) {
 	}
 }
 
-// TestQuotaAllocatesNothing: a request that brings its limit costs no garbage.
+// TestQuotaAllocatesNothing: a decision on a request that brings its limit does not allocate.
 func TestQuotaAllocatesNothing(t *testing.T) {
 	m := one(t, httplimit.Limit{Limiter: testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: func(*http.Request) (engine.Policy, error) {
 		return engine.TokenBucket(engine.Per(100, time.Hour), 100), nil

@@ -10,18 +10,20 @@ import (
 	"sync/atomic"
 )
 
-// RefundStatus returns a Refund function ([Limit]) for responses with a status from low to high: with 200 and 299, only
-// failures use up the limit. The IETF headers are written before that, and show the cost as taken.
+// RefundStatus returns a Refund function ([Limit]). It gives the cost back if the status of the response is from low to
+// high. With 200 and 299, for example, only failures use up the limit. The headers are written before the cost is given
+// back, so they show it as taken.
 //
-// A failed gRPC call also has the status 200. Under [Middleware.Handler] nothing is given back for it, whatever low and
-// high are, and nothing for an answer that was broken off ([Limit]).
+// A failed gRPC call has the HTTP status 200, too. [Middleware.Handler] gives nothing back for a failed gRPC call, no
+// matter what low and high are. It also gives nothing back for an answer that was broken off ([Limit]).
 func RefundStatus(low, high int) func(*http.Request, int) bool {
 	return func(_ *http.Request, status int) bool { return low <= status && status <= high }
 }
 
 // Serve passes an admitted request on as [Middleware.Handler] does: it sets the headers of the limits, puts holds into
-// the context, and ends the request when next returns. If next leaves the answer to other code, it returns the status
-// that this code will write, and otherwise 0. Serve is for frameworks whose handlers return errors.
+// the context, and ends the request when next returns. If next lets other code write the answer later, it must return
+// the status that this code will write. Otherwise it must return 0. Serve is for frameworks whose handlers return
+// errors.
 func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) (status int)) {
 	if res.InFlight() {
 		defer res.Release()
@@ -39,7 +41,7 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 		r.Body = &notedBody{r.Body, noted}
 	}
 	returned := false
-	defer func() { // a panic continues
+	defer func() { // also runs if next panics; the panic continues
 		if status, whole := noted.outcome(returned); whole {
 			res.Finish(r, status)
 		}
@@ -50,15 +52,17 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 	returned = true
 }
 
-// outcome returns the status to settle with. whole is false if nothing may be given back, because a client could
-// otherwise get its tokens back by breaking off its own request:
-//   - a client that went away before the answer began may have caused the status: a handler that sees the end of its
-//     context answers with an error;
-//   - an answer that was broken off by a panic is neither the success of its status nor a failure of the server;
-//   - a body of the request that breaks off makes a proxy answer with an error, and the server behind it may have
-//     worked on the request;
-//   - a panic before any status, like that of net/http/httputil.ReverseProxy, may be due to a client that went away;
-//   - a gRPC call that failed has an HTTP status of 200.
+// outcome returns the status that Refund gets. whole is false if nothing may be given back. Without this, a client
+// could get its tokens back by breaking off its own request. The cases are:
+//   - The client went away before the answer began. It may have caused the status, because a handler whose context is
+//     done answers with an error.
+//   - A panic broke off the answer. So its status does not mean success, and the panic need not be a failure of the
+//     server.
+//   - The body of the request broke off. A proxy then answers with an error, although the server behind it may have
+//     worked on the request.
+//   - The handler panicked before it wrote a status, and the client has gone. net/http/httputil.ReverseProxy panics in
+//     this way because of the client.
+//   - A gRPC call failed. Its HTTP status is 200.
 func (w *statusWriter) outcome(returned bool) (status int, whole bool) {
 	switch {
 	case !returned && w.status != 0 || w.gone || w.broke.Load() || w.status == 0 && w.ctx.Err() != nil:
@@ -78,14 +82,15 @@ type statusWriter struct {
 	broke  atomic.Bool // the body of the request broke off
 }
 
-// A notedBody is the body of a request. Its writer notes that it breaks off.
+// A notedBody is the body of a request. It tells the statusWriter if the body breaks off.
 type notedBody struct {
 	io.ReadCloser
 	of *statusWriter
 }
 
-// Read implements [io.Reader]. Two errors do not mean that the body broke off: it is too long for the program, or it
-// was read after it was closed, as by a transport whose server answered early.
+// Read implements [io.Reader]. Two errors do not mean that the body broke off. The first is that the body is too long
+// for the program. The second is that the body was read after it was closed, which a transport does if its server
+// answers early.
 func (b *notedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if tooLong := (*http.MaxBytesError)(nil); err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) &&
@@ -102,7 +107,7 @@ func (w *statusWriter) note(status int) {
 	}
 }
 
-// final returns the status of the finished response: 200 if the handler did not set one.
+// final returns the status of the finished response. It is 200 if the handler did not set a status.
 func (w *statusWriter) final() int {
 	if w.status == 0 {
 		return http.StatusOK
@@ -110,7 +115,8 @@ func (w *statusWriter) final() int {
 	return w.status
 }
 
-// WriteHeader records the first status that is final: any status but the informational ones (1xx), and 101.
+// WriteHeader records the first final status. All statuses are final except the informational ones (1xx), and of these,
+// 101 is final, too.
 func (w *statusWriter) WriteHeader(status int) {
 	if status >= 200 || status == http.StatusSwitchingProtocols {
 		w.note(status)
@@ -118,19 +124,19 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write makes the status final: a status set later is too late.
+// Write records the status, because a handler cannot change it after it has begun to write the body.
 func (w *statusWriter) Write(b []byte) (int, error) {
 	w.begin()
 	return w.ResponseWriter.Write(b)
 }
 
-// WriteString is for io.WriteString, and as fast as the original's.
+// WriteString is for io.WriteString. It is as fast as the method of the original writer.
 func (w *statusWriter) WriteString(s string) (int, error) {
 	w.begin()
 	return io.WriteString(w.ResponseWriter, s)
 }
 
-// ReadFrom is for io.Copy, and as fast as the original's (sendfile).
+// ReadFrom is for io.Copy. It is as fast as the method of the original writer, which uses sendfile.
 func (w *statusWriter) ReadFrom(src io.Reader) (int64, error) {
 	w.begin()
 	return io.Copy(w.ResponseWriter, src)
@@ -141,7 +147,7 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *statusWriter) begin() { w.note(http.StatusOK) }
 
-// hijack is Hijack. The writer does not see what is sent on a hijacked connection.
+// hijack implements Hijack. It records 101, because the writer does not see what is sent on a hijacked connection.
 func (w *statusWriter) hijack(h http.Hijacker) (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := h.Hijack()
 	if err == nil {
@@ -150,7 +156,7 @@ func (w *statusWriter) hijack(h http.Hijacker) (net.Conn, *bufio.ReadWriter, err
 	return conn, buffer, err
 }
 
-// full returns the writer with the optional methods that the original has, because handlers detect these methods by
+// full returns a writer that has exactly the optional methods of the original, because handlers detect these methods by
 // type assertion.
 func (w *statusWriter) full() http.ResponseWriter {
 	_, flushes := w.ResponseWriter.(http.Flusher)

@@ -24,7 +24,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// failuresOnly is a limit of 9 that gives back what successes cost.
+// failuresOnly returns a middleware with a limit of 9 that gives back the cost of successes, and a function that
+// returns how many tokens are left.
 func failuresOnly(t testing.TB, options ...httplimit.Option) (*httplimit.Middleware, func() uint64) {
 	t.Helper()
 	l := shared("failures", testclock.New().Burst(t, 9))
@@ -79,7 +80,8 @@ func TestRefundByStatus(t *testing.T) {
 	}
 }
 
-// TestPanicsAreFailures: panics count as failures, even if they only abort the response, and they continue.
+// TestPanicsAreFailures: panics count as failures, even if they only abort the response. The middleware lets the panics
+// continue.
 func TestPanicsAreFailures(t *testing.T) {
 	boom := errors.New("boom")
 	for _, panicked := range []error{boom, http.ErrAbortHandler} {
@@ -97,7 +99,7 @@ func TestPanicsAreFailures(t *testing.T) {
 			assert.EqualValues(t, 8, left())
 		}
 	}
-	// The other way round: a request at which the server failed is not charged.
+	// In the opposite case, a limit gives back the cost of requests at which the server failed.
 	l := shared("work", testclock.New().Burst(t, 9))
 	l.Refund = httplimit.RefundStatus(500, 599)
 	h := one(t, l).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(boom) }))
@@ -105,7 +107,8 @@ func TestPanicsAreFailures(t *testing.T) {
 	assert.EqualValues(t, 9, left(l.Limiter))
 }
 
-// TestWhatIsCutOffIsNotRefunded, whatever the limit gives back: the client may have caused it.
+// TestWhatIsCutOffIsNotRefunded: if an answer was cut off, nothing is given back, no matter which statuses the limit
+// refunds, because the client may have caused it.
 func TestWhatIsCutOffIsNotRefunded(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
@@ -134,8 +137,8 @@ func TestWhatIsCutOffIsNotRefunded(t *testing.T) {
 	}
 }
 
-// TestABodyThatBreaksOffIsNotRefunded: a proxy answers a broken body with an error, although its server has worked on
-// the request.
+// TestABodyThatBreaksOffIsNotRefunded: if the body of a request breaks off, a proxy answers with an error, although the
+// server behind it has worked on the request. Nothing is given back.
 func TestABodyThatBreaksOffIsNotRefunded(t *testing.T) {
 	worked := make(chan struct{}, 1)
 	server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +183,7 @@ func TestABodyThatBreaksOffIsNotRefunded(t *testing.T) {
 	}
 }
 
-// TestAFailedGRPCCallIsNoSuccess, although its HTTP status is 200.
+// TestAFailedGRPCCallIsNoSuccess: a failed gRPC call does not count as a success, although its HTTP status is 200.
 func TestAFailedGRPCCallIsNoSuccess(t *testing.T) {
 	for name, c := range map[string]struct {
 		contentType, field, status string
@@ -204,7 +207,8 @@ func TestAFailedGRPCCallIsNoSuccess(t *testing.T) {
 	}
 }
 
-// TestHijackedConnections: a hijacked connection counts as 101, no matter how the handler gets the connection.
+// TestHijackedConnections: a hijacked connection counts as the status 101, no matter how the handler gets the
+// connection.
 func TestHijackedConnections(t *testing.T) {
 	for _, byController := range []bool{false, true} {
 		l := shared("upgrades", testclock.New().Burst(t, 9))
@@ -234,7 +238,8 @@ func TestHijackedConnections(t *testing.T) {
 		conn.Close()
 		assert.Equal(t, 101, <-seen)
 		s.Close()
-		// Close waits for no hijacked connection, and seen is called before the tokens are given back.
+		// The test must wait here, because Close does not wait for hijacked connections, and seen is called before the
+		// tokens are given back.
 		assert.Eventually(t, func() bool { return left(l.Limiter) == 9 }, time.Minute, time.Millisecond)
 	}
 }
@@ -282,7 +287,8 @@ func TestTheWriterStaysWhatItIs(t *testing.T) {
 	}
 }
 
-// TestControllersReachTheConnection: a controller reaches the connection through the writer that notes the status.
+// TestControllersReachTheConnection: an http.ResponseController reaches the connection through the writer that records
+// the status.
 func TestControllersReachTheConnection(t *testing.T) {
 	m, left := failuresOnly(t)
 	s := startServer(t, m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -303,7 +309,8 @@ func TestControllersReachTheConnection(t *testing.T) {
 	assert.EqualValues(t, 9, left())
 }
 
-// TestFinishOnce: Finish may be called by hand, takes effect once, and does nothing after a refusal.
+// TestFinishOnce: a program may call Finish itself. Only the first call has an effect, and Finish does nothing after a
+// refusal.
 func TestFinishOnce(t *testing.T) {
 	var seen counts
 	m, left := failuresOnly(t, httplimit.ObserveWith(&seen))
@@ -344,7 +351,7 @@ func TestRefundOfCostsShadowsAndBackends(t *testing.T) {
 	h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = "changed"
 		w.WriteHeader(http.StatusOK)
-		cancel() // the client goes when it has its answer
+		cancel() // the client goes after it has got its answer
 	}))
 	for range 3 {
 		ctx, cancel = context.WithCancel(t.Context())
@@ -372,8 +379,8 @@ func TestABackendThatFailsToRefund(t *testing.T) {
 	assert.EqualValues(t, 1, m.Failures())
 }
 
-// TestAClientThatGoesBeforeTheAnswerGetsNothingBack: the handler sees the end of the context, and its answer may have a
-// status that is refunded.
+// TestAClientThatGoesBeforeTheAnswerGetsNothingBack: the client goes away, so the handler's context is done, and its
+// answer may have a status that is refunded. Nothing must be given back.
 func TestAClientThatGoesBeforeTheAnswerGetsNothingBack(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
@@ -396,7 +403,8 @@ func TestAClientThatGoesBeforeTheAnswerGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestAClientThatGoesAfterTheAnswerBegan: the client did not cause the answer, so the tokens come back.
+// TestAClientThatGoesAfterTheAnswerBegan: if the client goes away after the answer began, it did not cause the answer,
+// so the tokens are given back.
 func TestAClientThatGoesAfterTheAnswerBegan(t *testing.T) {
 	l := shared("all", testclock.New().Burst(t, 9))
 	l.Refund = func(_ *http.Request, status int) bool { return status == http.StatusInternalServerError }

@@ -20,8 +20,9 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// The behaviours that this package must have, the faults of other limiters that it must not
-// have, and the wishes that their users have. One test for each, by its name.
+// These tests are for behaviors that this package must have, for faults of other limiters that it must not have, and
+// for wishes of their users. Each has one test, whose name says what it is. The comments give the numbers of issues of
+// other limiters.
 
 func TestSevenQuickRequestsGiveFiveTimes200AndTwice429WithRetryAfter1(t *testing.T) {
 	s := startServer(t, one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 5)}).Handler(hello))
@@ -107,7 +108,7 @@ func TestBehindALoadBalancerEachClientHasItsBucket(t *testing.T) {
 	}
 }
 
-// httprate 61 and three advisories, tollbooth 99: a header of any client chose the bucket.
+// httprate 61 and three advisories, tollbooth 99: any client could choose its bucket by a header.
 func TestClientIPCannotBeSpoofed(t *testing.T) {
 	for name, ip := range map[string]*httplimit.ClientIP{
 		"no proxies": clientIP(t),
@@ -173,7 +174,7 @@ func TestAChangedLimitHandsOutNoFreshBucket(t *testing.T) {
 	assert.Equal(t, `"changed";q=8;w=60`, w.Header().Get("RateLimit-Policy"))
 }
 
-// throttled 108, and others whose header was a malformed date, missing, or always the whole window.
+// throttled 108, and other limiters whose Retry-After was a malformed date, missing, or always the complete window.
 func TestRetryAfterIsNeitherMissingNorADateNorTheWholeWindow(t *testing.T) {
 	c := testclock.New()
 	h := one(t, httplimit.Limit{Limiter: c.Limiter(t, engine.FixedWindow(2, time.Minute))},
@@ -213,7 +214,7 @@ func TestShadowModeNeverRefuses(t *testing.T) {
 	assert.Equal(t, []int{200, 200}, statuses(one(t, gone).Handler(hello), 2))
 }
 
-// httprate-redis 15, traefik 12043 and 12091; and a default handler that panicked on a backend error.
+// httprate-redis 15, traefik 12043 and 12091, and a limiter whose default handler panicked on a backend error.
 func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 	gone := errors.New("gone")
 	c := testclock.New()
@@ -287,7 +288,8 @@ func TestCountingOnlyFailures(t *testing.T) {
 	assert.Equal(t, 429, serve(h, get("/right")).Code)
 }
 
-// Two limits taken in opposite order, and the same limit twice.
+// One middleware takes from two limits in one order and another in the opposite order, and one has the same limit
+// twice.
 func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
 	c := testclock.New()
 	a, b := shared("a", c.Burst(t, 1000)), shared("b", c.Burst(t, 1000))
@@ -311,7 +313,7 @@ func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
 	assert.EqualValues(t, 1, left(last.Limiter), "all or nothing")
 }
 
-// httprate: a request that straddled the window's edge wiped every key's counters.
+// httprate: a request that took longer than the rest of the window deleted the counters of all keys.
 func TestARequestAcrossTheWindowsEdgeWipesNothing(t *testing.T) {
 	c := testclock.New()
 	var h http.Handler
@@ -322,7 +324,7 @@ func TestARequestAcrossTheWindowsEdgeWipesNothing(t *testing.T) {
 			w.WriteHeader(500)
 			return
 		}
-		c.Advance(time.Second) // and meanwhile, in the new window:
+		c.Advance(time.Second) // meanwhile, in the new window, other requests come
 		for i := range 20 {
 			failing := get("/fails")
 			failing.RemoteAddr = fmt.Sprintf("203.0.113.%d:1", i/2)

@@ -9,15 +9,15 @@ import (
 )
 
 // A Result is the decision of [Middleware.Decide] on a request, with the methods that answer the request. Its methods
-// are not safe for concurrent use. Of several copies only one may be finished or released.
+// are not safe for concurrent use. If a Result is copied, only one of the copies may be finished or released.
 type Result struct {
 	limits.Result[*http.Request]
 	m *Middleware
 }
 
-// Status returns the HTTP status of the decision: 200 for an allowed request, 429 for a refused one, 503 if the store
-// of a limit with [limits.Closed] has failed, or a limit could not be applied. [Result.Refuse] answers a refused gRPC
-// call with another status.
+// Status returns the HTTP status of the decision: 200 for an allowed request, 429 for a refused request, and 503 if the
+// store of a limit with [limits.Closed] has failed or a limit could not be applied. [Result.Refuse] answers a refused
+// gRPC call with another status.
 func (res *Result) Status() int {
 	switch res.Verdict() {
 	case limits.Limited, limits.Ended:
@@ -29,9 +29,9 @@ func (res *Result) Status() int {
 	return http.StatusOK
 }
 
-// RetryAfter returns the value of the Retry-After header, in whole seconds and including jitter. It is 0 if there is no
-// such header, for example if only a limit of requests in flight refuses. It is [engine.Never] if the request can never
-// pass.
+// RetryAfter returns the value of the Retry-After header, in whole seconds and including jitter. It is 0 if the answer
+// has no such header, for example if only a limit of requests in flight refuses. It is [engine.Never] if the request
+// can never pass.
 func (res *Result) RetryAfter() time.Duration {
 	if res.never() {
 		return engine.Never
@@ -42,7 +42,7 @@ func (res *Result) RetryAfter() time.Duration {
 // never reports whether the request can never pass.
 func (res *Result) never() bool { return res.Result.RetryAfter() == engine.Never }
 
-// retry returns the seconds of Retry-After; 0 if there is no such header.
+// retry returns the seconds of Retry-After, or 0 if the answer has no such header.
 func (res *Result) retry() int64 {
 	if res.never() {
 		return 0
@@ -54,6 +54,6 @@ func (res *Result) retry() int64 {
 func (res *Result) texts(c *Check) *texts { return res.m.texts[c.Index()] }
 
 // Finish ends an allowed request whose response had the status. Limits whose Refund function returns true get their
-// tokens back, and the request is no longer in flight ([limits.Result.Release]). A second call, and a call after a
-// refusal, does nothing.
+// tokens back, and the request is no longer in flight ([limits.Result.Release]). A second call does nothing, and
+// neither does a call after a refusal.
 func (res *Result) Finish(r *http.Request, status int) { res.Result.Finish(r.Context(), r, status) }

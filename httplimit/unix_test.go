@@ -15,7 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/testclock"
 )
 
-// TestAUnixSocketIsNoAddress: a client may give its end of a Unix socket a name that reads as an address.
+// TestAUnixSocketIsNoAddress: a client gives its end of a Unix socket a name that looks like an address. The name must
+// not count as its address.
 func TestAUnixSocketIsNoAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	l, err := net.Listen("unix", "server")

@@ -7,28 +7,29 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// HeaderValue returns the value of a header, "" if it is absent. name is in the form of [http.CanonicalHeaderKey]. ok
-// is false if the header has several different lines: servers read the first, the last, or all of them, so no line
-// identifies the client. The value of Authorization is "Bearer V", however the scheme and the blanks are written.
-// HeaderValue does not allocate for a value that is already written like this.
+// HeaderValue returns the value of a header, or "" if the header is absent. name must be in the form of
+// [http.CanonicalHeaderKey]. ok is false if the header has several different lines: some servers read the first line,
+// some the last, and some all of them, so no line identifies the client. For Authorization, all spellings of the scheme
+// and the blanks give the same value, such as "Bearer V". HeaderValue does not allocate for a value that is already
+// written like this.
 func HeaderValue(r *http.Request, name string) (value string, ok bool) {
 	return reading.HeaderKey(r, name)
 }
 
-// CookieValue returns the value of a cookie, "" if it is absent. ok is false in these cases:
+// CookieValue returns the value of a cookie, or "" if the cookie is absent. ok is false in these cases:
 //
 //   - The cookie occurs several times with different values.
-//   - Its value has a zero byte, or has a comma or a blank outside of quotes, where some servers end the value and some
-//     do not.
+//   - Its value has a zero byte, or has a comma or a blank outside of quotes. Some servers end the value there, and
+//     some do not.
 //   - There are more than 2,048 cookies.
 //
-// Unlike [http.Request.Cookie] it accepts all other characters in values, because a server might read a value that it
-// skips.
+// CookieValue accepts all other characters in values. [http.Request.Cookie] skips values with some of them, but a
+// server might read such a value.
 //
 // All spellings that common servers treat as the same value give the same text: with quotes, with octal escapes in
-// quotes, with percent escapes, and with Unicode blanks around the value. The same holds for the spellings of the name:
-// SID is sid, and a.b is a_b. A pair after a comma or a blank counts as a separate pair. CookieValue does not allocate
-// if nothing is escaped.
+// quotes, with percent escapes, and with Unicode blanks around the value. Spellings of the name are treated in the same
+// way: SID is sid, and a.b is a_b. A pair after a comma or a blank is read as a separate cookie. CookieValue does not
+// allocate if nothing is escaped.
 func CookieValue(r *http.Request, name string) (value string, ok bool) {
 	return reading.CookieKey(r, name)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// inBubble runs a test in simulated time, with a limiter of one token a second and that many at once.
+// inBubble runs a test in simulated time. The function bucket makes a limiter of one token a second with a burst.
 func inBubble(t *testing.T, f func(t *testing.T, bucket func(burst uint64) *engine.Limiter)) {
 	synctest.Test(t, func(t *testing.T) {
 		f(t, func(burst uint64) *engine.Limiter {
@@ -31,7 +31,7 @@ func inBubble(t *testing.T, f func(t *testing.T, bucket func(burst uint64) *engi
 	})
 }
 
-// Requests wait in the order in which they came, and those whose tokens come too late are refused at once.
+// Requests wait in the order in which they arrive. Requests whose tokens come too late are refused at once.
 func TestRequestsWaitForTheirTokens(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 2 * time.Second})
@@ -84,7 +84,7 @@ func TestAWaitEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// If a client goes away, the clients behind it move up. A line from which all go away is gone.
+// If a client goes away, the clients behind it move up. If all clients go away, the line is empty.
 func TestALineMovesUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := newMiddleware(t, []httplimit.Limit{
@@ -111,7 +111,7 @@ func TestALineMovesUp(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []time.Duration{0, time.Second, 0, 0, 0, 2 * time.Second, 0, 3 * time.Second, 4 * time.Second, 0}, came)
 
-		// All go away, the first ones first.
+		// All clients go away, in the order in which they arrived.
 		m = one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute})
 		m.Decide(getFrom("192.0.2.1:1"))
 		for i := range leave {
@@ -131,7 +131,8 @@ func TestALineMovesUp(t *testing.T) {
 	})
 }
 
-// If a client goes away, the clients behind it move up by its tokens, even if they wait for other numbers.
+// If a client goes away, the clients behind it move up by the number of its tokens, even if they wait for other numbers
+// of tokens.
 func TestALineOfSeveralCosts(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(3), MaxWait: time.Minute, Cost: func(r *http.Request) uint64 {
@@ -157,7 +158,8 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	})
 }
 
-// A request continues when it has the tokens of all of its limits. If one says no, none of the others waits or takes.
+// A request continues when it has the tokens of all of its limits. If one limit refuses it for good, the request waits
+// for no other limit and takes nothing from it.
 func TestAllLimitsAreWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		first, second, third := bucket(1), bucket(2), bucket(10)
@@ -188,7 +190,7 @@ func TestAllLimitsAreWaitedFor(t *testing.T) {
 	})
 }
 
-// Only MaxWaiting requests wait. Their places are free again when the waits end, for whatever reason.
+// At most MaxWaiting requests wait. Their places are free again when the waits end, for any reason.
 func TestFewRequestsWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute}, httplimit.MaxWaiting(2))
@@ -208,8 +210,8 @@ func TestFewRequestsWait(t *testing.T) {
 	})
 }
 
-// TestOneKeyCannotTakeAllPlacesOfThoseThatWait: one key can have an eighth of the waiting places, and gets them back
-// however its waits end.
+// TestOneKeyCannotTakeAllPlacesOfThoseThatWait: one key can have an eighth of the waiting places, and its places are
+// free again when its waits end in any way.
 func TestOneKeyCannotTakeAllPlacesOfThoseThatWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute}, httplimit.MaxWaiting(16))
@@ -244,7 +246,8 @@ func TestOneKeyCannotTakeAllPlacesOfThoseThatWait(t *testing.T) {
 	})
 }
 
-// A limit in shadow mode takes the tokens of a request that it would have had wait, and holds no place.
+// If a limit in shadow mode would have made a request wait, it takes the tokens in advance. The request does not wait
+// and takes no waiting place.
 func TestShadowDoesNotWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 3 * time.Second, Shadow: true},
@@ -262,7 +265,7 @@ func TestShadowDoesNotWait(t *testing.T) {
 	})
 }
 
-// Tokens that were waited for are given back when the answer says so.
+// Tokens for which a request has waited are given back if the status of the answer is one that is refunded.
 func TestWhatWasWaitedForIsRefunded(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute, Refund: httplimit.RefundStatus(404, 404)})
@@ -294,8 +297,8 @@ func TestWaitsThatCannotBe(t *testing.T) {
 
 type noBackend struct{ limits.Backend }
 
-// TestTokensThatCameMeanwhileGoBack: a limit refuses, its tokens come before they are reserved, and then another limit
-// refuses the request: it has taken nothing.
+// TestTokensThatCameMeanwhileGoBack: a limit refuses a request, and its tokens come before they can be reserved. Then
+// another limit refuses the request. The request must have taken nothing.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), testclock.New().Burst(t, 1)
@@ -305,7 +308,7 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	m := newMiddleware(t, []httplimit.Limit{{Name: "patient", Limiter: patient, Key: httplimit.Everyone, MaxWait: time.Minute},
 		{Name: "strict", Limiter: strict, Key: httplimit.Everyone}})
 	c.Advance(400 * time.Millisecond)
-	c.Hurry(300 * time.Millisecond) // refused at 0.7 s, there at 1 s
+	c.Hurry(300 * time.Millisecond) // the limit refuses at 0.7 s, and the token comes at 1 s
 	res := m.Decide(get("/"))
 	assert.Equal(t, http.StatusTooManyRequests, res.Status())
 	c.Hurry(0)
@@ -313,14 +316,14 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
-// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request waits for a token. When it ends, that token has
-// already come back with time, and other requests have taken it. The tokens that it gives back would let one request
-// more pass than the limit.
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request waits for a token. When the request ends, that token
+// has already come back with time, and other requests have taken it. If the request gave the token back again, one
+// request more than the limit allows could pass.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts  time.Duration
-		others uint64 // tokens that others take before it is over
-		left   uint64 // when it is over
+		others uint64 // tokens that other requests take before it ends
+		left   uint64 // tokens left when it has ended
 	}{
 		"at once":                       {0, 0, 1},
 		"back by itself, and had again": {10 * time.Second, 3, 0},
@@ -344,8 +347,8 @@ func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	}
 }
 
-// TestAShadowGivesBackByItsReceipt: a limit in shadow mode takes ahead and does not wait. The tokens go back when the
-// request is over, even if they are due by then.
+// TestAShadowGivesBackByItsReceipt: a limit in shadow mode takes tokens in advance, and the request does not wait. The
+// tokens are given back when the request ends, even if they are due by then.
 func TestAShadowGivesBackByItsReceipt(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		l := bucket(3)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Benchmark measures a limiter in eight kinds of traffic, which are rows of weir's own benchmark and have their names:
+// Benchmark measures a limiter in eight kinds of traffic. Each kind is a row of weir's own benchmark and has the same
+// name:
 //
 //	full-1k    1,000 keys, all admitted
 //	denied-1k  1,000 keys, all refused
@@ -20,12 +21,13 @@ import (
 //	everyday   100,000 clients, each below its limit
 //	mixed      50,000 clients, half of whose requests are refused
 //
-// Each row but mixed has a floor: the least work that a limiter must do for such a request. It hashes the key, reads
-// the clock, and changes or loads one word of a table; in hot it changes one word. The limiter and the floor run in
-// turns in one loop, so that a busy machine slows both down. The metrics are ns/op of the limiter, floor-ns/op, and
-// their ratio x-floor, which can be compared between machines. allocs/op is the limiter's. Decisions are counted: a row
-// fails if a request gets another decision than the traffic means. Only New of the Config is used; a row is skipped if
-// it returns nil. With -short the large rows have 1,000 keys.
+// Each row except mixed has a floor. The floor does the least work that a limiter must do for such a request: it hashes
+// the key, reads the clock, and changes or loads one word of a table. (In the row hot, it only changes one word.) The
+// limiter and the floor take turns in one loop, so that a busy machine slows both down. The metrics are ns/op of the
+// limiter, floor-ns/op, and their ratio x-floor, which can be compared between machines. allocs/op counts the
+// allocations of the limiter. A row fails if the limiter does not admit as many requests as it must in that kind of
+// traffic. Benchmark uses only the field New of the Config. If New returns nil for a row, the row is skipped. With
+// -short the large rows have 1,000 keys.
 //
 //	func BenchmarkLimiter(b *testing.B) { limitertest.Benchmark(b, config) }
 func Benchmark(b *testing.B, c Config) {
@@ -37,17 +39,17 @@ func Benchmark(b *testing.B, c Config) {
 	}
 }
 
-// perTurn is how many requests the limiter or the floor gets before the other one's turn.
+// perTurn is how many requests the limiter or the floor gets in one turn.
 const perTurn = 500
 
-// requests are the requests of a turn: their keys, and how many of them must be admitted.
+// requests has the requests of a turn: their keys, and how many of them must be admitted.
 type requests struct {
 	keys     []string
 	admitted int64
 	text     []byte
 }
 
-// fill enters the next requests. The text of a request is behind the text of the previous one, as in the buffers of a
+// fill sets the next n requests. The texts of their keys are one behind the other in memory, as in the buffers of a
 // server.
 func (t *requests) fill(n int, next func(i int) (uint64, bool)) {
 	var ends [perTurn]int
@@ -79,7 +81,7 @@ func (r row) measure(b *testing.B, c Config) {
 	var own, floor time.Duration
 	var wrong int64
 	n := 0
-	for b.Loop() { // a turn of both
+	for b.Loop() { // one turn of the limiter and one of the floor
 		turn.fill(n, next)
 		n += perTurn
 		took, admitted := r.turn(turn.keys, ask)
@@ -104,7 +106,8 @@ func (r row) measure(b *testing.B, c Config) {
 	b.ReportMetric(testing.AllocsPerRun(100, func() { limiter.Take(turn.keys[0], 1) }), "allocs/op")
 }
 
-// turn makes each worker ask for all keys. It returns how long that took, and how many requests were admitted.
+// turn makes each worker send a request for each of the keys. It returns how long that took, and how many requests were
+// admitted.
 func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, admitted int64) {
 	work := func() (n int64) {
 		for _, key := range keys {
@@ -128,7 +131,8 @@ func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, adm
 	return time.Since(begin), sum.Load()
 }
 
-// newFloor returns the least that a limiter must do for a request of a row, or nil.
+// newFloor returns a function that does the least work that a limiter must do for a request of a row. It returns nil if
+// the row has no floor.
 func newFloor(r row) func(key string) bool {
 	seed, table, begin := maphash.MakeSeed(), make([]atomic.Uint64, 2*r.before), time.Now()
 	word := func(key string) *atomic.Uint64 { return &table[maphash.String(seed, key)%uint64(len(table))] }

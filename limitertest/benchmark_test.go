@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBenchmarkCountsAndCompares: each row is next to its floor, and fails if requests are decided in another way.
+// TestBenchmarkCountsAndCompares: each row reports its floor, and fails if the number of admitted requests is wrong.
 func TestBenchmarkCountsAndCompares(t *testing.T) {
 	turns := flag.Lookup("test.benchtime")
 	defer func(was string) { require.NoError(t, turns.Value.Set(was)) }(turns.Value.String())
@@ -32,7 +32,8 @@ func TestBenchmarkCountsAndCompares(t *testing.T) {
 	}
 }
 
-// TestTheTrafficOfTheRows: which keys come, how often, and what is admitted.
+// TestTheTrafficOfTheRows checks for each row which keys come, how often they come, and which requests must be
+// admitted.
 func TestTheTrafficOfTheRows(t *testing.T) {
 	for _, r := range rows(true) {
 		next := r.traffic(r, rand.New(rand.NewPCG(1, 2)))
@@ -55,12 +56,12 @@ func TestTheTrafficOfTheRows(t *testing.T) {
 		case "zipf-1m":
 			assert.Greater(t, counts[0], all/20, r.name)
 		case "everyday":
-			last := 0 // the last hundred
+			last := 0 // requests of the last hundred clients
 			for n := r.before - 100; n < r.before; n++ {
 				last += counts[uint64(n)]
 			}
 			assert.InEpsilon(t, 50, 100*float64(counts[0])/float64(last), 0.2)
-			// Nor has the first one more than its limit, if a request takes 100 ns.
+			// If a request takes 100 ns, even the first client does not exceed its limit.
 			assert.Less(t, 1e7*float64(counts[0])/float64(all), float64(r.limit.Tokens))
 		default:
 			assert.Len(t, counts, r.before, r.name)
@@ -80,5 +81,5 @@ func TestTheTrafficOfTheRows(t *testing.T) {
 	}
 }
 
-// BenchmarkPlain is the plain bucket of the tests.
+// BenchmarkPlain measures the plain bucket of the tests.
 func BenchmarkPlain(b *testing.B) { Benchmark(b, Config{New: plainBucket}) }

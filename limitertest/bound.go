@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// random returns a source that is the same in every run.
+// random returns a source of random numbers that are the same in every run.
 func (s *suite) random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6c696d6974)) }
 
 // pauses are slightly longer than the usual times after which limiters drop idle keys.
@@ -21,7 +21,7 @@ func (s *suite) bound(t *testing.T) {
 		for seed := range s.seeds(l) {
 			s.program(t, l, early, func(p *program) {
 				random := s.random(seed)
-				p.sleep(time.Duration(random.Int64N(int64(l.Per)))) // aligned windows begin somewhere
+				p.sleep(time.Duration(random.Int64N(int64(l.Per)))) // to begin anywhere in an aligned window
 				for range 400 {
 					n := int64(1)
 					if most := s.most(l); random.IntN(4) == 0 {
@@ -57,7 +57,7 @@ func (s *suite) gap(random *rand.Rand, l Limit) time.Duration {
 		return time.Duration(random.Int64N(4*token + 1))
 	case 13, 14:
 		return time.Duration(token + random.Int64N(3) - 1)
-	case 15, 16: // the end of a window that began now, or of an aligned one
+	case 15, 16: // wait for the end of a window that begins now, or of an aligned window
 		if now := int64(s.now()); random.IntN(2) == 0 {
 			full -= now % full
 		}
@@ -70,7 +70,7 @@ func (s *suite) gap(random *rand.Rand, l Limit) time.Duration {
 	return pauses[random.IntN(len(pauses))]
 }
 
-// conforming checks that a request is admitted at the first nanosecond at which the limit allows it, however many
+// conforming checks that a request is admitted at the first nanosecond at which the limit allows it, no matter how many
 // requests came before.
 func (s *suite) conforming(t *testing.T) {
 	for _, l := range s.limits {
@@ -98,7 +98,7 @@ func (s *suite) conforming(t *testing.T) {
 	}
 }
 
-// conform waits until the limit allows a request, and then makes it. It sometimes makes requests before that.
+// conform waits until the limit allows a request, and then makes it. Sometimes it also makes requests before that time.
 func (p *program) conform(random *rand.Rand, n int64) (on bool) {
 	for range random.IntN(4) {
 		wait := p.model.Until("k", p.now(), uint64(n))

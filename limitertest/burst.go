@@ -11,8 +11,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// burst checks that goroutines which ask for the same keys at a frozen clock together get exactly the burst of each
-// key.
+// burst checks that goroutines that ask for the same keys while the clock stands still get exactly the burst of each
+// key together.
 func (s *suite) burst(t *testing.T) {
 	const goroutines, keys = 8, 16
 	for _, l := range s.limits {
@@ -48,8 +48,9 @@ func (s *suite) burst(t *testing.T) {
 	}
 }
 
-// burstOfNew checks the burst of keys that goroutines ask for first, one key after the other. A goroutine that is
-// behind finds the keys that the first one had to make, so it catches up, and both make the same key.
+// burstOfNew checks the burst of keys that are new. All goroutines ask for the same keys in the same order. The
+// goroutine that is ahead must make each new key, which takes time, and a goroutine behind it only has to find these
+// keys. So the second one catches up, and then both try to make the same key at the same time.
 func (s *suite) burstOfNew(t *testing.T, l Limit) {
 	const goroutines = 8
 	limiter, want := s.open(t, l), l.Capacity(s.Promise)
@@ -72,7 +73,7 @@ func (s *suite) burstOfNew(t *testing.T, l Limit) {
 	}
 }
 
-// together runs f in goroutines that start at the same time, as far as possible, and waits for them.
+// together runs f in goroutines that start at the same time, as far as that is possible, and waits for them.
 func together(goroutines int, f func(i int)) {
 	var all sync.WaitGroup
 	begin := make(chan struct{})
@@ -86,16 +87,17 @@ func together(goroutines int, f func(i int)) {
 	all.Wait()
 }
 
-// nearEdge reports whether, outside of a bubble, an aligned window may end within a minute.
+// nearEdge reports whether an aligned window may end during a subtest. That is only possible outside of a bubble, if a
+// window ends within a minute.
 func (s *suite) nearEdge(l Limit) bool {
 	return !s.timed && s.now()%l.Per > l.Per-time.Minute
 }
 
-// A request is a request of a goroutine of linear.
+// A request is one request of a goroutine in linear.
 type request struct{ n uint64 }
 
-// linear checks that the answers to concurrent goroutines at a frozen clock are possible for some sequential order of
-// their requests.
+// linear checks that concurrent requests while the clock stands still get answers that are possible for some sequential
+// order of the requests.
 func (s *suite) linear(t *testing.T) {
 	const goroutines, calls, histories = 4, 5, 60
 	l := s.slow()

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// cancel checks that tokens which are given back, or whose reservation is canceled, are available again exactly once.
+// cancel checks that tokens become available again exactly once after they are given back or their reservation is
+// canceled.
 func (s *suite) cancel(t *testing.T) {
 	tried := false
 	s.canceling(t, "Refund", &tried, func(t *testing.T, limiter Limiter, l Limit) bool {
@@ -45,7 +46,7 @@ func (s *suite) cancel(t *testing.T) {
 	}
 }
 
-// canceling runs a subtest of Cancel for each limit, if the limiter has the method that f needs.
+// canceling runs a part of Cancel for each limit. f reports whether the limiter has the method that f needs.
 func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testing.T, Limiter, Limit) bool) {
 	t.Run(name, func(t *testing.T) {
 		if reason, ok := s.Skip["Cancel/"+name]; ok {
@@ -64,7 +65,8 @@ func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testin
 	})
 }
 
-// refund gives back tokens that were taken, and tokens that were not.
+// refund gives back tokens that were taken, and more tokens than were taken, and checks how many can be taken
+// afterwards.
 func (s *suite) refund(t *testing.T, limiter Refunder, l Limit) {
 	capacity := l.Capacity(s.Promise)
 	half := int64(capacity+1) / 2
@@ -105,7 +107,8 @@ const (
 	eachTwice  = "the last first, each twice"
 )
 
-// reserve cancels eight reservations in several orders, and checks when the next caller's turn is.
+// reserve cancels eight reservations in several orders. After each order, it checks when the turn of the next caller
+// is.
 func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string) {
 	for i, order := range orders {
 		key, model := fmt.Sprintf("reserve-%d", i), s.checker(l)
@@ -138,7 +141,8 @@ func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string
 	}
 }
 
-// reserveAtRandom compares the reservations that are not canceled, each at the time of its turn, with the limit.
+// reserveAtRandom makes and cancels reservations at random. It checks that the reservations that are not canceled stay
+// within the limit, if each counts at the time of its turn.
 func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 	random := s.random(4)
 	for round := range 10 {
@@ -153,7 +157,7 @@ func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 		}
 		for range 30 {
 			if i := random.IntN(max(len(all), 1)); random.IntN(3) == 0 && i > 0 {
-				if all[i].event.At > s.now() { // one whose turn has come is used
+				if all[i].event.At > s.now() { // otherwise its turn has come, and it was used
 					all[i].cancel()
 					all = slices.Delete(all, i, i+1)
 				}
@@ -172,7 +176,8 @@ func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 	}
 }
 
-// wait lets eight waiters run out of time and cancels eight others, and checks when the next one's turn is.
+// wait lets eight waiters run out of time and cancels eight other waiters. Then it checks when the turn of the next
+// waiter is.
 func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
 	key, model := "wait", s.checker(l)
 	model.Add(Event{At: s.now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})
@@ -189,7 +194,7 @@ func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
 		giveUp()
 		all.Wait()
 	}
-	if half := model.Until("", s.now(), 1) / 2; half > 0 { // their time ends before their turn
+	if half := model.Until("", s.now(), 1) / 2; half > 0 { // the time of these waiters ends before their turn
 		ctx, stop := context.WithTimeout(context.Background(), half)
 		defer stop()
 		waitInVain(ctx, func() {})

@@ -21,7 +21,7 @@ func (s *suite) clock(t *testing.T) {
 	}
 }
 
-// crawl asks a drained key in time steps that are much shorter than a token, and that add up to several tokens.
+// crawl asks a drained key at intervals in which much less than a token comes back. Together, several tokens come back.
 func (s *suite) crawl(t *testing.T, l Limit) {
 	token := max(l.Per/time.Duration(min(l.Tokens, uint64(l.Per))), 1)
 	for _, step := range []time.Duration{1, token/300 + 1, token/7 + 1, token/2 + 1} {
@@ -39,7 +39,8 @@ func (s *suite) crawl(t *testing.T, l Limit) {
 	}
 }
 
-// leap drains a key after pauses at which counters of time overflow. Each time the key must be full, and no more.
+// leap drains a key after pauses that are so long that counters of time overflow. Each time the key must have exactly
+// the tokens of a full key.
 func (s *suite) leap(t *testing.T, l Limit) {
 	const year = 365 * 24 * time.Hour
 	s.program(t, l, early|late, func(p *program) {
@@ -53,7 +54,8 @@ func (s *suite) leap(t *testing.T, l Limit) {
 	})
 }
 
-// goBack asks at times that go back and leap. It must never get more tokens than at the latest of those times.
+// goBack makes requests at times that go back and leap ahead. It must never get more tokens than are available at the
+// latest of those times.
 func (s *suite) goBack(t *testing.T, l Limit) {
 	const year = 365 * 24 * time.Hour
 	s.bubble(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestBadConfigs(t *testing.T) {
 	require.NoError(t, Config{New: plainBucket, Skip: map[string]string{"Leak": "never closed"}}.check())
 }
 
-// TestWhatIsSkippedSaysSo: each subtest that does not run is in the output, with the reason.
+// TestWhatIsSkippedSaysSo: the output names each subtest that does not run, with the reason.
 func TestWhatIsSkippedSaysSo(t *testing.T) {
 	if os.Getenv("LIMITERTEST_SKIPS") != "" {
 		limiter := func(tb testing.TB, l Limit) Limiter {
@@ -63,7 +63,7 @@ func TestWhatIsSkippedSaysSo(t *testing.T) {
 	}
 }
 
-// broken are limiters and Configs with which nothing can be tested, and what the failure says.
+// broken has limiters and Configs with which nothing can be tested, and the messages with which the test must fail.
 var broken = map[string]struct {
 	config Config
 	says   string
@@ -105,7 +105,7 @@ func TestWhatIsBrokenSaysSo(t *testing.T) {
 	}
 }
 
-// TestParallelTestsHaveNoMemory: Leak is skipped where other tests run in parallel.
+// TestParallelTestsHaveNoMemory: Leak is skipped if other tests run in parallel, because their memory would count.
 func TestParallelTestsHaveNoMemory(t *testing.T) {
 	if os.Getenv("LIMITERTEST_PARALLEL") != "" {
 		t.Parallel()
@@ -125,7 +125,7 @@ func TestABurstThatCannotBeCounted(t *testing.T) {
 		Skip: map[string]string{"Real": "the limit is not", "Leak": "the limit is not"}})
 }
 
-// TestTheMostInATime: the bound of Real, by hand.
+// TestTheMostInATime compares the bound that Real uses with numbers that were computed by hand.
 func TestTheMostInATime(t *testing.T) {
 	l := Limit{Tokens: 10, Per: time.Second, Burst: 5}
 	for promise, want := range map[Promise]int64{Bucket: 5 + 25, LeakyQueue: 5 + 25, BatchRefill: 5 + 30, FixedWindow: 40,
@@ -139,8 +139,8 @@ func TestTheMostInATime(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt64), refill(Limit{Tokens: 1, Per: math.MaxInt64, Burst: 2}, Bucket))
 }
 
-// TestTheDensestInterval: a burst, a pause without requests, and more than a burst. Together they are no more than the
-// limit allows in that time.
+// TestTheDensestInterval: a burst, a pause without requests, and then more than a burst. In the complete time, this is
+// no more than the limit allows. densest must find the second part.
 func TestTheDensestInterval(t *testing.T) {
 	l, s := Limit{Tokens: 1000, Per: time.Second, Burst: 50}, &suite{}
 	var all answered
@@ -157,7 +157,7 @@ func TestTheDensestInterval(t *testing.T) {
 	assert.Equal(t, 80, n)
 	assert.Equal(t, 79*time.Microsecond+500*time.Nanosecond, within)
 
-	// Calls that began before the interval may have been admitted before it.
+	// Calls that began before the interval may have been admitted before it, so they do not count.
 	all = answered{starts: []time.Duration{0, 1, 2}, ends: []time.Duration{10, 20, 30}}
 	n, within = all.densest(l)
 	assert.Equal(t, 3, n)
@@ -175,7 +175,7 @@ func TestCheckIsThatOfPackageCheck(t *testing.T) {
 	assert.ErrorContains(t, err, "0 tokens")
 }
 
-// A movedBucket is a plain bucket by a clock that the test moves.
+// A movedBucket is a plain bucket with a clock that the test moves.
 type movedBucket struct {
 	TakeFunc
 	at atomic.Int64

@@ -10,7 +10,7 @@ import (
 )
 
 // costing checks unusual costs. A request that can never be admitted is refused and takes nothing. A request for more
-// than is left takes nothing. A request for 0 or fewer tokens adds nothing.
+// than is left takes nothing. A request for 0 or fewer tokens adds no tokens.
 func (s *suite) costing(t *testing.T) {
 	for _, l := range s.limits {
 		if s.nearEdge(l) {
@@ -64,7 +64,7 @@ func oddCosts(l Limit, capacity uint64) (costs []int64) {
 	return costs
 }
 
-// retry checks that a request is admitted after RetryAfter, and not a unit sooner.
+// retry checks that a request is admitted after RetryAfter, and refused a unit sooner.
 func (s *suite) retry(t *testing.T) {
 	said := false
 	for _, l := range s.limits {
@@ -80,7 +80,7 @@ func (s *suite) retry(t *testing.T) {
 	}
 }
 
-// retryOf drains keys at an instant and asks them again. It reports whether RetryAfter had a value.
+// retryOf drains keys, and then sends further requests for them. It reports whether RetryAfter had a value.
 func (s *suite) retryOf(t *testing.T, l Limit, seed uint64) (said bool) {
 	limiter, random, model := s.open(t, l), s.random(seed), s.checker(l)
 	s.pass(time.Duration(random.Int64N(int64(max(min(l.Per, s.span(l)/16), 1)))))

@@ -1,5 +1,5 @@
 // Package limitertest tests any rate limiter, from a library or from your own program. It checks what a benchmark does
-// not: whether the limit holds.
+// not check: whether the limiter keeps the limit.
 //
 //	func TestLimiter(t *testing.T) {
 //		limitertest.Test(t, limitertest.Config{
@@ -10,45 +10,46 @@
 //		})
 //	}
 //
-// [Test] compares a limiter with an exact model of its promise (package check), in testing/synctest bubbles, in which
-// waiting costs no real time. A failure comes with the shortest program that shows it. [Check] compares a log of
-// decisions with the same model.
+// [Test] compares a limiter with an exact model of its promise (package check). It runs in bubbles of testing/synctest,
+// in which waiting costs no real time. A failure is reported with the shortest program that shows it. [Check] compares
+// a log of decisions with the same model.
 //
 // # The subtests
 //
-//	Burst       at a frozen clock 8 goroutines get the burst of each key, exactly
-//	Bound       random requests at eleven limits, from 5 a week to one a nanosecond: never more than the limit allows
-//	Conforming  requests that the limit allows, at the first nanosecond: none is refused
-//	Keys        sequential, random, long and odd keys share nothing
-//	Forget      a drained key stays drained: after silence, and after three times the planned keys
-//	Costs       0, negative, above the burst, huge: all or nothing, nothing minted
+//	Burst       while the clock stands still, 8 goroutines together get exactly the burst of each key
+//	Bound       random requests at eleven limits, from 5 a week to one a nanosecond, never get more than is allowed
+//	Conforming  requests at the first nanosecond at which the limit allows them are not refused
+//	Keys        sequential, random, long and unusual keys share no tokens
+//	Forget      a drained key stays drained after silence, and after requests for three times the planned keys
+//	Costs       a cost that is 0, negative, above the burst or huge takes all tokens or none, and adds no tokens
 //	Retry       RetryAfter is the first instant at which the request passes
-//	Clock       steps of a nanosecond, leaps of days and years, and callers with a time of their own that goes back
-//	Cancel      refunds, reservations and waits that are canceled mint and lose nothing (parts Refund, Reserve, Wait),
-//	            in the order in which they were made, too (Order)
+//	Clock       time moves by a nanosecond, by days and by years; callers pass times that go back
+//	Cancel      refunds, canceled reservations and canceled waits neither create nor lose tokens (Refund, Reserve,
+//	            Wait), even if reservations are canceled in the order in which they were made (Order)
 //	Linear      concurrent takes are linearizable (porcupine)
-//	Real        16 goroutines outside the bubble stay below the bound in real time, in the densest interval, too
-//	Leak        no goroutine stays after Cleanup; idle keys are forgotten, in resident memory too
+//	Real        16 goroutines in real time, outside of a bubble, stay below the bound, even in the densest interval
+//	Leak        no goroutine remains after Cleanup, and the resident memory of idle keys is released
 //
-// Tests of something that a limiter does not promise are skipped, and their output says so. The reason may be
-// [Config.Skip], a method that the Limiter does not have, a limit for which New returns nil, or a RetryAfter below 0.
+// Test skips what a limiter does not promise, and the output says so. The reason may be an entry in [Config.Skip], a
+// method that the Limiter does not have, a limit for which New returns nil, or a RetryAfter below 0.
 //
 // # Pitfalls
 //
-//   - The time of a bubble is the time of package time. Test notices a limiter that reads another clock (the
-//     processor's counter, a system call, or a linknamed runtime function), and fails: set [Config.Outside] for it.
-//   - Goroutines and channels that a package makes only once, in the first bubble, cannot be used in the next bubble.
-//     Make them before Test.
+//   - In a bubble, only package time has the simulated time. If a limiter reads another clock (the processor's counter,
+//     a system call, or a linknamed runtime function), Test notices it and fails. Set [Config.Outside] for such a
+//     limiter.
+//   - If a package makes goroutines or channels only once, and does so in the first bubble, they cannot be used in the
+//     next bubble. Let the package make them before Test.
 //   - Take must not sleep before it admits a request, except for a LeakyQueue. Report the delay as [Decision.Wait].
 //   - A finalizer that uses a channel of a bubble ends the process. Test keeps every limiter alive so that no finalizer
-//     runs. If a limiter holds much memory, its adapter should drop the limiter in Cleanup, after closing it.
-//   - A limiter's timers really run in a bubble: a year of a one-second ticker takes a minute. Test measures this, lets
-//     less fake time pass if it takes long, and logs that.
+//     runs. If a limiter takes much memory, its adapter should drop the limiter in Cleanup, after closing it.
+//   - The timers of a limiter run for real in a bubble: a year of a one-second ticker takes a minute. Test measures
+//     this. If it takes long, Test lets less fake time pass, and logs that.
 //
 // # Benchmark
 //
-// [Benchmark] measures a limiter in the rows of weir's own benchmark, each compared with the least that any limiter
-// must do.
+// [Benchmark] measures a limiter in the rows of weir's own benchmark. It compares each row with the least work that any
+// limiter must do.
 //
 // # Cost
 //
@@ -56,5 +57,5 @@
 //
 // # Stability
 //
-// The API follows semantic versions from v0.1.0 on. Test may find more in a later version.
+// The API follows semantic versions from v0.1.0 on. A later version of Test may find more faults.
 package limitertest

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// A limiter in ten lines: for each key, when its bucket is full again.
+// This is a limiter in ten lines. For each key, it stores when the bucket is full again.
 type limiter struct {
 	sync.Mutex
 	token, burst time.Duration
@@ -30,7 +30,7 @@ func (l *limiter) wait(key string, n int64) time.Duration {
 	return 0
 }
 
-// An adapter is what Test asks.
+// An adapter has the method that Test calls.
 type adapter struct{ *limiter }
 
 func (a adapter) Take(key string, n int64) limitertest.Decision {
@@ -51,9 +51,9 @@ func testLimiter(t *testing.T) {
 			token := (l.Per + tokens - 1) / tokens
 			return adapter{&limiter{token: token, burst: time.Duration(l.Burst) * token, full: map[string]time.Time{}}}
 		},
-		// A token takes whole nanoseconds, rounded up: some hundred of them may come a little late.
+		// The time of a token is rounded up to whole nanoseconds, so some hundred tokens may come a little late.
 		LateBy: func(limitertest.Limit) time.Duration { return time.Microsecond },
-		// What the first run said.
+		// The first run reported this fault.
 		Skip: map[string]string{
 			"Costs": "negative and huge costs are the caller's fault",
 			"Leak":  "it never forgets a key",

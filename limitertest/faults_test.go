@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// faults are seeded into a plain bucket, each with the subtest that is there to catch it.
+// faults has the names of faults that are put into a plain bucket, and the subtest that must catch each of them.
 var faults = []struct{ name, caughtBy string }{
 	{"one more than the burst", "Burst"},
 	{"one less than the burst", "Burst"},
@@ -69,10 +69,10 @@ var faults = []struct{ name, caughtBy string }{
 	{"a goroutine stays", "Leak"},
 	{"keys are never forgotten", "Leak"},
 	{"a clock that the test moves is rounded up", "Bound"},
-	{"a clock of its own", ""}, // before the subtests
+	{"a clock of its own", ""}, // caught before the subtests
 }
 
-// TestFaults: each fault is caught by the subtest named for it. Each runs in a process of its own, which fails.
+// TestFaults: each fault is caught by its subtest. Each fault runs in a separate process, and the process must fail.
 func TestFaults(t *testing.T) {
 	if seeded := os.Getenv("LIMITERTEST_FAULT"); seeded != "" {
 		Test(t, Config{Keys: 2000, Outside: strings.Contains(seeded, "the test moves"), New: func(tb testing.TB, l Limit) Limiter { return newFaulty(tb, l, seeded) }})
@@ -81,7 +81,7 @@ func TestFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			// Only that subtest runs: another one that ends the process cannot hide it.
+			// Only that subtest runs, so that no other subtest can end the process before it.
 			run := exec.Command(os.Args[0], "-test.run", "^TestFaults$/^"+strings.ReplaceAll(f.caughtBy, "/", "$/^")+"$", "-test.v", "-test.timeout", "5m")
 			run.Env = append(os.Environ(), "LIMITERTEST_FAULT="+f.name)
 			out, err := run.CombinedOutput()
@@ -110,7 +110,7 @@ type seeded struct {
 	asked  atomic.Int64
 }
 
-// A clocked is a key's tokens where they are not counted by a level.
+// A clocked has the tokens of a key for faults that do not use a level.
 type clocked struct {
 	tokens int64
 	at     time.Time
@@ -118,7 +118,8 @@ type clocked struct {
 	since  float64
 }
 
-// faulty answers for a fault in deciding, and reports whether it did.
+// faulty decides a request in a faulty way, if the bucket has a fault in taking tokens. done reports whether it
+// decided.
 func (b *bucket) faulty(key string, n int64) (d Decision, done bool) {
 	switch b.fault {
 	case "a call never returns":
@@ -139,7 +140,7 @@ func (b *bucket) faulty(key string, n int64) (d Decision, done bool) {
 	case "the clock is read before the lock":
 		now := time.Now()
 		others := 1
-		if b.asked.Add(1)%16 == 0 { // as if the system had suspended this thread: a busy machine does so seldom
+		if b.asked.Add(1)%16 == 0 { // as if the system had suspended this thread, which happens only seldom
 			others = 50
 		}
 		for range others {
@@ -164,7 +165,7 @@ func (b *bucket) faulty(key string, n int64) (d Decision, done bool) {
 	return d, done
 }
 
-// faultyBurst answers for a fault in what a key may have.
+// faultyBurst decides a request if the fault is in the number of tokens that a key may have.
 func (b *bucket) faultyBurst(key string, n int64, now time.Time) (d Decision, done bool) {
 	l := b.limit
 	switch b.fault {
@@ -192,7 +193,7 @@ func (b *bucket) faultyBurst(key string, n int64, now time.Time) (d Decision, do
 		b.last[key] = now
 		return b.take(key, n, now), true
 	case "a window of the clock instead of a bucket":
-		index := now.UnixNano() / int64(l.Per) // refilled at its edges
+		index := now.UnixNano() / int64(l.Per) // refilled at multiples of the period
 		if state := b.key(key, now); b.window[key] != index {
 			b.window[key] = index
 			state.used.SetInt64(0)
@@ -219,7 +220,8 @@ func (b *bucket) faultyBurst(key string, n int64, now time.Time) (d Decision, do
 	return d, false
 }
 
-// inTwoSteps checks and takes with others in between: it takes from the number that it saw, or from the current number.
+// inTwoSteps checks and takes in two steps, so that other calls come in between. If lost is set, it takes from the
+// number that it saw when it checked. Otherwise, it takes from the current number.
 func (b *bucket) inTwoSteps(key string, n int64, lost bool) Decision {
 	b.mu.Lock()
 	state, units := b.key(key, time.Now()), b.units(max(n, 0))
@@ -238,7 +240,7 @@ func (b *bucket) inTwoSteps(key string, n int64, lost bool) Decision {
 	return Decision{Allowed: true}
 }
 
-// faultyKey answers for a fault in finding or forgetting keys.
+// faultyKey decides a request if the fault is in finding or forgetting keys.
 func (b *bucket) faultyKey(key string, n int64, now time.Time) (d Decision, done bool) {
 	switch b.fault {
 	case "a hash modulo 16384":
@@ -279,7 +281,7 @@ func (b *bucket) faultyKey(key string, n int64, now time.Time) (d Decision, done
 	return b.take(key, n, now), true
 }
 
-// faultyCost answers for a fault in costs and waits.
+// faultyCost decides a request if the fault is in costs or waits.
 func (b *bucket) faultyCost(key string, n int64, now time.Time) (d Decision, done bool) {
 	l, state := b.limit, b.key(key, now)
 	switch b.fault {
@@ -341,7 +343,7 @@ func (b *bucket) faultyCost(key string, n int64, now time.Time) (d Decision, don
 	return b.take(key, n, now), true
 }
 
-// faultyClock answers for a fault in counting time. Those keep tokens of their own.
+// faultyClock decides a request if the fault is in counting time. Such faults count tokens in a clocked.
 func (b *bucket) faultyClock(key string, n int64, now time.Time) (d Decision, done bool) {
 	l, burst := b.limit, int64(b.limit.Burst)
 	switch b.fault {
@@ -385,7 +387,7 @@ func (b *bucket) faultyClock(key string, n int64, now time.Time) (d Decision, do
 	return Decision{RetryAfter: -1}, true
 }
 
-// outside returns the time by a clock that is not the bubble's: here what was allocated so far.
+// outside reads a clock that is outside of the bubble. It derives the time from the memory that was allocated so far.
 func outside() time.Time {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

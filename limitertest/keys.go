@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// keys checks that different keys share nothing, at a frozen clock.
+// keys checks that different keys share no tokens. The clock stands still.
 func (s *suite) keys(t *testing.T) {
 	l := s.slow()
 	if s.nearEdge(l) {
@@ -15,11 +15,11 @@ func (s *suite) keys(t *testing.T) {
 	}
 	names := s.names()
 	s.program(t, l, early|late, func(p *program) {
-		// All that a key has is taken at once if it can be. So two keys that share anything are noticed.
+		// If possible, one request takes all tokens of a key. So two keys that share tokens are noticed.
 		each := s.most(l)
 		for round := range l.Capacity(s.Promise)/uint64(each) + 1 {
 			for i, name := range names {
-				if round > 1 && i > 200 { // most keys are asked for once only
+				if round > 1 && i > 200 { // most keys are used only in the first rounds
 					break
 				}
 				if _, on := p.take(name, each); !on {
@@ -30,7 +30,7 @@ func (s *suite) keys(t *testing.T) {
 	})
 }
 
-// names returns the keys: consecutive numbers, random bytes, long ones that differ in one byte, and unusual ones.
+// names returns the keys: unusual keys, long keys that differ in one byte, consecutive numbers, and random bytes.
 func (s *suite) names() (names []string) {
 	random := s.random(2)
 	names = append(names, "", " ", "a", "A", "a ", " a", "a\x00", "a\x00b", "\x00", "a/", "a.", "a:", "0", "00", "é", "e\u0301", "\xff", "\xfe",
@@ -54,8 +54,8 @@ func (s *suite) names() (names []string) {
 	return names[:s.Keys]
 }
 
-// forget checks that a drained key has only the tokens that came back since, however long it was silent, and however
-// many other keys asked in the meantime.
+// forget checks that a drained key has only the tokens that have come back since, no matter how long it was silent and
+// how many other keys were used in the meantime.
 func (s *suite) forget(t *testing.T) {
 	l := s.slow()
 	for _, pause := range pauses {
@@ -68,7 +68,7 @@ func (s *suite) forget(t *testing.T) {
 			return
 		}
 	}
-	// In fours, so that a shrunk program has few of them.
+	// Four keys are enough, so that the shortest program that fails has few steps.
 	s.program(t, l, early, func(p *program) {
 		drained := []string{"k1", "k2", "k3", "k4"}
 		for _, key := range drained {

@@ -21,7 +21,7 @@ type (
 	Report = check.Report
 )
 
-// The promises. Package check documents each of them.
+// These are the promises. Package check documents each of them.
 const (
 	Bucket          = check.Bucket
 	BatchRefill     = check.BatchRefill
@@ -33,15 +33,14 @@ const (
 )
 
 // Check compares a log of decisions with a promise, exactly. It returns an error if a number of the limit is out of
-// range. It is the same as check.Log, which a program can use without package testing.
+// range. It is the same as check.Log, but a program that calls check.Log does not link package testing.
 func Check(l Limit, p Promise, log []Event) (Report, error) { return check.Log(l, p, log) }
 
 // A Decision is the answer to a request.
 type Decision struct {
 	Allowed bool
-	// RetryAfter is the time after a refusal after which the same request passes, if the key asks for nothing
-	// meanwhile. It is negative if the limiter does not say, or if the request can never pass. It is ignored if the
-	// request is allowed.
+	// RetryAfter is how long after a refusal the same request passes, if the key asks for nothing meanwhile. It is
+	// negative if the limiter does not say, or if the request can never pass. It is ignored if the request is allowed.
 	RetryAfter time.Duration
 	// Wait is how long an admitted request must be held, for a LeakyQueue.
 	Wait time.Duration
@@ -54,15 +53,15 @@ type Limiter interface {
 	Take(key string, n int64) Decision
 }
 
-// A TakeFunc is a Limiter that only takes.
+// A TakeFunc is a Limiter that has only the method Take.
 type TakeFunc func(key string, n int64) Decision
 
 // Take calls the function.
 func (f TakeFunc) Take(key string, n int64) Decision { return f(key, n) }
 
-// A ClockedLimiter has a clock of its own, which stands still until the test moves it. With [Config.Outside] the test
-// uses this clock instead of a bubble's. It is for a limiter in a server that has sockets, or whose clock is injected.
-// Each limiter that New returns has its own clock, which begins between 2000 and 2100.
+// A ClockedLimiter has its own clock, which stands still until the test moves it. With [Config.Outside], the test uses
+// this clock instead of the clock of a bubble. It is for a limiter in a server that has sockets, or for a limiter with
+// an injected clock. Each limiter that New returns must have its own clock, which begins between 2000 and 2100.
 type ClockedLimiter interface {
 	Limiter
 	Now() time.Time
@@ -84,8 +83,8 @@ type Refunder interface {
 // A Reserver promises tokens for later. The subtest Cancel tests it.
 type Reserver interface {
 	Limiter
-	// Reserve returns after which wait the request may pass, and a function that cancels the reservation. ok is false
-	// if the request can never pass.
+	// Reserve returns how long the request must wait, and a function that cancels the reservation. ok is false if the
+	// request can never pass.
 	Reserve(key string, n int64) (wait time.Duration, cancel func(), ok bool)
 }
 
@@ -102,24 +101,24 @@ type Config struct {
 	New func(tb testing.TB, l Limit) Limiter
 	// Promise is the rule that the limiter claims to enforce.
 	Promise Promise
-	// Limits are the limits to test; if empty, those of [Limits].
+	// Limits are the limits to test. If Limits is empty, Test uses the limits that the function [Limits] returns.
 	Limits []Limit
-	// Keys is how many keys a limiter must be able to keep apart; 0 means 10,000. Leak uses 100 times as many keys, not
-	// at once, and at least 200,000.
+	// Keys is how many keys the limiter must be able to store at the same time; 0 means 10,000. Leak uses 100 times as
+	// many keys, and at least 200,000, but not all at the same time.
 	Keys int
-	// EarlyBy is how much too early a limiter may admit, and LateBy how much too long it may refuse, as its
-	// documentation says: 0 to ten years. Nil means not at all. Do not use LateBy for a FixedWindow whose windows are
-	// too long, because requests at the end of such a window would count in another one. Let New return nil for such
-	// limits.
+	// EarlyBy returns how much too early the limiter may admit a request, and LateBy how much too long it may refuse
+	// one. Use the times that the limiter's documentation states, 0 to ten years. Nil means 0. Do not use LateBy for a
+	// FixedWindow limiter whose windows are longer than Per, because the model would count requests at the end of such
+	// a window in the next one. Let New return nil for these limits.
 	EarlyBy, LateBy func(Limit) time.Duration
 	// RetryUnit is the unit to which RetryAfter is rounded up, such as a second; 0 means that RetryAfter is exact.
 	RetryUnit time.Duration
-	// Skip maps the names of subtests that the limiter does not promise to pass to the reasons, which are printed.
+	// Skip has the names of subtests that the limiter does not promise to pass, each with a reason, which is printed.
 	// Parts of Cancel have names, too: Cancel/Refund, Cancel/Reserve, Cancel/Order and Cancel/Wait.
 	Skip map[string]string
 	// Outside means that the limiter does not use the time of package time, because it is in another process or reads
-	// another clock. Test then uses no bubble. Subtests that need time to pass are skipped, except Real, unless the
-	// limiter is a [ClockedLimiter]. Burst, Keys, Costs and Linear use limits of a day, whose tokens do not come back
+	// another clock. Test then uses no bubble. Unless the limiter is a [ClockedLimiter], subtests that need time to
+	// pass are skipped, except Real. Burst, Keys, Costs and Linear use limits of a day, whose tokens do not come back
 	// during the test.
 	Outside bool
 }
@@ -139,10 +138,10 @@ func Limits() []Limit {
 type part struct {
 	name string
 	run  func(*suite, *testing.T)
-	time bool // it needs time to pass in a bubble
+	time bool // the subtest needs time to pass in a bubble
 }
 
-// parts are the subtests, in their order.
+// parts has the subtests, in the order in which they run.
 var parts = []part{
 	{"Burst", (*suite).burst, false},
 	{"Bound", (*suite).bound, true},
@@ -158,7 +157,7 @@ var parts = []part{
 	{"Leak", (*suite).leak, true},
 }
 
-// cancels are the parts of Cancel that Config.Skip can name.
+// cancels has the names of the parts of Cancel, for Config.Skip.
 var cancels = []string{"Cancel/Refund", "Cancel/Reserve", "Cancel/Order", "Cancel/Wait"}
 
 // check returns what is wrong with a Config.

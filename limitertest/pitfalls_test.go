@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A sweeping limiter has a goroutine that looks at a ticker, and a finalizer that ends it. Limiters that are never
-// closed are like that.
+// A sweeping is a limiter with a goroutine that waits for a ticker, and with a finalizer that ends the goroutine.
+// Limiters without a method Close often work in this way.
 type sweeping struct {
 	*bucket
 	stop chan struct{}
@@ -33,7 +33,7 @@ func newSweeping(tb testing.TB, l Limit) Limiter {
 		}
 	}()
 	tb.Cleanup(func() { stop <- struct{}{} })
-	runtime.SetFinalizer(s, func(s *sweeping) { close(s.stop) }) // would end the process
+	runtime.SetFinalizer(s, func(s *sweeping) { close(s.stop) }) // would end the process if it ran
 	return s
 }
 
@@ -42,7 +42,7 @@ func newSweeping(tb testing.TB, l Limit) Limiter {
 func TestPitfalls(t *testing.T) {
 	if os.Getenv("LIMITERTEST_PITFALLS") != "" {
 		Test(t, Config{Keys: 200, New: newSweeping, Limits: []Limit{{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: time.Minute, Burst: 3}}})
-		for range 2 { // the first may end before the last of theirs runs
+		for range 2 { // two, because the first may end before the last finalizer runs
 			done := make(chan struct{})
 			runtime.SetFinalizer(new([]byte), func(*[]byte) { close(done) })
 			runtime.GC()

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A bucket is a plain token bucket for each key, exact and slow, into which a fault can be seeded: see faults_test.go.
+// A bucket is a limiter with a plain token bucket for each key. It is exact and slow, and can be given a fault: see
+// faults_test.go.
 type bucket struct {
 	limit Limit
 	fault string
@@ -18,7 +19,7 @@ type bucket struct {
 	mu   sync.Mutex
 	keys map[string]*level
 	came int
-	kept time.Time // when the full keys were forgotten last
+	kept time.Time // when keys with full buckets were forgotten last
 	seeded
 }
 
@@ -26,7 +27,7 @@ type bucket struct {
 type level struct {
 	used  *big.Int
 	at    time.Time
-	turns []*turn // reservations whose turn has not come, the first first
+	turns []*turn // reservations whose turn has not come, in the order of their turns
 }
 
 type turn struct {
@@ -52,7 +53,7 @@ func (b *bucket) burst() *big.Int {
 	return new(big.Int).Mul(integer(b.limit.Burst), integer(b.limit.Per))
 }
 
-// key returns what a key has used at an instant, or at the latest so far.
+// key returns the level of a key at now, or at the latest instant so far if that is later.
 func (b *bucket) key(name string, now time.Time) *level {
 	l, ok := b.keys[name]
 	if !ok {
@@ -72,7 +73,8 @@ func (b *bucket) key(name string, now time.Time) *level {
 	return l
 }
 
-// forget drops the keys whose buckets are full, once in a while. Within the time of a token none gets full.
+// forget drops keys whose buckets are full. It does so only once in a while, because within the time of a token no
+// bucket becomes full.
 func (b *bucket) forget(now time.Time) {
 	token := b.limit.Per / time.Duration(b.limit.Tokens)
 	if b.came++; b.came%1000 != 999 || now.Sub(b.kept) < token || b.fault == "keys are never forgotten" {
@@ -87,7 +89,7 @@ func (b *bucket) forget(now time.Time) {
 	}
 }
 
-// wait returns how long it takes until so much is there.
+// wait returns how long it takes until the bucket has that many units.
 func (b *bucket) wait(l *level, units *big.Int) time.Duration {
 	lack := new(big.Int).Add(l.used, units)
 	if lack.Sub(lack, b.burst()); lack.Sign() <= 0 {
@@ -163,7 +165,7 @@ func (b *bucket) Reserve(key string, n int64) (wait time.Duration, cancel func()
 	return wait, func() { b.cancel(key, own) }, true
 }
 
-// cancel gives a turn up. Its tokens come back when no turn is behind it.
+// cancel gives up a turn. Its tokens come back when no turn is behind it any longer.
 func (b *bucket) cancel(key string, own *turn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -208,11 +210,11 @@ func (b *bucket) Wait(ctx context.Context, key string, n int64) error {
 	}
 }
 
-// A counting is a plain limiter of one of the other kinds: it keeps all that was admitted.
+// A counting is a plain limiter for one of the promises with windows. It stores everything that it has admitted.
 type counting struct {
 	mu    sync.Mutex
 	limit Limit
-	// count returns how many of the tokens that were admitted at instants are still taken at an instant.
+	// count returns how many tokens of the log still count as taken at an instant.
 	count func(c *counting, log []Event, now int64) uint64
 	most  uint64
 	keys  map[string][]Event
@@ -255,7 +257,7 @@ func (c *counting) Take(key string, n int64) Decision {
 	return Decision{Allowed: true}
 }
 
-// taken sums up what was admitted from an instant on, and before another.
+// taken returns the sum of the tokens that were admitted at from or later, and before to.
 func taken(log []Event, from, to int64) (sum uint64) {
 	for i := len(log) - 1; i >= 0 && int64(log[i].At) >= from; i-- {
 		if int64(log[i].At) < to {
@@ -302,7 +304,7 @@ func slidingEstimate(l Limit) *counting {
 	})
 }
 
-// A batches is a plain bucket that gets its tokens at multiples of the period.
+// A batches is a limiter with plain buckets that get their tokens at multiples of the period.
 type batches struct {
 	mu    sync.Mutex
 	limit Limit
@@ -312,7 +314,7 @@ type batches struct {
 
 type batch struct {
 	left *big.Int
-	last int64 // the latest refill, counted since 1970
+	last int64 // number of the latest refill; refills are counted since 1970
 }
 
 func (b *batches) Take(key string, n int64) Decision {
@@ -324,7 +326,7 @@ func (b *batches) Take(key string, n int64) Decision {
 	if of == nil {
 		if b.came++; b.came%1000 == 999 {
 			for name, other := range b.keys {
-				if other.last == index { // nothing has come back
+				if other.last == index { // no tokens have come back
 					continue
 				}
 				if back := new(big.Int).Mul(integer(index-other.last), integer(b.limit.Tokens)); back.Cmp(integer(b.limit.Burst)) >= 0 {
@@ -353,10 +355,10 @@ func (b *batches) Take(key string, n int64) Decision {
 	return Decision{Allowed: true}
 }
 
-// A queue is a bucket whose requests wait for their turn.
+// A queue is a limiter with buckets whose requests wait for their turn.
 type queue struct {
 	bucket *bucket
-	gone   map[string]time.Time // when the next may go
+	gone   map[string]time.Time // when the next request may leave
 	came   int
 }
 

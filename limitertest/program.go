@@ -10,14 +10,14 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A step of a program is a request at a time after the program's start.
+// A step of a program is one request, with its time since the start of the program.
 type step struct {
 	at  time.Duration
 	key string
 	n   int64
 }
 
-// A fault says which verdicts are looked for.
+// A fault is a set of kinds of verdicts that a program looks for.
 type fault uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	late                    // refused although there was room
 )
 
-// A program is a limiter in a bubble that is asked step by step, and a model of its promise that follows it.
+// A program sends requests to a limiter in a bubble, step by step. A model of the limiter's promise follows it.
 type program struct {
 	*suite
 	t     *testing.T
@@ -37,12 +37,12 @@ type program struct {
 	begin   time.Duration
 	steps   []step
 	log     []Event
-	fault   fault // the first that was seen
+	fault   fault // the first fault that was found
 	verdict check.Verdict
 }
 
-// program runs f with a program in a bubble. If there is a verdict of a fault in looks, it fails and prints a shortest
-// program.
+// program runs f with a program in a bubble. If a verdict has a fault that is in looks, the test fails and prints a
+// shortest program.
 func (s *suite) program(t *testing.T, l Limit, looks fault, f func(*program)) {
 	t.Helper()
 	p := &program{suite: s, limit: l, looks: looks}
@@ -59,7 +59,8 @@ func (p *program) start(t *testing.T) {
 	p.t, p.limiter, p.model, p.begin = t, p.open(t, p.limit), p.checker(p.limit), p.now()
 }
 
-// take asks the limiter. on reports whether the program should continue, because no fault was found.
+// take sends a request to the limiter. on reports whether the program should continue, which is so if no fault was
+// found.
 func (p *program) take(key string, n int64) (admitted, on bool) {
 	p.t.Helper()
 	if p.fault != 0 {
@@ -109,7 +110,8 @@ func (p *program) sleep(d time.Duration) bool {
 	return true
 }
 
-// again runs a program with these steps, and returns it. It shows the same fault at its end if fault is set.
+// again runs a new program with these steps, and returns it. If its field fault is set, the program shows the same
+// fault at its end.
 func (p *program) again(t *testing.T, steps []step) *program {
 	q := &program{suite: p.suite, limit: p.limit, looks: p.fault}
 	p.bubble(t, func(t *testing.T) {
@@ -124,7 +126,8 @@ func (p *program) again(t *testing.T, steps []step) *program {
 	return q
 }
 
-// shortest returns the text of a failure. It has a shortest program that fails, if the program fails again.
+// shortest returns the text of a failure. If the program fails again when it is repeated, the text has a shortest
+// program that fails.
 func (s *suite) shortest(t *testing.T, p *program) string {
 	t.Helper()
 	const tries = 2000
@@ -143,7 +146,7 @@ func (s *suite) shortest(t *testing.T, p *program) string {
 		return p.text() + "\n(The same requests did not fail again: it depends on chance.)"
 	}
 	fewest := check.Shrink(p.steps, tries, fails)
-	for i := range slices.Backward(fewest) { // at once, if it need not be later
+	for i := range slices.Backward(fewest) { // start at once, if the program still fails then
 		fewest[i].at -= fewest[0].at
 	}
 	begin = time.Now()
@@ -151,7 +154,8 @@ func (s *suite) shortest(t *testing.T, p *program) string {
 	return shown.text()
 }
 
-// text returns the program as Go code, with the answers and what is wrong. For a long program it returns the end.
+// text returns the program as Go code, with the answers and with what is wrong. For a long program, it returns only the
+// end.
 func (p *program) text() string {
 	var text strings.Builder
 	what := fmt.Sprintf("%d tokens too many, %v too early", p.verdict.Excess, p.verdict.Early)
@@ -197,7 +201,7 @@ func (p *program) text() string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// quote returns a key for display; for a long key, only its ends.
+// quote returns a key for display. Of a long key, it shows only the beginning and the end.
 func quote(key string) string {
 	if len(key) <= 60 {
 		return fmt.Sprintf("%q", key)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// real checks, in real time and outside of any bubble, that many goroutines get at most what the limit allows: in the
-// whole time, and in the interval in which they got most.
+// real checks, in real time and outside of any bubble, that many goroutines get at most what the limit allows. It
+// checks the complete time, and the interval in which they got the most tokens beyond the rate.
 func (s *suite) real(t *testing.T) {
 	const rounds = 3
 	limits := []Limit{{Tokens: 1e6, Per: time.Second, Burst: 1000}, {Tokens: 1000, Per: time.Second, Burst: 50}}
@@ -55,18 +55,18 @@ func (s *suite) real(t *testing.T) {
 	}
 }
 
-// askers are the goroutines that ask in real time.
+// askers is the number of goroutines that send requests in real time.
 const askers = 16
 
-// answered are the calls of many goroutines in real time.
+// answered has the calls of many goroutines in real time.
 type answered struct {
 	calls        int
 	longest      time.Duration
-	starts, ends []time.Duration // of the calls that were admitted
+	starts, ends []time.Duration // times of the calls that were admitted
 }
 
-// ask makes many goroutines ask for one key. A busy machine may run them for only a small part of the time, so they
-// continue until they have made enough calls, but at most five times as long.
+// ask makes many goroutines send requests for one key. On a busy machine, they may run for only a small part of the
+// time. So they continue until they have made enough calls, but not for more than five times the usual time.
 func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answered) {
 	const length, enough = 100 * time.Millisecond, askers * 200
 	var mu sync.Mutex
@@ -94,8 +94,8 @@ func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answere
 	return all
 }
 
-// densest finds the interval with the most admitted calls beyond the rate of a limit. It returns how many calls, at
-// least, were admitted in it, and its length.
+// densest finds the interval with the most admitted calls beyond the rate of a limit. It returns a number of calls that
+// were certainly admitted in the interval, and the length of the interval.
 func (a answered) densest(l Limit) (n int, within time.Duration) {
 	rate := float64(l.Tokens) / float64(l.Per)
 	started, least, from := 0, math.Inf(1), 0 // from is the number of calls that started before the interval
@@ -106,7 +106,8 @@ func (a answered) densest(l Limit) (n int, within time.Duration) {
 				least, from = v, started
 			}
 		}
-		// At least i+1-from calls began in the interval and had ended by its end.
+		// By the end of the interval, i+1 calls had ended. At most from of them began before the interval, so at least
+		// i+1-from were admitted in it.
 		if v := float64(i+1) - rate*float64(end) - least; v > best {
 			best, n, within = v, i+1-from, end-a.starts[from]
 		}
@@ -114,7 +115,7 @@ func (a answered) densest(l Limit) (n int, within time.Duration) {
 	return n, within
 }
 
-// mostIn returns the most tokens that a key may get in an interval of a length, wherever the interval starts.
+// mostIn returns the most tokens that a key may get in an interval of length d, no matter when the interval starts.
 func (s *suite) mostIn(l Limit, d time.Duration) *big.Int {
 	tokens, per := new(big.Int).SetUint64(l.Tokens), big.NewInt(int64(l.Per))
 	if s.EarlyBy != nil {
@@ -143,7 +144,7 @@ func (s *suite) leak(t *testing.T) {
 	}) {
 		t.Error("goroutines of the limiter are still there after Cleanup")
 	}
-	const fewest = 200_000 // the memory of fewer keys is lost in the usual changes of the resident memory
+	const fewest = 200_000 // the memory of fewer keys would be too small to measure
 	keys := max(100*s.Keys, fewest)
 	if testing.Short() {
 		keys = fewest
@@ -177,7 +178,8 @@ func (s *suite) leak(t *testing.T) {
 	}
 }
 
-// logAllocations logs how often a call allocates. It skips the test if parallel tests run, whose memory would count.
+// logAllocations logs how often a call allocates. If parallel tests run, it skips the test, because their memory would
+// count, too.
 func logAllocations(t *testing.T, limiter Limiter) {
 	defer func() {
 		switch problem := recover(); {
@@ -191,7 +193,7 @@ func logAllocations(t *testing.T, limiter Limiter) {
 	t.Logf("a call of a key that is there allocates %v times", testing.AllocsPerRun(1000, func() { limiter.Take("k", 1) }))
 }
 
-// quick returns the limit whose keys are full again soonest, among those below a thousand a second.
+// quick returns the limit whose keys are full again soonest, among the limits below a thousand tokens a second.
 func (s *suite) quick() Limit {
 	best, soonest := s.limits[0], time.Duration(math.MaxInt64)
 	for _, l := range s.limits {
@@ -202,7 +204,8 @@ func (s *suite) quick() Limit {
 	return best
 }
 
-// resident returns the memory of the process, in bytes: the resident memory if the system reports it, else the heap.
+// resident returns the memory of the process in bytes. This is the resident memory if the system reports it, and
+// otherwise the heap.
 func resident() int64 {
 	debug.FreeOSMemory()
 	var m runtime.MemStats

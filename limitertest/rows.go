@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A row is one kind of traffic: that of the row of weir's benchmark with the same name.
+// A row is one kind of traffic, the same as in the row of weir's benchmark with the same name.
 type row struct {
 	name    string
 	limit   Limit
-	before  int // keys that were asked once before
-	workers int // goroutines that ask at the same time
+	before  int // how many keys get one request before the measurement
+	workers int // how many goroutines send requests at the same time
 	floor   floorKind
 	// traffic returns a function that returns the number of request i's key, and whether the request must be admitted.
 	// i counts from 0.
@@ -25,7 +25,7 @@ type row struct {
 type floorKind uint8
 
 const (
-	noFloor floorKind = iota // what it must do depends on the decision
+	noFloor floorKind = iota // the least work depends on the decision
 	changes                  // hash the key, read the clock and change a word
 	looks                    // hash the key, read the clock and load a word
 	swaps                    // change one word that all processors change
@@ -33,16 +33,16 @@ const (
 
 const (
 	day      = 24 * time.Hour
-	clients  = 100_000 // of everyday
-	visitors = 50_000  // of mixed
-	asked    = 16      // times, each visitor
+	clients  = 100_000 // number of clients in everyday
+	visitors = 50_000  // number of visitors in mixed
+	asked    = 16      // how many requests each visitor sends
 )
 
-// rows are the rows of weir's own benchmark that fit any limiter.
+// rows returns the rows of weir's own benchmark that are possible for any limiter.
 func rows(short bool) []row {
 	plenty := Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}
-	// Requests come as fast as they are decided, not over seconds, so the policy of 100 a second is faster in
-	// proportion.
+	// In weir's benchmark, requests come over seconds, and the policy is 100 a second. Here they come as fast as they
+	// are decided, so the policy is faster in proportion.
 	everyday := Limit{Tokens: 10_000 * uint64(runtime.GOMAXPROCS(0)), Per: time.Second, Burst: 200}
 	all := []row{
 		{name: "full-1k", limit: plenty, before: 1000, workers: 1, floor: changes, traffic: inTurn},
@@ -64,8 +64,8 @@ func rows(short bool) []row {
 	return all
 }
 
-// inTurn has every key once, then once more in another order, and so on, because processors learn an order that
-// repeats.
+// inTurn returns the traffic in which every key comes once, then once more in another order, and so on. The order
+// changes because processors learn an order that repeats.
 func inTurn(r row, random *rand.Rand) func(int) (uint64, bool) {
 	order := random.Perm(r.before)
 	return func(i int) (uint64, bool) {
@@ -76,7 +76,7 @@ func inTurn(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// refused is inTurn for keys without tokens: all requests are refused.
+// refused returns the same traffic as inTurn, for keys without tokens: all requests are refused.
 func refused(r row, random *rand.Rand) func(int) (uint64, bool) {
 	next := inTurn(r, random)
 	return func(i int) (uint64, bool) {
@@ -85,18 +85,19 @@ func refused(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// zipf has key k in proportion to k^-1.1.
+// zipf returns the traffic in which the frequency of key k is proportional to k^-1.1.
 func zipf(r row, random *rand.Rand) func(int) (uint64, bool) {
 	z := rand.NewZipf(random, 1.1, 1, uint64(r.before-1))
 	return func(int) (uint64, bool) { return z.Uint64(), true }
 }
 
-// fresh has a new key in every request.
+// fresh returns the traffic with a new key in every request.
 func fresh(r row, _ *rand.Rand) func(int) (uint64, bool) {
 	return func(i int) (uint64, bool) { return uint64(r.before + i), true }
 }
 
-// poisson has clients that come at random: the first one 50 times as often as the last, and those between by Zipf.
+// poisson returns the traffic of clients that come at random. The first client comes 50 times as often as the last, and
+// the frequencies in between follow Zipf's law.
 func poisson(r row, random *rand.Rand) func(int) (uint64, bool) {
 	power := math.Log(50) / math.Log(float64(r.before))
 	below := make([]float64, r.before) // the sum of the rates up to each client
@@ -110,7 +111,8 @@ func poisson(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// mixed has visitors that come, ask for twice what they get, and go. The same number of others follows them.
+// mixed returns the traffic of visitors that come, send twice as many requests as are admitted, and go. The same number
+// of new visitors follows them.
 func mixed(r row, random *rand.Rand) func(int) (uint64, bool) {
 	type request struct {
 		at  float64
@@ -137,7 +139,8 @@ func mixed(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// appendKey appends the text of a key: an address with a port, a user of a tenant or an API key, 12 to 40 bytes.
+// appendKey appends the text of a key, which has 12 to 40 bytes: an address with a port, a user of a tenant, or an API
+// key.
 func appendKey(b []byte, n uint64) []byte {
 	switch n % 3 {
 	case 0:

@@ -14,25 +14,25 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A suite is a limiter under test, and what was found out about it at the start.
+// A suite has the Config of a limiter under test, and what Test has found out about the limiter at the start.
 type suite struct {
 	Config
 	limits []Limit        // the limits for which New returns a limiter
-	costs  bool           // requests of more than one token are asked for
+	costs  bool           // the subtests use requests for more than one token
 	timed  bool           // time can pass: in a bubble, or by the limiter's own clock
 	own    ClockedLimiter // the limiter that was opened last, if it has a clock
-	// spans are how much fake time a bubble may take: a limiter's timers run for real in it.
+	// spans has the fake time that may pass in a bubble for each limit, because a limiter's timers run for real in it.
 	spans map[Limit]time.Duration
 }
 
-// longest bounds how far a bubble's clock is moved. The clock starts in 2000, and a count of nanoseconds since 1970
-// ends in 2262.
+// longest bounds how far the clock of a bubble is moved. The clock starts in 2000, and nanoseconds since 1970 overflow
+// in 2262.
 const longest = 150 * 365 * 24 * time.Hour
 
 // latest is the largest EarlyBy, LateBy and RetryUnit. Their sums must fit into a Duration.
 const latest = 10 * 365 * 24 * time.Hour
 
-// alive keeps all limiters reachable: see the pitfall about finalizers.
+// alive keeps all limiters reachable: see the pitfall about finalizers in the package comment.
 var alive struct {
 	sync.Mutex
 	limiters []Limiter
@@ -109,7 +109,7 @@ func (c Config) checkTolerance(l Limit) error {
 	return nil
 }
 
-// open returns a limiter, or nil if there is none for the limit.
+// open returns a limiter, or nil if New returns none for the limit.
 func (s *suite) open(tb testing.TB, l Limit) Limiter {
 	limiter := s.make(tb, l)
 	if limiter != nil {
@@ -134,7 +134,8 @@ func (s *suite) make(tb testing.TB, l Limit) Limiter {
 	return s.New(tb, l)
 }
 
-// bubble runs f in a bubble, or outside of one if the Config says so. It reports whether all goroutines ended.
+// bubble runs f in a bubble, or outside of one if the Config says so. It reports whether all goroutines of the bubble
+// ended.
 func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 	t.Helper()
 	if s.Outside {
@@ -156,10 +157,11 @@ func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 	return true
 }
 
-// started is before everything that is measured.
+// started is a time before everything that is measured.
 var started = time.Now()
 
-// measure sets how much fake time a bubble may take, so that it costs about a fifth of a second of processor time.
+// measure sets how much fake time may pass in a bubble, so that a bubble costs about a fifth of a second of processor
+// time.
 func (s *suite) measure(t *testing.T, l Limit) {
 	takes := func(fake time.Duration) time.Duration {
 		begin := spent()
@@ -177,8 +179,8 @@ func (s *suite) measure(t *testing.T, l Limit) {
 		}
 		if cost > 5*time.Millisecond { // the limiter has timers
 			s.spans[l] = time.Duration(min(float64(fake)/float64(cost)*float64(time.Second/5), float64(longest)))
-			// On a busy machine the cost may look higher than it is. If a key takes only seconds to be full, the bubble
-			// may wait for that.
+			// On a busy machine, the cost may look higher than it is. So if the time until a key is full would not cost
+			// too much more, the bubble gets that time.
 			if need := refill(l, s.Promise); need < longest/4 && need/25 < s.spans[l] {
 				s.spans[l] = max(s.spans[l], 4*need)
 			}
@@ -196,7 +198,7 @@ func (s *suite) seeds(l Limit) uint64 {
 	return 3
 }
 
-// span returns how much fake time a bubble may take.
+// span returns how much fake time may pass in a bubble.
 func (s *suite) span(l Limit) time.Duration { return s.spans[l] }
 
 // ownClock fails the test if the limiter does not use the bubble's time, or if tokens never come back.
@@ -224,7 +226,7 @@ func (s *suite) ownClock(t *testing.T) {
 	})
 }
 
-// take asks the limiter, and turns a panic into a failure.
+// take calls Take of the limiter, and turns a panic into a failure.
 func (s *suite) take(t *testing.T, l Limiter, key string, n int64) (d Decision) {
 	t.Helper()
 	defer func() {
@@ -248,7 +250,7 @@ func (s *suite) drain(t *testing.T, l Limiter, limit Limit, key string) (sum uin
 	return sum
 }
 
-// most returns the highest cost that a request can be admitted with.
+// most returns the highest cost with which a request can be admitted.
 func (s *suite) most(l Limit) int64 {
 	if !s.costs {
 		return 1
@@ -270,7 +272,7 @@ func refill(l Limit, p Promise) time.Duration {
 func (s *suite) checker(l Limit) *check.Checker {
 	c, err := check.New(l, s.Promise)
 	if err != nil {
-		panic(err) // Config.check has seen it
+		panic(err) // Config.check has already checked the limit
 	}
 	if s.EarlyBy != nil {
 		c.EarlyBy = s.EarlyBy(l)
@@ -281,7 +283,7 @@ func (s *suite) checker(l Limit) *check.Checker {
 	return c
 }
 
-// slow returns the limit that gives back the fewest tokens during a subtest, among those with a small capacity.
+// slow returns the limit that gives back the fewest tokens during a subtest, among the limits with a small capacity.
 func (s *suite) slow() Limit {
 	small := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool {
 		return l.Capacity(s.Promise) < 2 || l.Capacity(s.Promise) > 100

@@ -18,8 +18,8 @@ func (s *Set[R]) Decide(ctx context.Context, r R) (res Result[R]) {
 	return res
 }
 
-// DecideInto is Decide with its result in res, which must be zero. Fronts use it, because copying a result costs more
-// than the rest of a decision.
+// DecideInto decides as Decide does and writes the result to res, which must be zero. Fronts use it, because copying a
+// result costs more than the rest of a decision.
 func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 	res.set, res.shown = s, -1
 	if s.options.Skip != nil && s.options.Skip(r) {
@@ -39,8 +39,8 @@ func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 	res.decide(ctx, r)
 }
 
-// decideOrAbandon is decide for requests from which a panic of a source or a callback must not keep tokens. It is a
-// separate function because a deferred call has a cost in each decision.
+// decideOrAbandon calls decide. If a source or a callback panics, it gives back the tokens that the request has taken.
+// It is a separate function because the deferred call would cost time in every decision.
 func (res *Result[R]) decideOrAbandon(ctx context.Context, r R) {
 	decided := false
 	defer func() {
@@ -52,7 +52,7 @@ func (res *Result[R]) decideOrAbandon(ctx context.Context, r R) {
 	decided = true
 }
 
-// decide decides by the checks that were applied.
+// decide decides by the checks that apply has added to the result.
 func (res *Result[R]) decide(ctx context.Context, r R) {
 	if res.enforce(ctx) && res.needs&isShadow != 0 {
 		res.takeShadows(ctx)
@@ -128,7 +128,7 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 		c.N = l.Cost(r)
 	}
 	if l.Least != nil {
-		c.least = uint32(min(max(l.Least(r), 1), 1<<32) - 1) // no limit is higher
+		c.least = uint32(min(max(l.Least(r), 1), 1<<32) - 1) // no limit is higher than 1<<32
 	}
 	res.needs |= l.needs
 }
@@ -145,7 +145,7 @@ func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
-// under makes the check use the limit that comes with the request. After an error the check is unchanged.
+// under makes the check use the limit that comes with the request. If it returns an error, the check is unchanged.
 func (c *Check[R]) under(p engine.Policy, err error) error {
 	var quota engine.Quota
 	source := c.source
@@ -169,7 +169,7 @@ func (c *Check[R]) under(p engine.Policy, err error) error {
 	return nil
 }
 
-// refuseQuota has the check refuse a request whose quota is not accepted.
+// refuseQuota makes the check refuse a request whose quota is not accepted.
 func (c *Check[R]) refuseQuota() {
 	c.broken, c.policy = true, engine.Blocked()
 	if c.limit.Limiter != nil {
@@ -233,7 +233,7 @@ func (c *Check[R]) takeMemory() {
 	c.decided(memory)
 }
 
-// decided notes that the limiter or the source has answered.
+// decided records that the limiter or the source has answered.
 func (c *Check[R]) decided(by place) {
 	c.Outcome, c.answered = Refused, true
 	if c.Decision.Allowed {
@@ -285,7 +285,7 @@ func (res *Result[R]) undo(ctx context.Context, i int) {
 		}
 		c.Outcome = NotTaken
 		if c.broken || c.source != nil {
-			continue // to a store a peek costs as much as a take
+			continue // a peek at a store costs as much as a take
 		}
 		c.Decision = c.peek()
 		longest := c.limit.MaxWait
@@ -295,7 +295,7 @@ func (res *Result[R]) undo(ctx context.Context, i int) {
 	}
 }
 
-// peek returns what the limiter says without taking anything.
+// peek returns the limiter's decision on the request, and takes nothing.
 func (c *Check[R]) peek() engine.Decision {
 	switch {
 	case c.limit.Spread == nil:
@@ -332,8 +332,8 @@ func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	res.refund(ctx, asks)
 }
 
-// abandon cleans up a decision that ended in a panic: it gives back tokens that were taken in memory, holds in a store,
-// and the place in the line. Other tokens that a store has taken stay taken.
+// abandon cleans up a decision that ended in a panic. It gives back the tokens that were taken in memory, the holds in
+// a store, and the place among the waiting requests. Other tokens that a store has taken stay taken.
 func (res *Result[R]) abandon() {
 	for i := range res.n {
 		if c := res.at(i); c.taken == memory || c.hold != nil {
@@ -344,9 +344,9 @@ func (res *Result[R]) abandon() {
 	res.leave()
 }
 
-// giveBack gives back what the check has taken from a limiter, and reports whether it did. It gives back only once, and
-// nothing that was settled. lost is as for [Hold.Release]. Tokens of a store are only marked here; refund gives them
-// back.
+// giveBack gives back what the check has taken from a limiter, and reports whether it had taken anything. It gives back
+// only once, and does not give back a hold that was settled. lost has the same meaning as for [Hold.Release]. For
+// tokens of a store without a hold, giveBack only marks the check, and refund gives the tokens back.
 func (c *Check[R]) giveBack() (given bool, lost uint64) {
 	given = c.taken != nowhere
 	switch {

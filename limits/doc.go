@@ -22,23 +22,23 @@
 //
 // A decision has three steps.
 //
-//  1. Limits in memory take, in the order of [New]. If one refuses, those before it give back by their receipts. That
-//     leaves their records as if nothing had been taken, so a refusal costs no other limit anything, and no store is
-//     asked.
-//  2. Limits in a store take, all limits of one store in one call ([Store]). If one refuses, the store has taken from
-//     none of them, and earlier limits give back.
+//  1. Limits in memory take, in the order of [New]. If one refuses, the limits before it give the tokens back by their
+//     receipts. That leaves their records as if nothing had been taken. So a refusal costs no other limit anything, and
+//     no store is called.
+//  2. Limits in stores take, with one call for all limits of one store ([Store]). If one refuses, its store has taken
+//     nothing from any of its limits, and the limits that took earlier give their tokens back.
 //  3. If all admit the request, limits in shadow mode take. They never refuse.
 //
-// Other requests see each of these steps at once. So a request may be refused because of tokens that another decision
-// has taken, and gives back a moment later because another limit refuses it. No request is admitted because of such
-// tokens. [engine.TakeAll] says more.
+// Other requests see the effect of each step immediately. So a request may be refused because another decision has just
+// taken tokens, even if that decision gives them back a moment later because another limit refuses. The opposite does
+// not happen: such tokens never admit a request that should be refused. [engine.TakeAll] says more.
 //
 // # When a store fails
 //
-// A store that does not answer decides nothing; [Limit].OnLoss says what happens then. The store may have taken the
-// tokens before it failed, and they stay taken.
+// If a store does not answer, [Limit].OnLoss decides. The store may have taken the tokens before it failed. Then they
+// stay taken.
 //
-// A store can also fail while tokens are given back to it, after another limit refused the request, or after the
-// request is over. Those tokens stay taken until they come back with time. Until then the key may have fewer tokens
-// than its limit says, and never more. The error goes to [Options].OnError.
+// A store can also fail while tokens are given back to it, because another limit has refused the request or because the
+// request has ended. These tokens stay taken until they come back with time. Until then the key may have fewer tokens
+// than its limit allows, but never more. The error goes to [Options].OnError.
 package limits

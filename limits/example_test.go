@@ -15,7 +15,8 @@ type Job struct {
 	Bytes  uint64
 }
 
-// A queue accepts jobs per tenant and in all. A job that fails costs nothing.
+// A queue has one limit of jobs for each tenant and one for all tenants together. A job that fails costs its tenant
+// nothing.
 func Example() {
 	perTenant, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 2), engine.MaxKeys(1000))
 	inAll, _ := engine.New(engine.TokenBucket(engine.Per(1000, time.Minute), 5), engine.MaxKeys(1))
@@ -52,8 +53,8 @@ func Example() {
 	// 3 left in all
 }
 
-// A model's answer costs tokens, and how many is known at its end. The request holds an estimate of them next to its
-// one request of the minute and its place in flight: all of them or none.
+// The answer of a language model costs tokens, and the number is known only at its end. A request takes three things
+// together or none of them: one of the requests per minute, an estimate of its tokens, and a place in flight.
 func Example_tokens() {
 	newLimiter := func(p engine.Policy) *engine.Limiter {
 		l, err := engine.New(p, engine.MaxKeys(1000))
@@ -66,7 +67,7 @@ func Example_tokens() {
 	tokens := newLimiter(engine.TokenBucket(engine.Per(1000, time.Minute), 1000))
 	inFlight := newLimiter(engine.Concurrency(2, time.Minute))
 	team := func(h limits.Hasher, j Job) (engine.Key, bool) { return h.KeyUint64(j.Tenant), true }
-	estimate := func(j Job) uint64 { return j.Bytes/4 + 400 } // the prompt, and the answer's cap
+	estimate := func(j Job) uint64 { return j.Bytes/4 + 400 } // the prompt, plus the longest answer
 	set, err := limits.New([]limits.Limit[Job]{
 		{Name: "requests", Limiter: requests, Key: team},
 		{Name: "tokens", Limiter: tokens, Key: team, Hold: true, Cost: estimate},
@@ -83,12 +84,12 @@ func Example_tokens() {
 	fmt.Println(first.Allowed(), "held", hold.Taken(), "left", left(tokens))
 
 	second := set.Decide(context.Background(), Job{Tenant: 7, Bytes: 4000})
-	fmt.Println(second.Allowed(), "left", left(requests), left(tokens), left(inFlight)) // nothing is taken
+	fmt.Println(second.Allowed(), "left", left(requests), left(tokens), left(inFlight)) // refused: nothing is taken
 
 	hold.Settle(150) // the usage of the answer
 	fmt.Println("settled", left(tokens))
-	hold.Settle(150) // the same once more
-	hold.Settle(190) // and a larger one
+	hold.Settle(150) // the same usage is reported again
+	hold.Settle(190) // a larger usage is reported
 	fmt.Println("larger", left(tokens))
 	first.Finish(context.Background(), job, 200)
 
@@ -104,7 +105,7 @@ func Example_tokens() {
 	// released 58 810 2
 }
 
-// The handler of a request settles what its estimate was too high.
+// The handler of a request settles its hold with the actual cost, which is lower than the estimate.
 func ExampleHoldFrom() {
 	tokens, _ := engine.New(engine.TokenBucket(engine.Per(100, time.Minute), 100), engine.MaxKeys(1000))
 	defer tokens.Close()

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestAClientThatHasGonePassesNoStore: a store that gives up because the client has gone has not failed, so OnLoss
-// does not decide, and what was taken in memory goes back.
+// TestAClientThatHasGonePassesNoStore: if a store gives up because the client has gone, it has not failed. So OnLoss
+// does not decide, and the tokens that were taken in memory are given back.
 func TestAClientThatHasGonePassesNoStore(t *testing.T) {
 	c, db := testclock.New(), &database{take: context.Canceled}
 	memory, first := inMemory(t, c, "memory", 2)
@@ -34,8 +34,8 @@ func TestAClientThatHasGonePassesNoStore(t *testing.T) {
 	assert.True(t, res.Allowed(), "a store that fails is another thing")
 }
 
-// TestSourcesThatMakeNoSense: a source that makes no sense is an error of New, or of the request. A decision or a
-// refund does not panic.
+// TestSourcesThatMakeNoSense: for a source that makes no sense, New returns an error, or the request is refused with an
+// error. A decision or a refund does not panic.
 func TestSourcesThatMakeNoSense(t *testing.T) {
 	c := testclock.New()
 	in, good := stored(t, c, &database{}, "stored", 2)
@@ -56,7 +56,7 @@ func TestSourcesThatMakeNoSense(t *testing.T) {
 	assert.Equal(t, limits.Unavailable, res.Verdict())
 	assert.Len(t, *failures, 1)
 
-	// A source that cannot be compared is one: its store can.
+	// A source that cannot be compared is valid, because only its store is compared.
 	gone := errors.New("gone")
 	unlike := good
 	unlike.Source = odd{table: in, store: &database{refund: gone}, not: func() {}}
@@ -69,7 +69,7 @@ func TestSourcesThatMakeNoSense(t *testing.T) {
 	assert.Equal(t, []error{gone}, *failures)
 }
 
-// odd is a source with any store, and no source under a quota.
+// odd is a source with any store. Its Quota returns neither a source nor an error.
 type odd struct {
 	table
 	store limits.Store
@@ -86,12 +86,13 @@ type uncomparable struct {
 	_ func()
 }
 
-// faulty is a store with a fault.
+// faulty is a store whose TakeAll panics.
 type faulty struct{ *database }
 
 func (*faulty) TakeAll(context.Context, []limits.Ask) error { panic("a fault") }
 
-// TestAPanicKeepsNothing: tokens that were taken in memory go back, and so does the place of a request that waits.
+// TestAPanicKeepsNothing: if a decision panics, the tokens that were taken in memory are given back, and so is the
+// place of the waiting request.
 func TestAPanicKeepsNothing(t *testing.T) {
 	c := testclock.New()
 	memory, first := inMemory(t, c, "memory", 2)
@@ -108,8 +109,8 @@ func TestAPanicKeepsNothing(t *testing.T) {
 	assert.True(t, patient.Peek(patient.KeyUint64(0), 1).Allowed, "its reservation is cancelled")
 }
 
-// TestAPanicAtTheEndLosesNoRefund: the tokens that one limit gives back do not depend on the Refund function, or the
-// store, of another.
+// TestAPanicAtTheEndLosesNoRefund: if the Refund function or the store of one limit panics, other limits still give
+// their tokens back.
 func TestAPanicAtTheEndLosesNoRefund(t *testing.T) {
 	c := testclock.New()
 	yes := func(int, int) bool { return true }
@@ -133,7 +134,7 @@ func TestAPanicAtTheEndLosesNoRefund(t *testing.T) {
 	}
 }
 
-// broken is a store that takes and does not give back.
+// broken is a store whose RefundAll panics.
 type broken struct{ *database }
 
 func (*broken) RefundAll(context.Context, []limits.Ask) error { panic("a fault") }

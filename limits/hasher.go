@@ -9,14 +9,14 @@ import (
 )
 
 // A Hasher makes the keys of one limit. A [KeyFunc] gets the Hasher of the limit for which it is called, and need not
-// know which limit that is. It has the same methods as [engine.Limiter], and they do not allocate.
+// know which limit that is. It has the same methods for keys as [engine.Limiter], and they do not allocate.
 type Hasher struct {
 	limiter *engine.Limiter
-	record  *record // instead of the limiter, where the text of the key is wanted
+	record  *record // set instead of limiter if the text of the key is needed
 }
 
-// HasherOf returns the Hasher of a limiter, for calling a [KeyFunc] by hand: to look at or reset
-// the key of a request.
+// HasherOf returns the Hasher of a limiter. Use it to call a [KeyFunc] yourself, for example to look at or reset the
+// key of a request.
 func HasherOf(l *engine.Limiter) Hasher { return Hasher{limiter: l} }
 
 // Key returns the key of a text: see [engine.Limiter.Key].
@@ -56,15 +56,15 @@ func (h Hasher) KeyUint64(n uint64) engine.Key {
 	return h.limiter.KeyUint64(n)
 }
 
-// A record keeps the last value that a Hasher without a limiter was asked to hash, and its kind. Kinds are hashed
-// differently, so their texts differ too.
+// A record stores the last value that a Hasher without a limiter had to hash, with the kind of the value as a part of
+// its text. Values of different kinds have different hashes, so their texts must differ, too.
 type record struct {
 	text []byte
 }
 
 // Join makes one key of several parts. It calls part for each i below parts. part makes a key with the Hasher that it
-// is given. If part returns false, Join returns false, too. Each part goes in with its kind and length. The function
-// [Join] uses this method. It does not allocate.
+// is given. If part returns false, Join returns false, too. The key contains the kind and the length of each part. The
+// function [Join] uses this method. It does not allocate.
 func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engine.Key, bool) {
 	s := scratches.Get().(*scratch)
 	defer s.release()
@@ -80,7 +80,7 @@ func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engi
 	return h.KeyBytes(s.joined), true
 }
 
-// scratch is where the parts of a key are joined.
+// scratch has a buffer in which the parts of a key are joined.
 type scratch struct {
 	part   record
 	joined []byte
@@ -88,7 +88,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// maxScratch is the largest buffer that is kept for the next request. Few headers are longer, but some are a megabyte.
+// maxScratch is the largest buffer that is kept for the next request. Few headers need a larger buffer, but some have a
+// megabyte.
 const maxScratch = 4 << 10
 
 func (s *scratch) release() {

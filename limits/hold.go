@@ -10,14 +10,14 @@ import (
 // A Held stands for the tokens that a source or a limiter has taken for a request: an [engine.Receipt], or the receipt
 // of a [Holder]. Its methods may be called from any goroutine and concurrently, and do not wait for a store.
 type Held interface {
-	// Settle reports the cost of the request: the difference from the tokens taken is given back or charged. lost is
-	// how many tokens were not charged, as far as that is known at once. After the first Settle or Release it does
-	// nothing.
+	// Settle reports the cost of the request. The difference between the tokens taken and the cost is given back or
+	// charged. lost is how many tokens were not charged, as far as that is known when Settle returns. After the first
+	// Settle or Release, Settle does nothing.
 	Settle(actual uint64) (lost uint64)
 	// Release gives back everything that was taken, and reports whether this call settled the request.
 	Release() bool
-	// Charge takes n more tokens, whether the key has them or not. It may be called after Settle and Release. lost is
-	// like that of Settle.
+	// Charge takes n more tokens, whether the key has them or not. It may be called after Settle and Release. lost has
+	// the same meaning as for Settle.
 	Charge(n uint64) (lost uint64)
 	// Taken returns how many tokens were taken: the estimate, or the limit if that is less.
 	Taken() uint64
@@ -34,22 +34,22 @@ type Held interface {
 // docs/budgets.md states by how much a key may exceed its limit if requests cost more than was taken.
 type Hold struct {
 	of      Held
-	receipt engine.Receipt // of, where the limit is in memory
+	receipt engine.Receipt // of points to it if the limit is in memory
 	settled atomic.Uint64  // 2*(cost+1), plus settling; 0: the cost is not known
 }
 
-// settling in Hold.settled says that a call is settling the first cost. That call also charges larger costs that arrive
-// meanwhile, because there may be no room for them before the hold is given back.
+// settling in Hold.settled says that a call is settling the first cost. That call also charges larger costs that are
+// reported meanwhile, because the key may have no room for them until the hold is given back.
 const settling = 1
 
 // mostCost is the largest cost that a Hold distinguishes from smaller ones.
 const mostCost = 1<<63 - 2
 
 // Settle reports the cost of the request. The first call gives back or charges the difference from what was taken
-// ([engine.Receipt.Settle]). A later call charges only the part that exceeds the largest cost so far: a cost that is
-// not larger changes nothing. lost is how many tokens were not charged because the key already owes as much as it may
-// ([engine.MaxDebt]), as far as this is known when Settle returns. If another call is settling at the same time, that
-// call charges this cost and returns its lost.
+// ([engine.Receipt.Settle]). A later call charges only the part of its cost that exceeds the largest cost so far, so a
+// cost that is not larger changes nothing. lost is how many tokens were not charged because the key already owes as
+// much as it may ([engine.MaxDebt]), as far as this is known when Settle returns. If another call is settling at the
+// same time, the other call charges this cost, too, and its lost includes the tokens that were not charged.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	cost := min(actual, mostCost)
 	for h.of != nil {
@@ -72,7 +72,8 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// rest charges the part of larger costs that exceeds cost. Other calls have reported them while this call settled cost.
+// rest is called after this call has settled cost. If other calls have reported larger costs meanwhile, rest charges
+// the part that exceeds cost.
 func (h *Hold) rest(cost uint64) (lost uint64) {
 	for {
 		now := h.settled.Load()
@@ -85,9 +86,10 @@ func (h *Hold) rest(cost uint64) (lost uint64) {
 	}
 }
 
-// Release gives back everything that was taken, for a request that costs nothing, for example because it did not reach
-// the server behind the limit. first reports whether this call settled the hold. If a cost becomes known later,
-// [Hold.Settle] charges it. If it becomes known during Release, Release charges it, and lost is like that of Settle.
+// Release gives back everything that was taken. Call it for a request that costs nothing, for example because it did
+// not reach the server behind the limit. first reports whether this call settled the hold. If a cost is reported later,
+// [Hold.Settle] charges it. If a cost is reported during Release, Release charges it, and lost has the same meaning as
+// for Settle.
 func (h *Hold) Release() (first bool, lost uint64) {
 	if h.of == nil || !h.settled.CompareAndSwap(0, 1<<1|settling) {
 		return false, 0
@@ -104,17 +106,18 @@ func (h *Hold) Taken() uint64 {
 	return h.of.Taken()
 }
 
-// holds are the tokens that the limits with Hold have taken for a request.
+// holds has the holds that limits have taken for a request.
 type holds struct {
 	names []string
 	of    []*Hold
-	outer *holds // of sets before
+	outer *holds // of sets that have decided on the request before
 }
 
 // holdsKey is the key of holds in a context.
 type holdsKey struct{}
 
-// Holds reports whether the request is allowed and limits with Hold have taken tokens for it.
+// Holds reports whether the request is allowed and limits with Hold apply to it, so that its handler needs
+// [Result.Context].
 func (res *Result[R]) Holds() bool { return res.needs&mayHold != 0 && res.verdict == Admitted }
 
 // Context returns the context for the handler of an allowed request, in which [HoldFrom] finds the holds of limits with
@@ -133,8 +136,8 @@ func (res *Result[R]) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, holdsKey{}, h)
 }
 
-// HoldFrom returns the hold of a limit for the request to whose handler the context belongs. The handler settles the
-// hold when it knows the cost ([Hold.Settle]), which may be after it has returned:
+// HoldFrom returns the hold that a limit has taken for a request. ctx is the context of the request's handler. The
+// handler settles the hold ([Hold.Settle]) when the cost is known, which may be after the handler has returned:
 //
 //	hold := limits.HoldFrom(ctx, "tokens")
 //	answer := complete(ctx, prompt)

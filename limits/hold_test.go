@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// budget is a limit of 1000 tokens an hour, of which a request holds as many as it is.
+// budget returns a limit of 1000 tokens an hour. A request is a number, and its estimate is that many tokens.
 func budget(t testing.TB, o ...engine.Option) limits.Limit[int] {
 	return limits.Limit[int]{Name: "tokens", Key: limits.Everyone[int], Hold: true, Cost: func(n int) uint64 { return uint64(n) },
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(1000, time.Hour), o...)}
@@ -31,7 +31,8 @@ func held(t testing.TB, set *limits.Set[int], n int) *limits.Hold {
 
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
-// TestARequestCostsItsLargestUsage, once, in whatever order and however often it is reported.
+// TestARequestCostsItsLargestUsage: a request costs its largest usage once, no matter in which order and how often
+// usages are reported.
 func TestARequestCostsItsLargestUsage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -84,7 +85,7 @@ func TestSettledAtOnce(t *testing.T) {
 	}
 }
 
-// A heldStore is a store of one limiter in memory, in which something happens before a hold is given back.
+// A heldStore is a store of one limiter in memory. It calls the function before just before a hold is given back.
 type heldStore struct {
 	limiter *engine.Limiter
 	before  func()
@@ -123,8 +124,8 @@ func (i *interrupted) Release() bool {
 	return i.Receipt.Release()
 }
 
-// TestAUsageThatComesWhileAHoldIsGivenBack: a usage may come while a hold is given back. It is charged after the hold
-// is back, because a full window has no room before.
+// TestAUsageThatComesWhileAHoldIsGivenBack: a usage is reported while a hold is given back. It is charged after the
+// hold is back, because a full window has no room for it before.
 func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -162,8 +163,8 @@ func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestARefundThatLosesAUsage: if a refund loses a usage, it reports how much is not charged, because Finish returns
-// nothing.
+// TestARefundThatLosesAUsage: a usage is reported during a refund, and a part of it cannot be charged. Finish returns
+// nothing, so OnError gets the number of tokens that were not charged.
 func TestARefundThatLosesAUsage(t *testing.T) {
 	l := budget(t)
 	st := &heldStore{limiter: l.Limiter, before: func() {}}
@@ -178,8 +179,8 @@ func TestARefundThatLosesAUsage(t *testing.T) {
 	assert.ErrorContains(t, reported, "250 tokens")
 }
 
-// TestWhatIsNotCharged: Settle returns the part of a cost that is not charged, also for a later usage and for a number
-// that cannot be a usage.
+// TestWhatIsNotCharged: Settle returns how many tokens of a cost are not charged. It does so for a later usage, too,
+// and for a number that is too large to be a usage.
 func TestWhatIsNotCharged(t *testing.T) {
 	l := budget(t, engine.MaxDebt(2))
 	set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
@@ -191,7 +192,8 @@ func TestWhatIsNotCharged(t *testing.T) {
 	assert.Zero(t, h.Settle(math.MaxUint64))
 }
 
-// TestARefundIsNotTheLastWord: if the outcome of a request gives its cost back, a later usage is charged.
+// TestARefundIsNotTheLastWord: the outcome of a request gives its cost back. A usage that is reported later is charged
+// nevertheless.
 func TestARefundIsNotTheLastWord(t *testing.T) {
 	l := budget(t)
 	l.Refund = func(_, outcome int) bool { return outcome == 1 }
@@ -216,7 +218,8 @@ func TestAHoldOfNothing(t *testing.T) {
 	assert.Zero(t, h.Taken())
 }
 
-// TestAnEstimateAboveTheLimitOfOne: if another limit refuses, a hold answers for its estimate as it would alone.
+// TestAnEstimateAboveTheLimitOfOne: a request has an estimate above the limit, and another limit refuses it. The first
+// limit still reports that it would have admitted the request, as it would without the other limit.
 func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"
@@ -231,8 +234,8 @@ func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	assert.Equal(t, limits.Refused, res.Check(1).Outcome)
 }
 
-// TestLeast: a request that can use fewer tokens takes those that are left under every limit, or is refused and takes
-// nothing.
+// TestLeast: a request that can use fewer tokens than its estimate takes from each limit the tokens that are left. If
+// one limit has fewer than Least, the request is refused and takes nothing.
 func TestLeast(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"
@@ -263,11 +266,11 @@ func TestLeast(t *testing.T) {
 func TestTheBoundOfABudget(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		cost        uint64 // of a request that holds 100
-		most        uint64 // limits that the key may owe
+		cost        uint64 // the actual cost of a request that holds 100
+		most        uint64 // how many times its limit the key may owe
 		later       time.Duration
-		next        bool   // whether another 100 pass by then
-		burst, rate uint64 // of the bound, in that time
+		next        bool   // whether a second request of 100 is admitted then
+		burst, rate uint64 // two terms of the bound, for that time
 		overdraft   uint64
 		lost        uint64
 	}{

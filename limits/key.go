@@ -12,8 +12,8 @@ import "github.com/weir-go/weir/engine"
 // It is called at most twice for each request and limit, from any goroutine, and must not change the request.
 type KeyFunc[R any] func(h Hasher, r R) (engine.Key, bool)
 
-// Text returns the key of a request in a form for people and for a [Source]: "ip:192.0.2.1", "text:secret", "number:7".
-// It allocates. The text may contain a secret of the client, such as an API key.
+// Text returns the key of a request as text that people can read and a [Source] uses: "ip:192.0.2.1", "text:secret",
+// "number:7". It allocates. The text may contain a secret of the client, such as an API key.
 func (f KeyFunc[R]) Text(r R) (text string, limited bool) {
 	var rec record
 	_, limited = f(Hasher{record: &rec}, r)
@@ -23,7 +23,7 @@ func (f KeyFunc[R]) Text(r R) (text string, limited bool) {
 	return string(rec.text), true
 }
 
-// Or returns the key by f. If f is nil, it returns false: the limit does not apply.
+// Or returns the key that f returns. If f is nil, Or returns false: the limit does not apply.
 func (f KeyFunc[R]) Or(h Hasher, r R) (engine.Key, bool) {
 	if f == nil {
 		return engine.Key{}, false
@@ -34,9 +34,9 @@ func (f KeyFunc[R]) Or(h Hasher, r R) (engine.Key, bool) {
 // Everyone is the [KeyFunc] of a global limit: all requests have one key.
 func Everyone[R any](h Hasher, _ R) (engine.Key, bool) { return h.KeyUint64(0), true }
 
-// Join returns the [KeyFunc] of several parts together, such as for a limit per user and path. Each part goes in with
-// its kind and length, so ("a", "bc") and ("ab", "c") differ. If one of the parts says that the limit does not apply,
-// the limit does not apply. Join itself does not allocate for a request.
+// Join returns a [KeyFunc] whose key has several parts, for example for a limit per user and path. The key contains the
+// kind and the length of each part, so ("a", "bc") and ("ab", "c") differ. If one of the parts says that the limit does
+// not apply, the limit does not apply. Join itself does not allocate for a request.
 //
 // Every part must make its key with the [Hasher] that it is given; otherwise the part counts as the empty text.
 func Join[R any](parts ...KeyFunc[R]) KeyFunc[R] {

@@ -10,31 +10,31 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// A Limit is one of the limits of a [Set]. Name and one of Limiter, Spread and Source must be set, and Key without a
-// Spread.
+// A Limit is one of the limits of a [Set]. Name and one of Limiter, Spread and Source must be set. Key must be set
+// unless Spread is.
 //
-// Its functions are called at most once a request, from any goroutine. Key may be called twice, and once more for each
-// of Formers. They must not change the request.
+// The functions of a Limit are called at most once for each request, from any goroutine. Only Key may be called twice,
+// and once more for each of Formers. The functions must not change the request.
 type Limit[R any] struct {
 	// Name is the name of the limit in answers and metrics: 1 to 1,024 printable ASCII characters. No two limits of a
 	// set may have the same name.
 	Name string
 
-	// Limiter decides, in this process or in a shared file ([engine.Shared]). Other limits may share it. Under
-	// [engine.Concurrency] the limit counts requests in flight: the tokens that a request takes come back when the
-	// request is over.
+	// Limiter decides, in this process or in a shared file ([engine.Shared]). Several limits may share one Limiter. If
+	// its policy is [engine.Concurrency], the limit counts requests in flight: the tokens that a request takes come
+	// back when the request ends.
 	Limiter *engine.Limiter
-	// Spread decides instead of Limiter, for all matching requests together; Key is not set. It is asked last, so that
-	// a request that another limit refuses takes nothing from it, because at a high rate a Spread gives back less than
-	// it took. For the same reason Refund and Hold cannot be used with it; neither can Quota and MaxWait. It only has
-	// tier 0.
+	// Spread decides instead of Limiter, for all matching requests together. Key must then not be set. At a high rate,
+	// a Spread gets back fewer tokens than were taken from it. So it is asked last, and a request that another limit
+	// refuses takes nothing from it. For the same reason, Refund and Hold cannot be used with a Spread. Quota and
+	// MaxWait cannot be used with it either. It has only tier 0.
 	Spread *engine.Spread
-	// Formers are the previous limiters of the limit. When a key has a request, what it still owes them is charged to
-	// Limiter or Spread. Package live keeps them when a configuration changes. Key is also called for each of them.
-	// They cannot be used for a limit of requests in flight.
+	// Formers are the previous limiters of the limit. When a request of a key comes, the debt that the key still has in
+	// previous limiters is charged to Limiter or Spread. Package live collects the previous limiters when a
+	// configuration changes. Key is called for each of them, too. A limit of requests in flight cannot have Formers.
 	Formers *live.Formers
-	// Source decides instead of Limiter, for several processes together, in a store. Limiter is then only the fallback
-	// of [Local]. Under [engine.Concurrency] the Source must be a [Holder].
+	// Source decides instead of Limiter, in a store that several processes share. Limiter is then only the fallback for
+	// [Local]. If its policy is [engine.Concurrency], the Source must be a [Holder].
 	Source Source
 	// OnLoss says what happens to a request when the source fails.
 	OnLoss FailurePolicy
@@ -46,26 +46,27 @@ type Limit[R any] struct {
 	// Cost returns how many tokens a request takes; nil means 1. Nothing is taken for 0. A request that costs more than
 	// the limit is always refused.
 	Cost func(R) uint64
-	// Hold means that Cost is an estimate; an estimate above the limit counts as the limit ([engine.Limiter.Hold]). The
-	// handler of the request finds the hold with [HoldFrom], and settles it when the cost is known: tokens of a
-	// language model, bytes of an answer. A hold that is not settled costs the estimate. Hold takes some allocations. A
-	// Source must be a [Holder]. Hold cannot be used for requests in flight, or with MaxWait.
+	// Hold means that Cost returns an estimate. An estimate above the limit is treated as the limit
+	// ([engine.Limiter.Hold]). The cost may be tokens of a language model or bytes of an answer, for example. The
+	// handler of the request gets the hold from [HoldFrom], and settles it when the cost is known. A request whose hold
+	// is not settled costs the estimate. A limit with Hold makes a decision allocate. A Source must be a [Holder]. Hold
+	// cannot be used for requests in flight, or with MaxWait.
 	Hold bool
-	// Least makes a limit with Hold take the available tokens, at most Cost. It is for a request that can use fewer,
-	// such as an answer that can be shortened. The request passes if the key has as many tokens as Least returns
-	// ([engine.Limiter.HoldUpTo]), and [Hold.Taken] says how many it got.
+	// Least makes a limit with Hold take the tokens that are available, up to Cost. It is for requests that can use
+	// fewer tokens, such as requests whose answers can be shortened. The request passes if the key has at least as many
+	// tokens as Least returns ([engine.Limiter.HoldUpTo]). [Hold.Taken] returns how many tokens the request got.
 	Least func(R) uint64
 	// Tier returns the limiter's tier for a request ([engine.Tiers]); nil means tier 0. A request of a tier that the
 	// limiter does not have is always refused. A Source must be [Tiered], and must accept the quota [engine.Blocked].
 	Tier func(R) int
-	// Quota returns the limit for a request, if the limit comes with the request: the limiter's policy with other
-	// numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or with
+	// Quota is for limits that come with the request. It returns the limit for a request: the limiter's policy with
+	// other numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or with
 	// [engine.MaxQuota]. If Quota returns an error, or the limiter or source does not accept the policy, the error goes
 	// to [Options].OnError, and QuotaElse applies. Without a QuotaElse the request is refused as unavailable. Quota
 	// cannot be used with Tier.
 	Quota func(R) (engine.Policy, error)
-	// QuotaElse is the policy of a request whose Quota is an error or is not accepted. Set it if others write the
-	// quotas. If QuotaElse is not accepted either, the request is refused as unavailable.
+	// QuotaElse is the policy for a request if Quota returns an error or a policy that is not accepted. Set it if other
+	// people or programs write the quotas. If QuotaElse is not accepted either, the request is refused as unavailable.
 	QuotaElse engine.Policy
 	// Refund reports, at the end of an allowed request, whether its cost is given back. outcome describes the end of
 	// the request in the front's terms: an HTTP status, or a status code of gRPC. See [Result.Finish]. For a limit with
@@ -73,26 +74,28 @@ type Limit[R any] struct {
 	Refund func(r R, outcome int) bool
 
 	// MaxWait is how long a request that would be refused may wait for its tokens. 0 means that it does not wait;
-	// [engine.Never] means that it waits until its context is done. If its tokens would come after the context's
-	// deadline, it is refused at once.
+	// [engine.Never] means that it waits until its context is done. If its tokens would come only after the deadline of
+	// its context, it is refused at once.
 	//
-	// Requests of a token bucket wait in the order in which their tokens come ([engine.Limiter.Reserve]). Requests of
-	// other algorithms ask again when their tokens should be there. A request waits for one limit at a time, first for
-	// the limit with the longest wait. Meanwhile it keeps its places in flight, but no tokens of other limits. When its
-	// turn has come, it asks the other limits again, also those in stores. If all admit it, it proceeds. Otherwise it
-	// is refused or waits for another limit, and the time that it has waited counts. So each limit holds at the times
-	// at which requests proceed.
+	// Requests that wait for a token bucket form a line and proceed in the order in which their tokens come
+	// ([engine.Limiter.Reserve]). With other algorithms, a request tries again when its tokens should be there. A
+	// request waits for one limit at a time, first for the limit with the longest wait. Meanwhile it keeps its places
+	// in flight, but has no tokens of other limits. When its turn has come, it asks the other limits again, including
+	// limits in stores. If all admit it, it proceeds. Otherwise it is refused or waits for another limit. The time that
+	// it has already waited counts toward MaxWait. So no limit admits too many requests at the time at which they
+	// proceed.
 	//
-	// A request whose context is done, or that another limit refuses, gives back what it can, and the requests behind
-	// it move up. [Options].MaxWaiting bounds how many requests wait. MaxWait cannot be used with a Source, or for
-	// requests in flight, because their end is not known. A limit in shadow mode takes the tokens and does not wait.
+	// If the context of a waiting request is done, or another limit refuses the request, it gives back what it can, and
+	// the requests behind it move up. [Options].MaxWaiting bounds how many requests wait. MaxWait cannot be used with a
+	// Source. It cannot be used for a limit of requests in flight either, because nobody knows when they end. A limit
+	// in shadow mode takes the tokens and does not wait.
 	MaxWait time.Duration
 
-	// Shadow lets the limit count and report, but never refuse, so that it can be tried out. The limit takes what it
-	// would take without Shadow.
+	// Shadow lets the limit count and report, but never refuse, so that it can be tried out. The limit takes the same
+	// tokens as without Shadow.
 	Shadow bool
 	// Unit says what a token stands for if it is not a request, such as "content-bytes". Fronts send it if their
-	// protocol has a place for it (the "qu" parameter of RateLimit-Policy). It is printable ASCII, at most 1,024
+	// protocol can carry it, such as in the parameter "qu" of RateLimit-Policy. It is printable ASCII, at most 1,024
 	// characters.
 	Unit string
 }
@@ -105,7 +108,7 @@ const (
 	Open FailurePolicy = iota
 	// Closed refuses the request as unavailable.
 	Closed
-	// Local asks the limit's Limiter instead.
+	// Local lets the limit's Limiter decide instead.
 	Local
 )
 
@@ -115,10 +118,10 @@ type limit[R any] struct {
 	index  int
 	needs  needs
 	tiered Tiered // the Source, if the limit has tiers
-	denied Source // of tiers that it does not have
+	denied Source // decides requests of tiers that the Source does not have
 }
 
-// setTiers finds the sources that decide the tiers in a store.
+// setTiers sets the fields tiered and denied, by which a Source decides tiers.
 func (l *limit[R]) setTiers() (err error) {
 	if l.Source == nil || l.Tier == nil {
 		return nil
@@ -144,7 +147,7 @@ func (l *limit[R]) sourceOf(tier int) Source {
 	return l.denied
 }
 
-// newLimits checks limits.
+// newLimits checks the limits and returns them in their internal form.
 func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
 	if len(list) == 0 {
 		return nil, errors.New("no limits: want at least one")
@@ -265,7 +268,7 @@ func (l *Limit[R]) checkInFlight() error {
 	return nil
 }
 
-// isText reports whether s can be a string of RFC 9651 that every parser must accept.
+// isText reports whether s can be sent as a String of RFC 9651 and is short enough for every parser.
 func isText(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestModes: a limit that is not applied takes nothing, and one in shadow counts and refuses nothing, in memory and in
-// a store. A request without modes is decided as it is without the option.
+// TestModes: a limit with NotApplied takes nothing. A limit with InShadow counts and refuses nothing. Both hold in
+// memory and in a store. If Modes returns nil for a request, the request is decided as without the option Modes.
 func TestModes(t *testing.T) {
 	c := testclock.New()
 	local, memory := inMemory(t, c, "memory", 2)

@@ -3,7 +3,8 @@ package limits
 import "fmt"
 
 // Metrics counts outcomes. Observe is called in the goroutine of the request, from many goroutines at once, so it
-// should be fast. limit is the name of a [Limit]: there are as many labels as limits, however many keys there are.
+// should be fast. limit is the name of a [Limit]. So the number of labels is the number of limits, no matter how many
+// keys there are.
 type Metrics interface {
 	Observe(limit string, outcome Outcome)
 }
@@ -23,11 +24,11 @@ const (
 	// Failed: the store did not answer and [Limit].OnLoss decided, or the quota of the request could not be applied. If
 	// the local limiter decided ([Local]), its outcome is observed, too.
 	Failed
-	// Refunded: the cost of an allowed request was given back when it was over.
+	// Refunded: the cost of an allowed request was given back when the request ended.
 	Refunded
 )
 
-// outcomes are the values of labels.
+// outcomes are the texts of the outcomes in labels.
 var outcomes = [...]string{"not_taken", "allowed", "refused", "shadow_refused", "store_failed", "refunded"}
 
 // String returns the outcome as it appears in a label, such as "shadow_refused".
@@ -42,7 +43,7 @@ func (o Outcome) String() string {
 func (s *Set[R]) report(r R, res *Result[R]) {
 	for i := range res.n {
 		c := res.at(i)
-		// A failure was observed when it happened.
+		// Failed is skipped, because a failure was observed when it happened.
 		if s.options.Metrics != nil && c.Outcome != NotTaken && c.Outcome != Failed {
 			s.options.Metrics.Observe(c.limit.Name, c.Outcome)
 		}

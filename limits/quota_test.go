@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A request whose quota is not accepted is under the QuotaElse, and refused if that is not accepted either. Both cases
-// report the error.
+// If the quota of a request is not accepted, QuotaElse applies. If QuotaElse is not accepted either, the request is
+// refused. In both cases the error is reported.
 func TestQuotaElse(t *testing.T) {
 	own := engine.TokenBucket(engine.Per(1, time.Hour), 2)
 	limiter, err := engine.New(own, engine.MaxKeys(10), engine.MaxQuota(100))
@@ -22,8 +22,8 @@ func TestQuotaElse(t *testing.T) {
 	bad := engine.FixedWindow(5, time.Hour)
 	for _, c := range []struct {
 		name     string
-		of       engine.Policy // that requests bring
-		err      error         // that there is instead
+		of       engine.Policy // the quota that a request brings
+		err      error         // the error that Quota returns instead
 		other    engine.Policy
 		admitted int
 		policy   engine.Policy

@@ -8,30 +8,30 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Result is the decision of a [Set] on a request. Its methods are not safe for concurrent use. Of several copies only
-// one may be finished or released.
+// A Result is the decision of a [Set] on a request. Its methods are not safe for concurrent use. If a Result is copied,
+// only one of the copies may be finished or released.
 type Result[R any] struct {
 	set     *Set[R]
 	verdict Verdict
-	needs   needs // of the limits that apply; less what is done
-	queued  bool  // it has one of the places of requests that wait
-	n       int   // checks
-	shown   int   // the tightest check; -1 for none
+	needs   needs // of the limits that apply; needs that are met are removed
+	queued  bool  // it has a place among the waiting requests
+	n       int   // number of checks
+	shown   int   // index of the tightest check; -1 for none
 	retry   time.Duration
-	err     error // of the context that ended a wait
+	err     error // the error of the context that ended a wait
 	inline  [inlineChecks]Check[R]
-	more    []Check[R] // those that are not inline
+	more    []Check[R] // the checks that are not in inline
 }
 
-// needs is the set of what limits need beyond a take in memory.
+// needs is a set: what limits need in addition to a take in memory.
 type needs uint8
 
 const (
-	mayRefund needs = 1 << iota // it may give back when the request is over
-	hasPlaces                   // it gives back then what the request has in flight
+	mayRefund needs = 1 << iota // it may give its cost back when the request ends
+	hasPlaces                   // the request has places in flight, which it gives back when it ends
 	isStored                    // it decides in a store
 	mayWait                     // the request may wait for it
-	mayHold                     // it has a hold, which what handles the request settles
+	mayHold                     // it has a hold, which the handler of the request settles
 	isSpread                    // it has a Spread
 	isShadow                    // it is in shadow mode
 )
@@ -47,7 +47,7 @@ func (l *Limit[R]) needs() (of needs) {
 	return of
 }
 
-// inlineChecks is how many limits can apply to a request before a decision allocates.
+// inlineChecks is how many limits can apply to a request without an allocation in the decision.
 const inlineChecks = 8
 
 // A Verdict is the outcome of a decision.
@@ -58,7 +58,7 @@ const (
 	Admitted Verdict = iota
 	// Limited: a limit refuses the request.
 	Limited
-	// Unavailable: a store failed whose limit is [Closed], or a quota could not be applied.
+	// Unavailable: the store of a limit with [Closed] failed, or a quota could not be applied.
 	Unavailable
 	// Ended: the context of the request was done while it waited.
 	Ended
@@ -67,25 +67,25 @@ const (
 // A Check has the effect of one limit on a request.
 type Check[R any] struct {
 	N    uint64 // tokens asked for
-	Tier int    // of the request
-	// Decision is the limit's answer. For a limit that was not asked it is the result of [engine.Limiter.Peek], or zero
-	// if the limit is in a store.
+	Tier int    // the tier of the request
+	// Decision is the limit's answer. If the limit did not decide, Decision is the result of [engine.Limiter.Peek], or
+	// zero for a limit in a store.
 	Decision engine.Decision
 	Outcome  Outcome
 
-	least    uint32 // of a limit with Least, what must be there, less one: a word with those below
-	answered bool   // the decision is one of the limiter or source
-	waits    bool   // it counts among those that wait for the key
+	least    uint32 // the number from Limit.Least, less one; it shares a word with the next fields
+	answered bool   // the limiter or the source has made the decision
+	waits    bool   // the request counts as waiting for the key
 	broken   bool   // the quota could not be applied
-	taken    place  // where the tokens are from
+	taken    place  // where the tokens were taken
 	limit    *limit[R]
-	key      engine.Key     // of the limiter
-	text     string         // of the key, where a source or a front needs it
-	receipt  engine.Receipt // of what was taken from the limiter
-	turn     *engine.Turn   // instead, of what was taken ahead of its time, until that has come
-	hold     *Hold          // instead, of a limit with Hold, and of one of requests in flight in a store
-	source   Source         // the limit's, under the quota of the request
-	policy   engine.Policy  // of the request, where the limit has a Quota
+	key      engine.Key     // the key in the limiter
+	text     string         // the text of the key, if a source or a front needs it
+	receipt  engine.Receipt // for the tokens taken from the limiter
+	turn     *engine.Turn   // instead of receipt, for tokens taken in advance, until they are due
+	hold     *Hold          // instead of receipt, with Hold, and for requests in flight in a store
+	source   Source         // the limit's Source, with the quota of the request
+	policy   engine.Policy  // the policy for the request, if the limit has a Quota
 }
 
 // place says where tokens were taken.
@@ -122,10 +122,10 @@ func (res *Result[R]) Verdict() Verdict { return res.verdict }
 // Err returns the error of the context for [Ended], and nil otherwise.
 func (res *Result[R]) Err() error { return res.err }
 
-// Tightest returns the check that is most useful to a client. For an allowed request it is the check with the least
-// Remaining, and for a refused request the one with the longest RetryAfter. A check of requests in flight is returned
-// only if there is no other, or if it can never admit the request. Limits in shadow mode, and limits that have not
-// decided, are left out. ok is false if no check is left.
+// Tightest returns the check that is most useful to a client. For an allowed request, it is the check with the smallest
+// Remaining. For a refused request, it is the check with the longest RetryAfter. A check of requests in flight is
+// returned only if there is no other, or if it can never admit the request. Tightest ignores limits in shadow mode and
+// limits that have not decided. ok is false if no check is left.
 func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
 	if res.shown < 0 {
 		return nil, false
@@ -141,20 +141,20 @@ func (res *Result[R]) RetryAfter() time.Duration { return res.retry }
 // Len returns how many limits apply to the request, including limits in shadow mode.
 func (res *Result[R]) Len() int { return res.n }
 
-// Check returns the i-th of these checks, in the order of [New]. It is valid as long as the result.
+// Check returns the check of the i-th limit that applies, in the order of [New]. It is valid as long as the result.
 func (res *Result[R]) Check(i int) *Check[R] { return res.at(i) }
 
-// Refundable reports whether a limit may give back the cost at the end of the allowed request, so that the outcome must
-// be known ([Result.Finish]).
+// Refundable reports whether the request is allowed and a limit may give back its cost at the end. If so, call
+// [Result.Finish] with the outcome.
 func (res *Result[R]) Refundable() bool { return res.needs&mayRefund != 0 && res.verdict == Admitted }
 
-// InFlight reports whether the allowed request has places in limits of requests in flight, which it keeps until
-// [Result.Release] or [Result.Finish].
+// InFlight reports whether the request is allowed and has places in limits of requests in flight. It keeps these places
+// until [Result.Release] or [Result.Finish].
 func (res *Result[R]) InFlight() bool { return res.needs&hasPlaces != 0 && res.verdict == Admitted }
 
 // Release ends an allowed request: limits of requests in flight ([engine.Concurrency]) get back what the request took
-// from them. A request that is not released counts until it is forgotten. A second call, and a call after a refusal,
-// does nothing.
+// from them. A request that is not released counts until the limit forgets it. A second call does nothing, and neither
+// does a call after a refusal.
 func (res *Result[R]) Release() {
 	if res.needs&hasPlaces == 0 {
 		return
@@ -168,9 +168,9 @@ func (res *Result[R]) Release() {
 }
 
 // Finish ends an allowed request with an outcome. The request is released, and limits whose Refund function returns
-// true get its cost back. A second call, and a call after a refusal, does nothing.
+// true get its cost back. A second call does nothing, and neither does a call after a refusal.
 //
-// ctx may be done already: giving tokens back to a store does not depend on it.
+// ctx may be done already, because giving tokens back to a store does not depend on its end.
 func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 	res.Release()
 	if res.needs&mayRefund == 0 || res.verdict != Admitted {
@@ -178,7 +178,7 @@ func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 	}
 	res.needs &^= mayRefund
 	var asks []Ask
-	defer func() { res.refund(ctx, asks) }() // also if a Refund function panics
+	defer func() { res.refund(ctx, asks) }() // deferred, in case a Refund function panics
 	for i := range res.n {
 		c := res.at(i)
 		if c.taken == nowhere || c.limit.Refund == nil || !c.limit.Refund(r, outcome) {
@@ -217,13 +217,13 @@ func (c *Check[R]) Shadow() bool { return c.limit.Shadow }
 // request is not known: see [engine.Concurrency].
 func (c *Check[R]) InFlight() bool { return c.limit.needs&hasPlaces != 0 }
 
-// Key returns the key, in the limit's Limiter, from which tokens were taken; the zero Key if there is none.
+// Key returns the key in the limit's Limiter from which tokens were taken. It returns the zero Key if there is none.
 func (c *Check[R]) Key() engine.Key { return c.key }
 
-// Text returns the text of the key if a source needed it, or with [Options].Text; "" otherwise.
+// Text returns the text of the key if a source needed it or [Options].Text is set, and "" otherwise.
 func (c *Check[R]) Text() string { return c.text }
 
-// KeyText makes the text of the key ([KeyFunc.Text]) again from the request. It allocates.
+// KeyText makes the text of the key from the request again ([KeyFunc.Text]). It allocates.
 func (c *Check[R]) KeyText(r R) string {
 	text, _ := c.limit.Limit.Key.Text(r)
 	return text
@@ -235,10 +235,10 @@ func (c *Check[R]) Answered() bool { return c.answered }
 
 // Unlimited reports whether this limit does not bound the request, so that there is nothing to report.
 func (c *Check[R]) Unlimited() bool {
-	return c.Decision.Limit == unlimited.Limit && c.answered && c.Decision == unlimited // most differ in the first
+	return c.Decision.Limit == unlimited.Limit && c.answered && c.Decision == unlimited // most differ in Limit
 }
 
-// unlimited is a limiter's answer to a request without a limit.
+// unlimited is the answer of a limiter under the policy [engine.Unlimited].
 var unlimited = engine.Decision{Allowed: true, Limit: engine.Unlimited().Limit(), Remaining: engine.Unlimited().Limit()}
 
 // Policy returns the policy that applies to the request: its quota, the policy of its tier, or the policy of the
@@ -256,7 +256,7 @@ func (c *Check[R]) Policy() engine.Policy {
 // Never reports whether the limit can never admit the request.
 func (c *Check[R]) Never() bool { return c.Decision.RetryAfter == engine.Never }
 
-// ask returns what the check, the i-th of the result, asks of its source.
+// ask returns the Ask of the check for its source. i is the index of the check in the result.
 func (c *Check[R]) ask(i int) Ask {
 	a := Ask{Source: c.source, Key: c.text, N: c.N, Hold: c.limit.Hold, check: i}
 	if c.limit.Least != nil {
@@ -270,7 +270,7 @@ func (c *Check[R]) ask(i int) Ask {
 	return a
 }
 
-// sum chooses the tightest check and computes RetryAfter.
+// sum sets the tightest check and RetryAfter of the result.
 func (res *Result[R]) sum() {
 	decisive := Allowed
 	refused := res.verdict == Limited || res.verdict == Ended
@@ -299,8 +299,8 @@ func (res *Result[R]) sum() {
 	}
 }
 
-// tighter reports whether this check is shown instead of other: for refusals, the one with the longer RetryAfter;
-// otherwise, the one with the smaller Remaining.
+// tighter reports whether this check is tighter than other. If both refuse, the check with the longer RetryAfter is
+// tighter. Otherwise, the check with the smaller Remaining is tighter.
 func (c *Check[R]) tighter(other *Check[R], refused bool) bool {
 	if c.InFlight() != other.InFlight() && (!refused || c.Never() == other.Never()) {
 		return other.InFlight()

@@ -11,23 +11,24 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Set is several limits against which each request is checked together. Make one with [New]. All its methods are safe
-// for concurrent use.
+// A Set has several limits and checks each request against all of them together. Make one with [New]. All its methods
+// are safe for concurrent use.
 type Set[R any] struct {
 	limits   []*limit[R]
-	shadowed []*limit[R] // the same in shadow mode; nil without Options.Modes
+	shadowed []*limit[R] // copies of limits in shadow mode; nil without Options.Modes
 	options  Options[R]
 	failures atomic.Uint64
 	waiting  atomic.Int64 // requests that wait for tokens
-	waiters  waiters      // the same, by key
+	waiters  waiters      // the waiting requests, by key
 }
 
 // Options change how a set decides. The zero Options change nothing.
 type Options[R any] struct {
 	// Skip exempts the requests for which it returns true from all limits.
 	Skip func(R) bool
-	// Modes returns how each limit is applied to a request, by its place in the order of [New]; nil means as it is
-	// written. It is called once for a request, and the function that it returns once for each limit.
+	// Modes returns a function for a request. That function returns how a limit is applied to the request. limit is the
+	// index of the limit in the list of [New]. If Modes is nil or returns nil, all limits are applied as written. Modes
+	// is called once for each request, and the function that it returns is called once for each limit.
 	Modes func(R) func(limit int) Mode
 	// OnLimited is called for every limit that refuses a request, or would refuse it if the limit were not in shadow
 	// mode. It is called in the goroutine of the request.
@@ -36,20 +37,22 @@ type Options[R any] struct {
 	OnError func(limit string, err error)
 	// Metrics counts outcomes.
 	Metrics Metrics
-	// Text makes the text of every key ([Check.Text]), and not only of the keys that a source needs. It allocates.
+	// Text makes the text of every key ([Check.Text]), and not only of the keys that a source needs. Making the text
+	// allocates.
 	Text bool
 	// MaxWaiting bounds how many requests wait for tokens at a time, for all limits with a MaxWait together; 0 means
-	// 1,000. Above the bound, requests that would have to wait are refused at once, so that a flood of requests does
-	// not hold a flood of connections. At most an eighth of the places, rounded up, may wait for the same key of a
-	// limit, so that one client cannot take all places.
+	// 1,000. If that many requests wait, further requests that would have to wait are refused at once, so that a flood
+	// of requests does not occupy a flood of connections. At most an eighth of MaxWaiting, rounded up, may wait for the
+	// same key of a limit, so that one client cannot take all places.
 	MaxWaiting int
-	// Jitter adds up to this time to every RetryAfter, at most 1h, so that clients that were refused together do not
-	// come back together.
+	// Jitter is the longest time that is added to a RetryAfter; the time is random. It is at most 1h. With Jitter,
+	// clients that were refused together do not come back together.
 	Jitter time.Duration
 	// Random returns numbers in [0, 1) for the jitter. It must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
-	// Pause waits when a limit has a MaxWait. It returns nil after the time, or the error of the context when the
-	// context is done. It must be safe for concurrent use; nil means a timer. It is for tests and for simulated time.
+	// Pause makes a request wait for a limit with a MaxWait. It returns nil after the time, or the error of the context
+	// when the context is done. It must be safe for concurrent use; nil means a timer. Set it in tests and for
+	// simulated time.
 	Pause func(context.Context, time.Duration) error
 }
 
@@ -61,14 +64,14 @@ type Mode uint8
 const (
 	// AsWritten applies the limit as it is.
 	AsWritten Mode = iota
-	// InShadow applies it as if [Limit].Shadow were set.
+	// InShadow applies the limit as if [Limit].Shadow were set.
 	InShadow
-	// NotApplied leaves it out, as if it did not match.
+	// NotApplied skips the limit, as if it did not match.
 	NotApplied
 )
 
-// New returns a set of the limits. A request is checked against the limits that match it, all or nothing: if one limit
-// refuses, nothing is taken from the others. The error for a bad limit or option names it and the reason.
+// New returns a set of the limits. A request is checked against all limits that match it. If one limit refuses, nothing
+// is taken from the others. If a limit or an option is bad, the error names it and says why.
 func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 	checked, err := newLimits(limits)
 	if err != nil {
@@ -107,7 +110,7 @@ func (s *Set[R]) Failures() uint64 { return s.failures.Load() }
 
 // Waiting returns how many requests wait for tokens now, for all limits with a MaxWait together.
 func (s *Set[R]) Waiting() int64 {
-	return min(s.waiting.Load(), int64(s.options.MaxWaiting)) // one too many is about to leave
+	return min(s.waiting.Load(), int64(s.options.MaxWaiting)) // a request above the bound is about to leave
 }
 
 // Len returns how many limits the set has.

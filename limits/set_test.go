@@ -63,7 +63,7 @@ func TestBadInput(t *testing.T) {
 	assert.ErrorContains(t, err, `limits 1 and 2 of 2 have the same name, "good"`)
 }
 
-// TestMoreLimitsThanAResultHolds: limits after the eighth are decided and undone like the others.
+// TestMoreLimitsThanAResultHolds: limits after the eighth take and give back tokens like the others.
 func TestMoreLimitsThanAResultHolds(t *testing.T) {
 	c := testclock.New()
 	var list []limits.Limit[int]

@@ -8,49 +8,50 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Source decides a limit whose state is outside this process, such as in Redis. Keys come as text ([KeyFunc.Text]),
-// because a source needs exact keys that mean the same everywhere. Making the text allocates, but that costs little
-// compared with the call of the store.
+// A Source decides a limit whose records are outside this process, such as in Redis. It gets keys as text
+// ([KeyFunc.Text]), because it needs exact keys that mean the same in every process. Making the text allocates, but
+// that costs little compared with the call of the store.
 //
-// [NewSource] makes one of a [Backend].
+// [NewSource] makes a Source from a [Backend].
 type Source interface {
 	// Policy returns the policy by which the source decides.
 	Policy() engine.Policy
-	// Quota returns the same source under other numbers, or an error if it does not accept them. It does not ask the
-	// store.
+	// Quota returns the same source with other numbers, or an error if the source does not accept them. It does not
+	// call the store.
 	Quota(engine.Policy) (Source, error)
-	// Store returns the store that decides. It is not nil, and its type is comparable, such as a pointer. Sources whose
-	// stores are equal (==) are asked in one call.
+	// Store returns the store that decides. It must not be nil, and its type must be comparable, such as a pointer.
+	// Sources whose stores are equal (==) are decided in one call.
 	Store() Store
 }
 
-// A Tiered source has other limits for some requests ([Limit].Tier). All tiers have the same keys: when a key changes
-// its tier, what it has used still counts.
+// A Tiered is a source that has other limits for some requests ([Limit].Tier). All tiers have the same keys: when a key
+// changes its tier, what it has used still counts.
 type Tiered interface {
 	Source
 	// Tier returns the source of a tier; tier 0 is the source itself. It returns nil for a tier that the source does
-	// not have. It does not ask the store.
+	// not have. It does not call the store.
 	Tier(tier int) Source
 }
 
-// A Holder is a source that sets Held in an [Ask] and supports Least. The source of a limit with Hold must be a Holder,
-// and so must the source of a limit of requests in flight ([engine.Concurrency]).
+// A Holder is a source that sets Held in an [Ask] and supports Least. The source of a limit must be a Holder if the
+// limit has Hold, or if it counts requests in flight ([engine.Concurrency]).
 type Holder interface {
 	Source
-	// Holds reports whether the source supports this.
+	// Holds reports whether the source really sets Held and supports Least.
 	Holds() bool
 }
 
 // A Store decides several limits of one request together. Its methods are called from many goroutines. They must return
-// soon after the context is done. The store also sets its own timeout.
+// soon after the context is done. A store should have its own timeout, too.
 type Store interface {
-	// TakeAll takes what is asked from all sources or, if one refuses, from none, and sets the decision of each ask. An
-	// ask that it did not reach keeps the zero Decision. An ask that it could not decide gets an Err, and the others
-	// are decided without it. If TakeAll returns an error and no ask is refused, it decided nothing, but may have taken
-	// tokens. If it returns an error and an ask is refused, tokens of other asks could not be given back.
+	// TakeAll takes the tokens of all asks or, if one ask is refused, no tokens. It sets the decision of each ask. An
+	// ask that it did not reach keeps the zero Decision. An ask that it could not decide gets an Err, and the other
+	// asks are decided without it. If TakeAll returns an error and no ask is refused, it decided nothing, but may have
+	// taken tokens. If it returns an error and an ask is refused, tokens of other asks could not be given back.
 	TakeAll(ctx context.Context, asks []Ask) error
-	// RefundAll gives back what TakeAll took, and waits until the store has it. For an ask with a Held that is not
-	// settled, it gives back all of the Held. Its context does not end with the context of the request.
+	// RefundAll gives back what TakeAll took, and returns when the store has it. For an ask with a Held that is not
+	// settled, it gives back everything that the Held stands for. Its context does not end with the context of the
+	// request.
 	RefundAll(ctx context.Context, asks []Ask) error
 }
 
@@ -59,15 +60,15 @@ type Ask struct {
 	Source   Source
 	Key      string // the text of the key
 	N        uint64 // tokens
-	Hold     bool   // N is an estimate: a larger N than the limit counts as the limit
-	Least    uint64 // of a Hold, if not 0: a key that has as many tokens gives all that it has, N at most
+	Hold     bool   // N is an estimate: an N above the limit is treated as the limit
+	Least    uint64 // with Hold; if not 0: a key with at least this many tokens gives all that it has, up to N
 	Decision engine.Decision
-	Err      error // why this source alone has no decision
-	// Held stands for what was taken, if the ask is allowed. It is set for an ask with Hold, and for a source under
-	// [engine.Concurrency].
+	Err      error // the reason why this ask has no decision
+	// Held stands for the tokens that were taken, if the ask is allowed. It is set for an ask with Hold, and for a
+	// source with the policy [engine.Concurrency].
 	Held Held
 
-	check int // of the result
+	check int // index of the check in the result
 }
 
 // A Backend is a limiter in a store that takes from one key at a time. A limiter of package redislimit is one.
@@ -79,8 +80,8 @@ type Backend interface {
 }
 
 // NewSource makes a source from a backend. The source calls the backend for one limit at a time. p is the backend's
-// policy, which fronts show in their answers. quota returns the backend under other numbers, or an error if it does not
-// accept them. quota is nil for a backend without quotas.
+// policy, which fronts show in their answers. quota returns the same backend with other numbers, or an error if the
+// backend does not accept them. quota is nil for a backend without quotas.
 //
 // A nil backend is an error.
 func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, error)) (Source, error) {
@@ -90,7 +91,7 @@ func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, e
 	return &single{b, p, quota}, nil
 }
 
-// single is the source of a backend, and a store of its own.
+// single is the source of a backend, and its own store.
 type single struct {
 	backend Backend
 	policy  engine.Policy
@@ -112,7 +113,7 @@ func (s *single) Quota(p engine.Policy) (Source, error) {
 
 func (s *single) Store() Store { return s }
 
-// TakeAll takes one after the other. A request has more than one ask here if two of its limits share a source.
+// TakeAll takes for one ask after the other. There is more than one ask if two limits of a request share this source.
 func (s *single) TakeAll(ctx context.Context, asks []Ask) error {
 	for i := range asks {
 		a := &asks[i]
@@ -130,7 +131,7 @@ func (s *single) TakeAll(ctx context.Context, asks []Ask) error {
 	return nil
 }
 
-// RefundAll gives back to all, also after an error.
+// RefundAll gives back the tokens of all asks, even after an error.
 func (s *single) RefundAll(ctx context.Context, asks []Ask) (err error) {
 	for i := range asks {
 		if failed := s.backend.Refund(ctx, asks[i].Key, asks[i].N); failed != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// checkSpread returns what is wrong with a limit whose bucket is on all processors.
+// checkSpread returns what is wrong with a limit that has a Spread.
 func (l *Limit[R]) checkSpread() error {
 	switch {
 	case l.Spread == nil:
@@ -28,7 +28,7 @@ func (l *Limit[R]) checkSpread() error {
 	return nil
 }
 
-// policy returns the policy of a tier in memory; the zero Policy for a tier that the limiter does not have.
+// policy returns the policy of a tier in memory. It returns the zero Policy for a tier that the limiter does not have.
 func (l *limit[R]) policy(tier int) engine.Policy {
 	switch {
 	case l.Spread == nil:
@@ -40,8 +40,8 @@ func (l *limit[R]) policy(tier int) engine.Policy {
 }
 
 // askSpreads asks the limits with a Spread, and reports whether all admit the request. If one refuses, everything is
-// given back. Spreads take last. Before the call to a store they only peek, so that there is no call for a request that
-// they refuse.
+// given back. Limits with a Spread take last. Before a call to a store, they only peek (takes is false), so that no
+// store is called for a request that they refuse.
 func (res *Result[R]) askSpreads(ctx context.Context, takes bool) bool {
 	for i := range res.n {
 		c := res.at(i)

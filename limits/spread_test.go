@@ -17,10 +17,10 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// million is the limit of a spread bucket at a rate at which processors hold tokens.
+// million is the policy of a spread bucket. Its rate is so high that processors hold tokens.
 var million = engine.TokenBucket(engine.PerSecond(1e6), 1000)
 
-// TestASpread: a Spread is one bucket for all requests, like a limiter's.
+// TestASpread: a Spread decides as one bucket of a limiter does, for all requests together.
 func TestASpread(t *testing.T) {
 	c := testclock.New()
 	s, _ := newSet(t, limits.Limit[int]{Name: "all", Spread: c.Spread(t, million), Cost: func(n int) uint64 { return uint64(n) }})
@@ -43,8 +43,8 @@ func TestASpread(t *testing.T) {
 	assert.Equal(t, engine.Never, res.RetryAfter())
 }
 
-// TestASpreadIsAskedLast: a Spread gives back less than it took if time has passed. A request that another limit
-// refuses takes nothing from it, whether the other limit is in memory or in a store.
+// TestASpreadIsAskedLast: if time has passed, a Spread gets back less than was taken from it. So a request that another
+// limit refuses must take nothing from the Spread, whether the other limit is in memory or in a store.
 func TestASpreadIsAskedLast(t *testing.T) {
 	c := testclock.New()
 	all, untouched := c.Spread(t, million), c.Spread(t, million)
@@ -70,7 +70,7 @@ func TestASpreadIsAskedLast(t *testing.T) {
 	}
 	assert.Equal(t, 100, db.calls)
 
-	// A store is not asked for what a Spread refuses.
+	// If a Spread refuses a request, no store is called for it.
 	all.Charge(1000)
 	s, _ := newSet(t, limits.Limit[int]{Name: "all", Spread: all}, far)
 	res := s.Decide(t.Context(), 1)
@@ -78,7 +78,7 @@ func TestASpreadIsAskedLast(t *testing.T) {
 	assert.Equal(t, 100, db.calls)
 }
 
-// TestTwoSpreads: if the second Spread refuses, the first keeps its tokens.
+// TestTwoSpreads: if the second Spread refuses, nothing is taken from the first.
 func TestTwoSpreads(t *testing.T) {
 	c := testclock.New()
 	first, second := c.Spread(t, million), c.Spread(t, million)
@@ -100,7 +100,7 @@ func TestTheTierOfASpread(t *testing.T) {
 	} {
 		l.Tier = func(n int) int { return n }
 		other := limits.Limit[int]{Name: "none", Limiter: c.Limiter(t, engine.Blocked()), Key: limits.Everyone[int]}
-		for _, list := range [][]limits.Limit[int]{{l}, {other, l}} { // asked, or looked at
+		for _, list := range [][]limits.Limit[int]{{l}, {other, l}} { // l takes, or it peeks because other refuses
 			s, _ := newSet(t, list...)
 			res := s.Decide(t.Context(), 7)
 			check := res.Check(len(list) - 1)
@@ -126,7 +126,7 @@ func TestASpreadInShadowMode(t *testing.T) {
 	assert.Equal(t, []limits.Outcome{limits.ShadowRefused}, outcomes(&res))
 }
 
-// TestASpreadDoesNotAllocate, admitted or refused.
+// TestASpreadDoesNotAllocate: a decision with a Spread does not allocate, whether it admits or refuses.
 func TestASpreadDoesNotAllocate(t *testing.T) {
 	c := testclock.New()
 	_, own := inMemory(t, c, "own", 1<<32)
@@ -160,7 +160,7 @@ func TestALimitThatIsSpread(t *testing.T) {
 	} {
 		require.NoError(t, before.HandOver(next))
 		now := setOf(t, next)
-		require.Equal(t, 5, take(old, 5), i) // by the limits before, until all their requests are over
+		require.Equal(t, 5, take(old, 5), i) // the previous limits decide until all their requests have ended
 		require.Equal(t, 5, take(now, 5), i)
 		before.Release()
 		require.Equal(t, 5, take(now, 5), i)
@@ -172,7 +172,7 @@ func TestALimitThatIsSpread(t *testing.T) {
 
 	spread := live.NewSpread(c.Spread(t, minutely))
 	spread.Spread.Charge(250)
-	small := live.New(c.Limiter(t, engine.FixedWindow(100, time.Minute))) // has no room for all of that
+	small := live.New(c.Limiter(t, engine.FixedWindow(100, time.Minute))) // has no room for the complete debt
 	require.NoError(t, spread.HandOver(small))
 	spread.Release()
 	require.Equal(t, 0, take(setOf(t, small), 1))
@@ -198,15 +198,15 @@ func TestALimitThatIsSpread(t *testing.T) {
 	require.EqualValues(t, 900, spread.Spread.Owed())
 }
 
-// TestChangesUnderLoad: while the clock stands still and a limit becomes spread and no longer is again and again,
-// requests get the burst, and not one token more or less. No request is decided by a configuration that was replaced,
-// because the request could take tokens that the next one also hands out.
+// TestChangesUnderLoad: the clock stands still, and a limit changes again and again from a limiter to a Spread and
+// back. Together, the requests get exactly the burst. The test lets no request be decided by a configuration that was
+// already replaced, because such a request could take tokens that the next configuration also hands out.
 func TestChangesUnderLoad(t *testing.T) {
 	const burst, changes = 20_000, 200
 	c := testclock.New()
 	policy := engine.TokenBucket(engine.PerSecond(1e6), burst)
 	for range 3 {
-		var mu sync.RWMutex // read-held by requests
+		var mu sync.RWMutex // requests hold it for reading
 		limiter := live.New(c.Limiter(t, policy))
 		set := setOf(t, limiter)
 		var admitted atomic.Int64
@@ -232,7 +232,7 @@ func TestChangesUnderLoad(t *testing.T) {
 			if i%2 == 0 {
 				next = live.NewSpread(c.Spread(t, policy))
 			}
-			if err := limiter.HandOver(next); err != nil { // of the last ones too many still owe something
+			if err := limiter.HandOver(next); err != nil { // too many previous limiters still have debts
 				next.Release()
 			} else {
 				limiter.Release()
@@ -246,7 +246,7 @@ func TestChangesUnderLoad(t *testing.T) {
 	}
 }
 
-// setOf is a set of one limit for all requests, which has a live limiter.
+// setOf returns a set of one limit for all requests. The limit uses a live.Limiter.
 func setOf(t *testing.T, l *live.Limiter) *limits.Set[int] {
 	one := limits.Limit[int]{Name: "all", Spread: l.Spread, Formers: l.Formers()}
 	if l.Spread == nil {

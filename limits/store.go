@@ -7,10 +7,11 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// takeStores takes from the limits in stores, all of one store in one call, and reports whether all admit the request.
+// takeStores takes from the limits in stores, with one call for all limits of one store. It reports whether all admit
+// the request.
 func (res *Result[R]) takeStores(ctx context.Context) bool {
 	asks := make([]Ask, 0, inlineChecks)
-	of := make([]int, 0, inlineChecks) // checks; a pointer to one would move the result to the heap
+	of := make([]int, 0, inlineChecks) // indices of checks; a pointer to a check would move the result to the heap
 	for i := range res.n {
 		first := res.at(i)
 		if !first.unasked() {
@@ -25,8 +26,8 @@ func (res *Result[R]) takeStores(ctx context.Context) bool {
 		}
 		err := st.TakeAll(ctx, asks)
 		if err != nil && ctx.Err() != nil && refusals(asks, err) == nil {
-			// The store call ended because the client has gone; the store has not failed. OnLoss does not apply, so
-			// that a client cannot avoid being counted by going away.
+			// The call of the store has ended because the client has gone, and not because the store has failed. OnLoss
+			// does not apply, so that a client cannot avoid being counted by going away.
 			res.verdict, res.err = Ended, ctx.Err()
 			res.undo(ctx, -1)
 			return false
@@ -48,12 +49,12 @@ func (res *Result[R]) takeStores(ctx context.Context) bool {
 	return true
 }
 
-// unasked reports whether the check is decided by a store that has not been asked yet.
+// unasked reports whether a store decides the check and has not been called for it yet.
 func (c *Check[R]) unasked() bool {
 	return c.source != nil && !c.limit.Shadow && !c.answered && c.Outcome != Failed
 }
 
-// answer sets the checks of a store's asks to the store's answers.
+// answer copies the answers of a store to the checks for which it was asked.
 func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 	refuses := refusals(asks, err)
 	for i, j := range of {
@@ -82,8 +83,9 @@ func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 	}
 }
 
-// refusals returns a function that reports whether a decision is a refusal by a source; nil if no source refuses. A
-// zero Decision means that the store did not reach the source, unless nothing else has refused.
+// refusals returns a function that reports whether a decision is a refusal by a source. It returns nil if no source
+// refuses. A zero Decision usually means that the store did not reach the source. It counts as a refusal only if no
+// other decision is a refusal and the store returned no error.
 func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	refuses := func(d engine.Decision) bool { return !d.Allowed && d != (engine.Decision{}) }
 	zero := false
@@ -99,8 +101,8 @@ func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	return nil
 }
 
-// refund gives tokens back to stores, with one call for each store. If a store fails, its tokens stay taken. If one
-// panics, the others still get theirs.
+// refund gives tokens back to stores, with one call for each store. If a store fails, its tokens stay taken. If a store
+// panics, the other stores still get their tokens back.
 func (res *Result[R]) refund(ctx context.Context, asks []Ask) {
 	if len(asks) == 0 {
 		return
@@ -115,7 +117,7 @@ func (res *Result[R]) refund(ctx context.Context, asks []Ask) {
 		}
 	}
 	defer res.refund(ctx, others)
-	first := res.at(same[0].check) // before the store has the asks
+	first := res.at(same[0].check) // read before the store gets the asks
 	if err := st.RefundAll(context.WithoutCancel(ctx), same); err != nil {
 		res.set.failed(first.limit, err)
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A database is a store that decides all asks of a request in one call, and fails when a test sets that.
+// A database is a store that decides all asks of a request in one call. It fails if a test sets an error.
 type database struct {
 	calls, refunds int
-	take, refund   error // of the next calls
+	take, refund   error // the errors of the next calls
 }
 
 // table is a source of a database.
@@ -69,16 +69,16 @@ func (d *database) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return ctx.Err()
 }
 
-// left returns what the key of all requests has left in a source.
+// left returns how many tokens a source has left for the one key of all requests.
 func (t table) left() uint64 { return t.limiter.Peek(t.limiter.Key("number:0"), 0).Remaining }
 
-// stored is a limit in a database, with one key for all requests.
+// stored returns a limit in a database, with one key for all requests.
 func stored(t testing.TB, c *testclock.Clock, db *database, name string, burst uint64) (table, limits.Limit[int]) {
 	in := table{db, c.Burst(t, burst)}
 	return in, limits.Limit[int]{Name: name, Source: in, OnLoss: limits.Closed, Key: limits.Everyone[int]}
 }
 
-// inMemory is a limit in memory, with one key for all requests.
+// inMemory returns a limit in memory, with one key for all requests.
 func inMemory(t testing.TB, c *testclock.Clock, name string, burst uint64) (*engine.Limiter, limits.Limit[int]) {
 	l := c.Burst(t, burst)
 	return l, limits.Limit[int]{Name: name, Limiter: l, Key: limits.Everyone[int]}
@@ -93,7 +93,7 @@ func newSet(t testing.TB, list ...limits.Limit[int]) (*limits.Set[int], *[]error
 	return s, &failures
 }
 
-// outcomes returns what each limit did to a request.
+// outcomes returns the outcome of each limit for a request.
 func outcomes(res *limits.Result[int]) (all []limits.Outcome) {
 	for i := range res.Len() {
 		all = append(all, res.Check(i).Outcome)
@@ -101,7 +101,8 @@ func outcomes(res *limits.Result[int]) (all []limits.Outcome) {
 	return all
 }
 
-// TestOneStoreIsAskedOnce: all limits of a request in one store are one call, and limits in memory come first.
+// TestOneStoreIsAskedOnce: one call decides all limits of a request in one store, and limits in memory decide before
+// it.
 func TestOneStoreIsAskedOnce(t *testing.T) {
 	c, db := testclock.New(), &database{}
 	wide, first := stored(t, c, db, "wide", 9)
@@ -176,7 +177,8 @@ func TestAStoreThatFailsInTheUndo(t *testing.T) {
 	assert.EqualValues(t, 2, a.left(), "and come back by themselves")
 }
 
-// TestOneStoreOfSeveralPolicies: when the store fails, a closed limit refuses, and a local one decides.
+// TestOneStoreOfSeveralPolicies: when a store with several limits fails, a limit with Closed refuses, and for a limit
+// with Local its Limiter decides.
 func TestOneStoreOfSeveralPolicies(t *testing.T) {
 	gone := errors.New("gone")
 	c, db := testclock.New(), &database{take: gone}
@@ -225,7 +227,7 @@ func TestShadowsInAStore(t *testing.T) {
 	assert.Len(t, *failures, 1)
 }
 
-// TestFinishGivesBackToStores: Finish gives back to stores in one call, even if the client has gone.
+// TestFinishGivesBackToStores: Finish gives tokens back with one call for each store, even if the client has gone.
 func TestFinishGivesBackToStores(t *testing.T) {
 	c, db := testclock.New(), &database{}
 	a, first := stored(t, c, db, "first", 5)
@@ -251,7 +253,7 @@ func TestFinishGivesBackToStores(t *testing.T) {
 	assert.EqualValues(t, []uint64{4, 2}, []uint64{a.left(), b.left()})
 }
 
-// backend takes from one key at a time.
+// backend is a Backend, which takes from one key at a time.
 type backend struct {
 	*engine.Limiter
 	take, refund error
@@ -293,7 +295,7 @@ func TestABackendTwiceInARequest(t *testing.T) {
 	require.Len(t, *failures, 1)
 	assert.ErrorIs(t, (*failures)[0], gone)
 
-	// A decision that comes with an error is not one: redislimit.FailClosed returns both.
+	// If a backend returns a decision and an error, as redislimit.FailClosed does, the decision does not count.
 	source, err = limits.NewSource(backend{l, gone, nil}, l.Policy(0), nil)
 	require.NoError(t, err)
 	s, _ = newSet(t, limits.Limit[int]{Name: "a", Source: source, Key: by(1), OnLoss: limits.Closed})
@@ -306,7 +308,7 @@ func TestABackendTwiceInARequest(t *testing.T) {
 	assert.ErrorContains(t, err, "the store has no quotas")
 }
 
-// unsure is a source whose store decides about all sources but this one.
+// unsure is a source that its store cannot decide, while the store decides all other sources.
 type unsure struct {
 	table
 	err error
@@ -344,8 +346,8 @@ func (p partly) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return p.database.RefundAll(ctx, asks)
 }
 
-// TestASourceThatAloneFails: if one source fails, its OnLoss decides, and the other limits of its store count as
-// always.
+// TestASourceThatAloneFails: if only one source of a store fails, the OnLoss of its limit decides, and the other limits
+// in the store count as usual.
 func TestASourceThatAloneFails(t *testing.T) {
 	cause := errors.New("a value of another type")
 	for _, test := range []struct {

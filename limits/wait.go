@@ -8,11 +8,11 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// waiting has what a request waits for.
+// waiting says what a request waits for.
 type waiting struct {
-	waited time.Duration // so far
-	on     number        // the check with the longest wait, of those that the request may wait for
-	turn   number        // the check whose turn has come, and whose tokens the request has
+	waited time.Duration // how long the request has waited so far
+	on     number        // the refusing check with the longest wait for which the request may wait
+	turn   number        // the check whose turn has come, so that the request has its tokens
 }
 
 // A number is the index of a check plus 1; 0 means no check.
@@ -20,12 +20,12 @@ type number int
 
 const none number = 0
 
-// enforce takes from the limits that are not in shadow mode, waits where it may, and reports whether all of them admit
-// the request.
+// enforce takes from the limits that are not in shadow mode. If a limit refuses and has a MaxWait, enforce waits. It
+// reports whether all limits admit the request.
 //
-// A request waits for one limit at a time, and has no tokens of the others meanwhile. When its turn has come, it asks
-// the others again. If it took tokens on arrival and used them after the wait, more requests could pass at that time
-// than a limit admits.
+// A request waits for one limit at a time, and has no tokens of other limits meanwhile. When its turn has come, it asks
+// the other limits again. If it took tokens when it arrived and used them after the wait, more requests could pass at
+// that time than a limit admits.
 func (res *Result[R]) enforce(ctx context.Context) bool {
 	var w waiting
 	for !res.attempt(ctx, &w) {
@@ -39,7 +39,8 @@ func (res *Result[R]) enforce(ctx context.Context) bool {
 	return true
 }
 
-// patient reports whether the request may wait for the i-th check, which has refused it, and notes that in w.
+// patient reports whether the request may wait for the i-th check, which has refused it. If so, and if this wait is the
+// longest so far, it records the check in w.
 func (res *Result[R]) patient(ctx context.Context, i int, w *waiting) bool {
 	c := res.at(i)
 	if c.limit.MaxWait == 0 {
@@ -54,7 +55,8 @@ func (res *Result[R]) patient(ctx context.Context, i int, w *waiting) bool {
 	return true
 }
 
-// patience returns how much longer the request may wait for the check's tokens. ok is false if the tokens come later.
+// patience returns how much longer the request may wait for the check's tokens. ok is false if the tokens come too
+// late.
 func (c *Check[R]) patience(ctx context.Context, waited time.Duration) (longest time.Duration, ok bool) {
 	longest = c.limit.MaxWait - waited
 	if deadline, has := ctx.Deadline(); has {
@@ -74,8 +76,9 @@ func (res *Result[R]) yield(ctx context.Context, w *waiting) {
 	}
 }
 
-// mayWait reports whether the request may wait for the check's key. Either it has a place among the waiting requests
-// already, or it takes one; it is refused if the key has its share of the places.
+// mayWait reports whether the request may wait for the check's key. It takes a place among the waiting requests, unless
+// the request has one already. It reports false if there is no place, or if the key already has its share of the
+// places.
 func (res *Result[R]) mayWait(c *Check[R]) bool {
 	if !res.queued {
 		if res.queued = res.set.waiting.Add(1) <= int64(res.set.options.MaxWaiting); !res.queued {
@@ -86,7 +89,7 @@ func (res *Result[R]) mayWait(c *Check[R]) bool {
 	return c.waits
 }
 
-// waitsNoMore gives back the place that mayWait took.
+// waitsNoMore ends the count of the request for the check's key, which mayWait began.
 func (res *Result[R]) waitsNoMore(c *Check[R]) {
 	if c.waits {
 		c.waits = false
@@ -94,7 +97,7 @@ func (res *Result[R]) waitsNoMore(c *Check[R]) {
 	}
 }
 
-// leave gives the place up.
+// leave gives back the request's place among the waiting requests.
 func (res *Result[R]) leave() {
 	if !res.queued {
 		return
@@ -106,8 +109,9 @@ func (res *Result[R]) leave() {
 	}
 }
 
-// wait waits for the limit w.on: in its line, or, if tokens cannot be taken in advance, until they should be available.
-// It reports whether the request may ask again. If not, it is refused.
+// wait waits for the limit w.on. It waits in the line of a token bucket. For other algorithms, it waits until the
+// tokens should be available. It reports whether the request may ask the limits again. If it reports false, the request
+// is refused.
 func (res *Result[R]) wait(ctx context.Context, w *waiting) bool {
 	i := int(w.on) - 1
 	w.on = none
@@ -121,7 +125,7 @@ func (res *Result[R]) wait(ctx context.Context, w *waiting) bool {
 	case errors.Is(err, engine.ErrNotTokenBucket):
 		err = res.set.options.Pause(ctx, c.Decision.RetryAfter)
 		w.waited += c.Decision.RetryAfter
-	case err != nil: // another request was faster, and the tokens are too far away now
+	case err != nil: // another request was faster, so the tokens now come too late
 		return res.refuse(ctx, i, Limited)
 	default:
 		c.turn, c.taken, w.turn = turn, memory, number(i+1)
@@ -162,7 +166,7 @@ func (res *Result[R]) inTurn(ctx context.Context, c *Check[R], w *waiting) error
 	}
 }
 
-// refuse refuses the request because of the i-th check, and gives everything back. It returns false.
+// refuse refuses the request because of the i-th check, and gives everything back. It always returns false.
 func (res *Result[R]) refuse(ctx context.Context, i int, v Verdict) bool {
 	res.verdict = v
 	c := res.at(i)
@@ -176,7 +180,8 @@ func (c *Check[R]) come() {
 	c.receipt, c.turn = c.turn.Come(), nil
 }
 
-// takeAhead takes tokens that a limit in shadow mode has refused, if they come soon enough. The request does not wait.
+// takeAhead is for a limit in shadow mode that has refused a request. It takes the tokens in advance if they come soon
+// enough, as if the request waited. The request does not wait.
 func (c *Check[R]) takeAhead(ctx context.Context) {
 	longest, ok := c.patience(ctx, 0)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// patient is a limit that requests wait for, by the clock of a bubble.
+// patient returns a limit for which requests wait. It uses the simulated time of a bubble.
 func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 	t.Helper()
 	l, err := engine.New(p, engine.MaxKeys(10), engine.ClockFunc(time.Now))
@@ -25,8 +25,9 @@ func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 		Cost: func(n int) uint64 { return uint64(n) }}
 }
 
-// TestRequestsThatWaitGoWithinEachLimit: ten requests wait for the same refill of one limit. They continue when another
-// limit admits them, whether it had tokens when they came or they had to wait for these, too.
+// TestRequestsThatWaitGoWithinEachLimit: ten requests wait for the same refill of one limit. After the refill, they
+// continue only as fast as another limit admits them. It does not matter whether the other limit had tokens when a
+// request arrived.
 func TestRequestsThatWaitGoWithinEachLimit(t *testing.T) {
 	for name, apart := range map[string]time.Duration{"come together": 0, "come one by one": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +62,8 @@ func TestRequestsThatWaitGoWithinEachLimit(t *testing.T) {
 	}
 }
 
-// TestAWaitThatAnotherLimitEnds: the tokens that admitted the request when it came are used up when its turn has come.
-// It is refused, and has taken nothing.
+// TestAWaitThatAnotherLimitEnds: a request waits for one limit. Another limit has tokens when the request arrives, but
+// none when the request's turn has come. The request is refused, and has taken nothing.
 func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	c := testclock.New()
 	strict, first := inMemory(t, c, "strict", 1)
@@ -85,14 +86,15 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
-// TestATurnWithoutAWaitThatAnotherLimitEnds: the tokens for which a request would wait are there when it takes its
-// place in line, but the tokens of another limit are used up. It is refused, and takes nothing.
+// TestATurnWithoutAWaitThatAnotherLimitEnds: a request must wait for one limit, but when it takes its place in line,
+// the tokens are already there. Meanwhile the tokens of another limit are used up. The request is refused, and takes
+// nothing.
 func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	c := testclock.New()
 	strict, first := inMemory(t, c, "strict", 1)
 	reads := -100
 	line, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(10), engine.ClockFunc(func() time.Time {
-		if reads++; reads == 2 { // it was refused, and takes its place in line now
+		if reads++; reads == 2 { // the limit has refused it, and it takes its place in line now
 			c.Advance(time.Second)
 			strict.TakeKey(strict.KeyUint64(0), 1)
 		}
@@ -110,8 +112,8 @@ func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
-// TestAKeyWithoutRoomDoesNotWait: a key does not wait for room in the table, because it is not known what would make
-// room.
+// TestAKeyWithoutRoomDoesNotWait: if the table has no room for a key, its request does not wait, because no one knows
+// when there will be room.
 func TestAKeyWithoutRoomDoesNotWait(t *testing.T) {
 	for _, p := range []engine.Policy{engine.FixedWindow(1, time.Minute), engine.TokenBucket(engine.Per(1, time.Minute), 1)} {
 		synctest.Test(t, func(t *testing.T) {

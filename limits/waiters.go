@@ -6,24 +6,24 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// waiterShare: one key may have an eighth of the places of waiting requests.
+// waiterShare says how many of the places for waiting requests one key may have: one in waiterShare, so an eighth.
 const waiterShare = 8
 
 // waiters counts the waiting requests of each key.
 type waiters struct {
-	most int // for one key
+	most int // how many requests may wait for one key
 
 	mu sync.Mutex
 	of map[waiter]int
 }
 
-// A waiter is the key of a limit.
+// A waiter identifies a key of a limit.
 type waiter struct {
 	limit int
 	key   engine.Key
 }
 
-// add counts a request, and reports whether there was a place for it.
+// add counts a waiting request of a key, and reports whether the key had a place for it.
 func (w *waiters) add(k waiter) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,7 +34,7 @@ func (w *waiters) add(k waiter) bool {
 	return true
 }
 
-// remove ends the count of a request.
+// remove ends the count of a waiting request.
 func (w *waiters) remove(k waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

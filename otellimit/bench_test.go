@@ -19,7 +19,8 @@ import (
 	"github.com/weir-go/weir/otellimit"
 )
 
-// BenchmarkAllow is the same call on the same limiter: before it is registered, while it is, and after that.
+// BenchmarkAllow measures the same call on the same limiter before it is registered, while it is registered, and after
+// that.
 func BenchmarkAllow(b *testing.B) {
 	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1e9), 1<<20))
 	require.NoError(b, err)
@@ -39,7 +40,7 @@ func BenchmarkAllow(b *testing.B) {
 	b.Run("after", allow)
 }
 
-// BenchmarkObserve measures the time that a front adds for each limit that a request meets.
+// BenchmarkObserve measures the time that a front adds to a request for each limit that applies to it.
 func BenchmarkObserve(b *testing.B) {
 	p, _ := provider(b)
 	front, err := otellimit.RegisterHTTP(p, []httplimit.Limit{{Name: "clients"}, {Name: "logins"}})
@@ -52,7 +53,7 @@ func BenchmarkObserve(b *testing.B) {
 	})
 }
 
-// BenchmarkCollect is one collection, of 11 series for each limiter.
+// BenchmarkCollect measures one collection. It has 11 series for each limiter.
 func BenchmarkCollect(b *testing.B) {
 	for _, limiters := range []int{0, 1, 100} {
 		b.Run(fmt.Sprintf("limiters=%d", limiters), func(b *testing.B) {
@@ -73,7 +74,7 @@ func BenchmarkCollect(b *testing.B) {
 	}
 }
 
-// capturing is a meter that keeps the callbacks.
+// capturing is a meter that stores the callbacks.
 type capturing struct {
 	noop.Meter
 	callbacks []metric.Callback

@@ -1,29 +1,31 @@
 /*
-Package otellimit has OpenTelemetry report what limits do.
+Package otellimit reports limits to OpenTelemetry.
 
 	registration, err := otellimit.Register(provider, "logins", limiter)
 	...
 	defer registration.Unregister()
 
-reports the table of a limiter: keys, room, evictions. What limits decide is counted by the middleware in front of them:
+This reports the table of a limiter: keys, room, evictions. The decisions of limits are counted by a [Front], which gets
+them from the middleware:
 
 	front, err := otellimit.RegisterHTTP(provider, limits)
 	...
 	middleware, err := httplimit.New(limits, httplimit.ObserveWith(front))
 
-The same for gRPC and Connect is [RegisterRPC]. A program that asks the engine itself counts refusals by [Refusals].
-Limits in Redis or Valkey are reported by package otelredis.
+For gRPC and Connect, use [RegisterRPC] instead. A program that calls the engine directly counts refusals with
+[Refusals]. Package otelredis reports limits in Redis or Valkey.
 
 # Cost
 
-All instruments are asynchronous: numbers are read when they are collected. [Register] adds nothing to a request. A
-[Front] adds one count for each limit that a request meets, without a lock and without an allocation.
+All instruments are asynchronous: numbers are read only when they are collected. So [Register] adds no cost to a
+request. A [Front] counts one outcome for each limit that applies to a request, without a lock and without an
+allocation.
 
 # Names
 
-The names of metrics and attributes are proposed in docs/opentelemetry.md of the repository; they follow the semantic
-conventions of OpenTelemetry, which have none for rate limiting. The number of series is fixed by what is registered,
-and keys are never attributes.
+The names of metrics and attributes are proposed in docs/opentelemetry.md of the repository. They follow the rules for
+names in the semantic conventions of OpenTelemetry, which have no names for rate limiting yet. The number of series is
+fixed by what is registered, and keys are never attributes.
 
 # Stability
 

@@ -83,7 +83,7 @@ func attributes(m metricdata.Metrics) (keys []string, values map[string][]string
 
 var code = regexp.MustCompile("`([^`]+)`")
 
-// spans returns what stands in a cell as code.
+// spans returns the code spans in a cell.
 func spans(cell string) (all []string) {
 	for _, m := range code.FindAllStringSubmatch(cell, -1) {
 		all = append(all, m[1])
@@ -91,7 +91,8 @@ func spans(cell string) (all []string) {
 	return all
 }
 
-// rows returns the cells of the rows of a document's tables that begin with a name, by the name.
+// rows finds the rows in the tables of a document that have this number of cells and begin with names. It returns the
+// other cells of the row for each name.
 func rows(text string, cells int) map[string][]string {
 	found := map[string][]string{}
 	for line := range strings.Lines(text) {
@@ -105,8 +106,8 @@ func rows(text string, cells int) map[string][]string {
 	return found
 }
 
-// TestNamesOfTheDocument: the table of docs/opentelemetry.md has all metrics, and its names of Prometheus agree with
-// docs/operations.md.
+// TestNamesOfTheDocument: the table in docs/opentelemetry.md has all metrics, and the names for Prometheus in it occur
+// in docs/operations.md.
 func TestNamesOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../docs/opentelemetry.md")
 	require.NoError(t, err)
@@ -146,7 +147,8 @@ func TestNamesOfTheDocument(t *testing.T) {
 	assert.Greater(t, len(seen), 20)
 }
 
-// TestNoClientOfRedisIsLinked, unless a program imports otelredis; nor is anything of the SDK.
+// TestNoClientOfRedisIsLinked: a program that imports otellimit, and not otelredis, links neither a client of Redis nor
+// the SDK of OpenTelemetry.
 func TestNoClientOfRedisIsLinked(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)

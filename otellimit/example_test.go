@@ -41,7 +41,7 @@ func show(reader *metric.ManualReader, name string) {
 	}
 }
 
-// A limiter of a program: its table, and what it refuses.
+// The example reports the table of a limiter, and the number of its refusals.
 func ExampleRegister() {
 	reader := metric.NewManualReader()
 	provider := metric.NewMeterProvider(metric.WithReader(reader))
@@ -67,7 +67,7 @@ func ExampleRegister() {
 		limiter.Allow("alice")
 		limiter.Allow("bob")
 	}
-	limiter.Sweep() // it counts the keys; without this, within ten seconds
+	limiter.Sweep() // counts the keys; otherwise they are counted within ten seconds
 	show(reader, "weir.limit.refusals")
 	show(reader, "weir.table.key.count")
 	// Output:
@@ -75,7 +75,7 @@ func ExampleRegister() {
 	// weir.limit.name=logins: 2 {key}
 }
 
-// The limits of an HTTP server.
+// The example reports the limits of an HTTP server.
 func ExampleRegisterHTTP() {
 	reader := metric.NewManualReader()
 	provider := metric.NewMeterProvider(metric.WithReader(reader))

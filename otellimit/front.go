@@ -17,12 +17,12 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// A Front counts the outcomes of a middleware's limits, and reports them. Make one with [RegisterHTTP] or
+// A Front counts the outcomes of the limits of a middleware, and reports the numbers. Make one with [RegisterHTTP] or
 // [RegisterRPC], and give it to [httplimit.ObserveWith] or [rpclimit.ObserveWith]. All its methods may be called
 // concurrently.
 type Front struct {
 	embedded.Registration
-	counters   map[string]*stripe.Counters // never changed
+	counters   map[string]*stripe.Counters // the map never changes
 	strange    sync.Once
 	unregister func() error
 }
@@ -32,10 +32,10 @@ var (
 	_ metric.Registration = (*Front)(nil)
 )
 
-// A limit has what a front knows about a limit.
+// A limit has what a front needs to know about a limit.
 type limit struct {
 	name    string
-	limiter *engine.Limiter // nil if only a backend decides
+	limiter *engine.Limiter // nil if the limit has no Limiter
 }
 
 // RegisterHTTP reports the decisions of limits, and the tables of their limiters as [Register] does:
@@ -45,11 +45,12 @@ type limit struct {
 //	middleware, err := httplimit.New(limits, httplimit.ObserveWith(front))
 //
 // Each limit is reported under its own name. A limiter that several limits share is reported under the name of the
-// first. Two fronts of a program whose limits have the same names need different [Attributes]. What a limit in shadow
-// mode would have refused is counted separately. For a limit that a [limits.Backend] decides, only the outcomes are
-// reported; the backend itself may be registered with package otelredis.
+// first. If two fronts of a program have limits with the same names, the fronts need different [Attributes]. Requests
+// that a limit in shadow mode would have refused are counted separately. For a limit that a [limits.Backend] decides,
+// only the outcomes are reported; register the backend itself with package otelredis.
 //
-// It returns the errors of Register, and an error for no limits and for two limits with the same name.
+// It returns the errors of Register. It also returns an error if there are no limits, or if two limits have the same
+// name.
 func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...Option) (*Front, error) {
 	all := make([]limit, len(limits))
 	for i, l := range limits {
@@ -58,8 +59,8 @@ func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...O
 	return newFront("otellimit.RegisterHTTP", p, all, options)
 }
 
-// RegisterRPC is [RegisterHTTP] for the limits of a gRPC or Connect server or client. It counts calls, and for limits
-// on messages, the messages of streams.
+// RegisterRPC does the same as [RegisterHTTP] for the limits of a gRPC or Connect server or client. It counts calls,
+// and for limits on messages, it counts messages.
 func RegisterRPC(p metric.MeterProvider, limits []rpclimit.Limit, options ...Option) (*Front, error) {
 	all := make([]limit, len(limits))
 	for i, l := range limits {
@@ -94,7 +95,7 @@ func newFront(caller string, p metric.MeterProvider, limits []limit, options []O
 			}
 		}
 		if err != nil {
-			_ = unregister() // what went wrong first is the error
+			_ = unregister() // the first error is returned
 			return nil, err
 		}
 	}
@@ -102,7 +103,7 @@ func newFront(caller string, p metric.MeterProvider, limits []limit, options []O
 	return f, nil
 }
 
-// count has the outcomes of a limit counted and reported.
+// count adds the counters of a limit and registers them.
 func (f *Front) count(caller string, p metric.MeterProvider, name string, options []Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: caller, Kind: "limit", Key: LimitName, Name: name}
 	if err := s.Apply(options); err != nil {
@@ -114,10 +115,11 @@ func (f *Front) count(caller string, p metric.MeterProvider, name string, option
 }
 
 // Observe counts an outcome. It implements [limits.Metrics]. It takes a few nanoseconds, takes no lock and does not
-// allocate. For a limit that the front was not made for, it counts nothing, and otel.Handle gets an error, once.
+// allocate. For a limit with which the front was not made, it counts nothing and passes an error to otel.Handle, but
+// only once.
 func (f *Front) Observe(limit string, outcome limits.Outcome) {
 	if outcome > limits.Refunded {
-		return // none that a limit has
+		return // not an outcome of a limit
 	}
 	c := f.counters[limit]
 	if c == nil {

@@ -26,10 +26,10 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// broken is a backend that never answers.
+// broken is a backend that always fails.
 type broken struct{}
 
-// brokenSource is one of it.
+// brokenSource returns a source of a broken backend.
 func brokenSource(t testing.TB) limits.Source {
 	s, err := limits.NewSource(broken{}, engine.TokenBucket(engine.PerSecond(1), 1), nil)
 	require.NoError(t, err)
@@ -48,12 +48,12 @@ func get(path string) *http.Request {
 	return r
 }
 
-// on chooses the requests to a path.
+// on returns a function that matches the requests to a path.
 func on(path string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.URL.Path == path }
 }
 
-// TestHTTP: the metrics have every outcome of a request, after known requests.
+// TestHTTP: the test sends requests with known outcomes. The metrics must have every outcome.
 func TestHTTP(t *testing.T) {
 	p, collect := provider(t)
 	shared := bucket(t, 100)
@@ -77,7 +77,7 @@ func TestHTTP(t *testing.T) {
 		h.ServeHTTP(w, get(path))
 		got = append(got, w.Code)
 	}
-	for range 5 { // 3 allowed, 2 refused; of the trial 1 and 2 of those 3
+	for range 5 { // "clients" allows 3 and refuses 2; of the 3, "trial" allows 1
 		serve("/")
 	}
 	require.Equal(t, []int{200, 200, 200, 429, 429}, got)
@@ -101,7 +101,7 @@ func TestHTTP(t *testing.T) {
 	assert.Equal(t, map[string]float64{"clients": 1, "trial": 1, "local": 1}, tables(s), "each table once, none without a limiter")
 
 	status = http.StatusServiceUnavailable
-	serve("/") // refused: what is refused is not given back
+	serve("/") // refused, so nothing is given back
 	m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })).ServeHTTP(httptest.NewRecorder(), other())
 	s = collect()
 	assert.Equal(t, 1.0, s["weir.limit.refunds weir.limit.name=clients"])
@@ -111,7 +111,7 @@ func TestHTTP(t *testing.T) {
 	require.NoError(t, front.Unregister())
 	require.NoError(t, front.Unregister())
 	assert.Empty(t, collect())
-	serve("/") // the middleware goes on
+	serve("/") // the middleware still works
 	again, err := otellimit.RegisterHTTP(p, list)
 	require.NoError(t, err, "the names are free")
 	require.NoError(t, again.Unregister())
@@ -123,7 +123,7 @@ func other() *http.Request {
 	return r
 }
 
-// tables returns the limits for which there is a table.
+// tables returns the limits whose tables are reported.
 func tables(s collected.Series) map[string]float64 {
 	found := map[string]float64{}
 	for name := range s.Of("weir.table.slot.limit weir.limit.name=") {
@@ -173,7 +173,8 @@ func TestRPC(t *testing.T) {
 	assert.Empty(t, collect())
 }
 
-// TestFrontsBeside: two fronts with the same names need attributes. A failed registration leaves nothing behind.
+// TestFrontsBeside: two fronts whose limits have the same names need different attributes. A registration that fails
+// leaves nothing registered.
 func TestFrontsBeside(t *testing.T) {
 	p, collect := provider(t)
 	list := []httplimit.Limit{{Name: "a", Limiter: bucket(t, 1)}, {Name: "default", Limiter: bucket(t, 1)}}
@@ -214,7 +215,8 @@ func TestFrontsBeside(t *testing.T) {
 	}
 }
 
-// TestALimitThatTheFrontDoesNotKnow: a limit that the front does not know adds no series, and is reported once.
+// TestALimitThatTheFrontDoesNotKnow: outcomes of a limit that the front does not know add no series, and are reported
+// as an error only once.
 func TestALimitThatTheFrontDoesNotKnow(t *testing.T) {
 	var told []string
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told = append(told, err.Error()) }))
@@ -236,7 +238,7 @@ func TestALimitThatTheFrontDoesNotKnow(t *testing.T) {
 	assert.Equal(t, before, collect(), "no outcomes")
 }
 
-// TestObserve: outcomes that many goroutines report are each counted once, and allocate nothing.
+// TestObserve: many goroutines report outcomes. Each outcome is counted once, and nothing is allocated.
 func TestObserve(t *testing.T) {
 	p, collect := provider(t)
 	front, err := otellimit.RegisterHTTP(p, []httplimit.Limit{{Name: "a", Limiter: bucket(t, 1)}})
@@ -289,7 +291,7 @@ func TestWaiting(t *testing.T) {
 			}, collect())
 		}
 		waiting(0, 0)
-		for range 4 { // the first passes
+		for range 4 { // the first one passes
 			go m.Decide(get("/"))
 		}
 		waiting(3, 0)

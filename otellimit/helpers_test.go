@@ -11,10 +11,10 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/collected"
 )
 
-// raceEnabled: the race detector allocates.
+// raceEnabled says that the race detector is on. It allocates, so allocations cannot be counted.
 var raceEnabled bool
 
-// provider returns one with a reader, and what the reader collects.
+// provider returns a MeterProvider with a reader, and a function that returns what the reader collects.
 func provider(t testing.TB) (*sdk.MeterProvider, func() collected.Series) {
 	t.Helper()
 	reader := sdk.NewManualReader()
@@ -23,7 +23,7 @@ func provider(t testing.TB) (*sdk.MeterProvider, func() collected.Series) {
 	return p, func() collected.Series { return collected.From(t, reader) }
 }
 
-// still is a clock that stands still, so that nothing comes back.
+// still is a clock that stands still, so that no tokens come back.
 func still() time.Time { return time.Unix(1_800_000_000, 0) }
 
 func limiter(t testing.TB, policy engine.Policy, options ...engine.Option) *engine.Limiter {

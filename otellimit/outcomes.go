@@ -8,14 +8,15 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// counts are how often there was each [limits.Outcome].
+// counts has the number of requests with each [limits.Outcome].
 type counts = [stripe.Kinds]uint64
 
 func number(o limits.Outcome) func(counts) uint64 {
 	return func(c counts) uint64 { return c[o] }
 }
 
-// outcomeKey is the key of what a limit did to a request. The values are those of [limits.Outcome].
+// outcomeKey is the key of the attribute that says what a limit did to a request. Its values are the texts of
+// [limits.Outcome].
 const outcomeKey = attribute.Key("weir.limit.outcome")
 
 func decided(o limits.Outcome) instrument.Reading[counts] {
@@ -26,9 +27,9 @@ func decided(o limits.Outcome) instrument.Reading[counts] {
 	}
 }
 
-// outcomes are the metrics of one limit of a front. weir.limit.requests counts a request at most once. A request that
-// was refunded, or that a local limiter decided instead of the store, is also counted there, so these two have metrics
-// of their own.
+// outcomes are the metrics of one limit of a front. weir.limit.requests counts a request at most once for a limit. A
+// request that was refunded, or that a local limiter decided instead of the store, is counted in weir.limit.requests,
+// too. So refunds and failures of stores are separate metrics.
 var outcomes = []instrument.Reading[counts]{
 	decided(limits.Allowed), decided(limits.Refused), decided(limits.ShadowRefused),
 	{

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// Refusals counts what one limiter refuses, for programs that call the engine directly. The zero Refusals has counted
-// none. It must not be copied once it is in use, and is for one limiter only.
+// Refusals counts the refusals of one limiter. It is for programs that call the engine directly. The zero Refusals has
+// counted nothing. A Refusals is for one limiter only, and must not be copied once it is in use.
 //
 //	var refusals otellimit.Refusals
 //	limiter, err := engine.New(policy, refusals.Count())
@@ -29,7 +29,7 @@ func (r *Refusals) Count() engine.Option {
 func (r *Refusals) Total() uint64 { return r.count.Load() }
 
 // RegisterRefusals reports refusals under the name of a limit until Unregister is called. It returns the errors of
-// [Register]. Both may use the same name, because they report different numbers.
+// [Register]. The same name may also be registered with Register, because the two report different numbers.
 func RegisterRefusals(p metric.MeterProvider, name string, r *Refusals, options ...Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otellimit.RegisterRefusals", Kind: "limiter's refusals", Key: LimitName, Name: name}
 	if err := s.Apply(options); err != nil {

@@ -11,30 +11,31 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// LimitName is the key of the attribute that names the limit of a number.
+// LimitName is the key of the attribute that names the limit to which a number belongs.
 const LimitName = attribute.Key("weir.limit.name")
 
 // An Option changes one thing about what is registered.
 type Option = instrument.Option
 
 // Attributes adds up to 16 attributes to all series of a registration, such as one that distinguishes two servers of a
-// program. Their keys must not begin with weir. or otel., or be error.type. Their values are fixed here, so they add no
-// series.
+// program. A key must not begin with weir. or otel., and must not be error.type. The values are fixed, so the
+// attributes do not add series.
 func Attributes(attributes ...attribute.KeyValue) Option {
 	return func(s *instrument.Scope) error { return s.Add(attributes) }
 }
 
-// Register reports the table of a limiter under a name, by one callback, until Unregister is called: the weir.table
-// metrics of docs/opentelemetry.md. It does not report decisions, because the engine does not count what it admits: see
-// [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
+// Register reports the table of a limiter under a name until Unregister is called. These are the metrics weir.table of
+// docs/opentelemetry.md. One callback reports all of them. Register does not report decisions, because the engine does
+// not count admitted requests: see [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
 //
 // p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name is 1 to 1,024 printable ASCII
-// characters. Register returns an error while the name is registered already with the same provider and the same
+// characters. Register returns an error if the name is already registered with the same provider and the same
 // [Attributes].
 //
-// It adds 11 series. A collection reads [engine.Limiter.Stats], which waits for no request and delays none. The
-// registration keeps the provider and the limiter until Unregister, and continues to report a closed limiter. A zero
-// [engine.Limiter] panics here as in all its methods. Register may be called concurrently.
+// Register adds 11 series. A collection reads [engine.Limiter.Stats], which does not wait for requests and does not
+// delay them. The registration refers to the provider and the limiter until Unregister is called, and continues to
+// report a limiter that was closed. A zero [engine.Limiter] panics here as in all its methods. Register may be called
+// concurrently.
 func Register(p metric.MeterProvider, name string, limiter *engine.Limiter, options ...Option) (metric.Registration, error) {
 	return register("otellimit.Register", p, name, limiter, options)
 }
@@ -47,12 +48,12 @@ func register(caller string, p metric.MeterProvider, name string, limiter *engin
 	if limiter == nil {
 		return nil, fmt.Errorf("%s(%q): %w", caller, name, errors.New("a nil *engine.Limiter: want one that engine.New made"))
 	}
-	limiter.Stats() // panics here and not at a collection
+	limiter.Stats() // so that a zero limiter panics now, and not at a collection
 	return instrument.Register(p, s, table, limiter.Stats)
 }
 
-// overflowPolicy is the key of the attribute that says what happened to a key that found no room. Its values are those
-// of [engine.OverflowPolicy].
+// overflowPolicy is the key of the attribute that says what happened when a key found no room. Its values are those of
+// [engine.OverflowPolicy].
 const overflowPolicy = attribute.Key("weir.table.overflow.policy")
 
 func overflows(policy engine.OverflowPolicy, count func(engine.Stats) uint64) instrument.Reading[engine.Stats] {
@@ -63,7 +64,7 @@ func overflows(policy engine.OverflowPolicy, count func(engine.Stats) uint64) in
 	}
 }
 
-// table has the statistics of a limiter.
+// table has the readings of the statistics of a limiter.
 var table = []instrument.Reading[engine.Stats]{
 	{
 		Kind: instrument.UpDownCounter, Name: "weir.table.key.count", Unit: "{key}",

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/collected"
 )
 
-// TestTable: the test checks every number of the table after traffic whose effect on each is known.
+// TestTable checks every metric of a table, after traffic whose effect on each metric is known.
 func TestTable(t *testing.T) {
 	const asked = 5000
 	for policy := engine.Evict; policy <= engine.Admit; policy++ {
@@ -42,9 +42,9 @@ func TestTable(t *testing.T) {
 			require.Greater(t, keys, 0.0)
 			require.LessOrEqual(t, keys, slots)
 			require.Less(t, slots, float64(asked))
-			homeless := asked - keys // each key came once: it has a record, or found no room or made another find none
+			homeless := asked - keys // each key came once, and either has a record or caused an overflow
 			overflows := map[engine.OverflowPolicy]float64{policy: homeless}
-			forgiven := overflows[engine.Evict] // a token each
+			forgiven := overflows[engine.Evict] // one token for each eviction
 			if policy == engine.Refuse {
 				assert.Equal(t, homeless, float64(refused))
 			} else {
@@ -67,7 +67,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestUnregister: when a registration ends, its series end, the series of others stay, and its name is free again.
+// TestUnregister: when a registration ends, its series end, the series of other registrations stay, and its name is
+// free again.
 func TestUnregister(t *testing.T) {
 	p, collect := provider(t)
 	first, err := otellimit.Register(p, "first", bucket(t, 1))
@@ -97,7 +98,7 @@ func TestUnregister(t *testing.T) {
 	require.NoError(t, again.Unregister())
 }
 
-// TestNames: a provider accepts a name once for a kind and the program's attributes.
+// TestNames: with one provider, a name can be registered once for each kind and each set of the program's attributes.
 func TestNames(t *testing.T) {
 	p, collect := provider(t)
 	l := bucket(t, 1)
@@ -149,7 +150,8 @@ func (noCallbacks) RegisterCallback(metric.Callback, ...metric.Observable) (metr
 	return nil, fmt.Errorf("no callbacks here")
 }
 
-// TestBadInput: each error names the function, the value, and what would do; and leaves the name free.
+// TestBadInput: each error names the function, the bad value, and what is wanted. After the error, the name is still
+// free.
 func TestBadInput(t *testing.T) {
 	p, collect := provider(t)
 	l := bucket(t, 1)
@@ -228,7 +230,8 @@ func TestBadInput(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// TestAFailedRegistrationFreesTheName, also if the provider failed.
+// TestAFailedRegistrationFreesTheName: after a registration fails, its name is free, even if the provider caused the
+// failure.
 func TestAFailedRegistrationFreesTheName(t *testing.T) {
 	for _, meter := range []metric.Meter{noInstruments{}, noCallbacks{}} {
 		p := &fixed{meter: meter}
@@ -280,7 +283,8 @@ func TestCardinality(t *testing.T) {
 	}
 }
 
-// TestConcurrentCollection: readers collect while requests are decided and others register and unregister.
+// TestConcurrentCollection: readers collect while requests are decided and other limiters are registered and
+// unregistered.
 func TestConcurrentCollection(t *testing.T) {
 	const readers, workers, rounds = 2, 4, 500
 	var manual [readers]*sdk.ManualReader
@@ -332,7 +336,7 @@ func TestConcurrentCollection(t *testing.T) {
 	}
 }
 
-// TestOneNameOfMany: of many registrations of one name at once, one succeeds.
+// TestOneNameOfMany: if many goroutines register one name at the same time, exactly one succeeds.
 func TestOneNameOfMany(t *testing.T) {
 	p, collect := provider(t)
 	l := bucket(t, 1)

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// FrontName is the key of the attribute that names the front of a number that its limits share.
+// FrontName is the key of the attribute that names a front. It is for numbers that belong to all limits of the front
+// together.
 const FrontName = attribute.Key("weir.front.name")
 
 // A Waiter is a *[httplimit.Middleware] or a *[rpclimit.Limits].
@@ -19,8 +20,8 @@ type Waiter interface {
 	Waiting() int64
 }
 
-// RegisterWaiting reports how many requests wait for tokens (httplimit.Limit.MaxWait, rpclimit.Limit.MaxWait) until
-// Unregister is called, under a name that the program gives the front. It returns the errors of [Register].
+// RegisterWaiting reports how many requests wait for tokens (httplimit.Limit.MaxWait, rpclimit.Limit.MaxWait), until
+// Unregister is called. name is a name that the program gives the front. It returns the errors of [Register].
 func RegisterWaiting(p metric.MeterProvider, name string, w Waiter, options ...Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otellimit.RegisterWaiting", Kind: "front", Key: FrontName, Name: name}
 	if err := s.Apply(options); err != nil {

@@ -19,13 +19,13 @@ import (
 const (
 	compareEvery = 20 * time.Second
 	settingsLife = 3 * compareEvery
-	mostTold     = 8 // other settings that are logged
+	mostTold     = 8 // the most differing settings that are logged
 )
 
-// format is the version of what keys hold.
+// format is the version of the format in which keys store their state.
 const format = 2
 
-// settings returns the settings that all nodes of a limit must have in common, in words.
+// settings returns, as text, the settings that all nodes of a limit must have in common.
 func (c *clientConfig) settings() string {
 	keys := "hashed"
 	if c.fullKeys {
@@ -38,7 +38,7 @@ func (c *clientConfig) settings() string {
 	return fmt.Sprintf("format=%d prefix=%s partitions=%d keys=%s secret=%s", format, c.prefix, c.partitions, keys, secret)
 }
 
-// numbers returns the numbers of a limit, in words. Nodes with different numbers still share their counts.
+// numbers returns the numbers of a limit as text. Nodes with different numbers still share their counts.
 func numbers(policy engine.Policy, limit script.Terms) string {
 	text := fmt.Sprintf(" policy=(%v)", policy)
 	if limit.MaxDebt > 0 {
@@ -54,16 +54,16 @@ func numbers(policy engine.Policy, limit script.Terms) string {
 }
 
 // An agreement finds out whether other nodes have settings that differ from this node's. Each node writes its settings
-// to the store, for a minute, under a name that depends on the limit's name alone. It then reads the settings that were
-// there.
+// to one key of the store, whose name depends on the limit's name alone and which lives for a minute. The same command
+// returns the settings that the key had before, which may be another node's.
 type agreement struct {
 	key, own string
-	same     string // the beginning of own, which all nodes of the same limit have
+	same     string // the beginning of own; it must be the same for all nodes of the limit
 	isBusy   atomic.Bool
 	isOver   atomic.Bool     // the user may not use the key
 	next     int64           // when to compare again; only used by the background goroutine
-	told     map[string]bool // what was logged; only used by the one goroutine that compares
-	met      int64           // when others were met last; as told
+	told     map[string]bool // settings that were logged; only used by the one goroutine that compares
+	met      int64           // when other settings were last seen; only used by that goroutine, too
 	differs  atomic.Pointer[string]
 }
 
@@ -99,7 +99,7 @@ func (l *Limiter) compare() {
 		case forbidden(err) != nil || isReply(err, "WRONGTYPE"):
 			a.isOver.Store(true)
 		case err != nil && !errors.Is(err, rueidis.Nil):
-			// The next one may succeed.
+			// The next comparison may succeed.
 		case said != "" && said != a.own:
 			said = said[:min(len(said), 500)]
 			a.met = now

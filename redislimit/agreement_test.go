@@ -18,7 +18,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Nodes that differ in what must be the same hold limits of their own. The later one says so, once, with both settings.
+// If nodes differ in settings that must be the same, each of them has a separate limit. The node that comes later logs
+// this once, with both settings.
 func TestSettingsThatDifferAreSaid(t *testing.T) {
 	server := redistest.Start(t)
 	secret := "a secret of the test"
@@ -41,7 +42,7 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 	left(mine)
 	same, log := node()
 	assert.Never(t, func() bool { return same.Stats().Differs != "" || len(log.With("other settings")) > 0 }, time.Second/2, time.Second/10)
-	require.NoError(t, first.Close()) // which would leave its settings again
+	require.NoError(t, first.Close()) // otherwise it would write its settings again
 	require.NoError(t, same.Close())
 	for option, settings := range map[string]redislimit.ClientOption{
 		"prefix=shop partitions=64 keys=hashed secret=none":     redislimit.Prefix("shop"),
@@ -54,7 +55,7 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 		l, log := node(settings)
 		require.Eventually(t, func() bool { return l.Stats().Differs != "" }, backSoon, time.Millisecond, option)
 		assert.Equal(t, mine, l.Stats().Differs)
-		var said []string // the log is written behind the number
+		var said []string // the log is written after the number
 		require.Eventually(t, func() bool { said = log.With("other settings"); return len(said) > 0 }, backSoon, time.Millisecond, option)
 		if assert.Len(t, said, 1) {
 			assert.Contains(t, said[0], `here="`+option+`"`)
@@ -67,8 +68,8 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 	assert.NotEqual(t, "-1", server.Do("PTTL", "weir:settings:test"), "settings stay for ever")
 }
 
-// Settings cannot be compared if the user lacks the permission or the key belongs to another program. That does not
-// count as a failure of the store.
+// Settings cannot be compared if the user lacks the permission, or if the key belongs to another program. Neither
+// counts as a failure of the store.
 func TestSettingsThatCannotBeCompared(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("LPUSH", "weir:settings:test", "another's")
@@ -89,8 +90,8 @@ func TestSettingsThatCannotBeCompared(t *testing.T) {
 	assert.Equal(t, "1", server.Do("LLEN", "weir:settings:test"))
 }
 
-// A change of numbers is rolled out over four nodes: all count together at every moment, so that no key gets a second
-// limit, in each algorithm. The nodes say that their numbers differ while they do.
+// A change of numbers is rolled out over four nodes. At every moment all nodes count together, so no key gets a second
+// limit. This is checked for each algorithm. While the numbers of the nodes differ, the nodes report it.
 func TestARollingChangeOfNumbers(t *testing.T) {
 	for name, of := range map[string]func(uint64) engine.Policy{
 		"token bucket":   func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), 24*time.Hour), n) },

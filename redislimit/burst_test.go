@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A burst of questions does not count as a failure of a store that answers. The store decides all of them: ten thousand
-// at once from one node, ten thousand new keys from each of four nodes at the same time, and 512 callers again and
-// again.
+// If a store answers, a burst of questions does not make it count as failed. The store decides all requests of three
+// bursts: ten thousand at once from one node, ten thousand new keys from each of four nodes at the same time, and
+// repeated requests by 512 callers.
 func TestBurstsAreNoFailures(t *testing.T) {
 	server := redistest.Start(t)
 	node := func(policy engine.Policy, options ...redislimit.Option) *redislimit.Limiter {
@@ -35,7 +35,7 @@ func TestBurstsAreNoFailures(t *testing.T) {
 		}
 	}
 	burst := 10_000
-	if testing.Short() { // under the race detector
+	if testing.Short() { // set under the race detector, which is slow
 		burst = 1000
 	}
 	for name, mode := range map[string]redislimit.Mode{"strict": redislimit.Strict, "leased": redislimit.Leased} {

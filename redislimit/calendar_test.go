@@ -22,8 +22,8 @@ func zone(t *testing.T, name string) *time.Location {
 	return z
 }
 
-// A day, a week and a month of a zone begin by the server's clock, to the microsecond, even where clocks change. Here
-// that clock is far from this machine's.
+// A day, a week and a month of a time zone begin by the server's clock, to the microsecond, even on days when clocks
+// are changed. In this test, the server's clock is far from this machine's clock.
 func TestACalendarBeginsByTheServersClock(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func TestACalendarBeginsByTheServersClock(t *testing.T) {
 		per  engine.Period
 		zone *time.Location
 		last time.Time // the instant at which the next period begins
-		days int       // that this has lasted
+		days int       // how many days the period before it lasts
 	}{
 		{"day", engine.Day, berlin, time.Date(2026, 3, 29, 0, 0, 0, 0, berlin), 1},
 		{"day of 23 hours", engine.Day, berlin, time.Date(2026, 3, 30, 0, 0, 0, 0, berlin), 1},
@@ -66,8 +66,8 @@ func TestACalendarBeginsByTheServersClock(t *testing.T) {
 	}
 }
 
-// A period that has begun for one node has begun for all: a clock that goes back over the beginning of a period, and a
-// node whose data of the zone are others, open none a second time.
+// A period that has begun for one node has begun for all nodes. If the server's clock goes back to before the beginning
+// of the period, or if a node has other data about the time zone, the period does not begin a second time.
 func TestAPeriodBeginsOnce(t *testing.T) {
 	server, store := miniAs(t, true)
 	l := limiter(t, store, engine.CalendarWindow(100, engine.Day, time.UTC), redislimit.TrustRefusals(0))
@@ -78,7 +78,7 @@ func TestAPeriodBeginsOnce(t *testing.T) {
 	require.False(t, take(t, l, "k", 1).Allowed)
 	server.SetTime(midnight.Add(time.Hour))
 	require.False(t, take(t, l, "k", 1).Allowed)
-	// A clock that was days ahead: its period is taken for the next one.
+	// The server's clock was days ahead. After it is corrected, the period that began then counts as the next period.
 	server.SetTime(midnight.AddDate(0, 0, 30))
 	require.True(t, take(t, l, "k", 100).Allowed)
 	server.SetTime(midnight.Add(2 * time.Hour))
@@ -90,8 +90,8 @@ func TestAPeriodBeginsOnce(t *testing.T) {
 	require.True(t, take(t, l, "k", 100).Allowed)
 }
 
-// A clock that goes back by some periods, and forward again, gives one limit more each time it goes forward by more
-// than a period, and nothing if it goes by one.
+// The server's clock goes back by some periods and forward again. If it goes forward by more than one period, a key
+// gets one more limit each time. If it goes forward by one period, the key gets nothing.
 func TestACalendarWhoseClockGoesBackAndForth(t *testing.T) {
 	server, store := miniAs(t, true)
 	l := limiter(t, store, engine.CalendarWindow(10, engine.Day, time.UTC), redislimit.TrustRefusals(0))
@@ -112,7 +112,8 @@ func TestACalendarWhoseClockGoesBackAndForth(t *testing.T) {
 	}
 }
 
-// Nodes that know another zone, another period or numbers have limits of their own, or count together.
+// Nodes whose limits differ in the time zone or the period have separate limits. Nodes whose limits differ only in
+// their numbers count together.
 func TestCalendarsOfNodes(t *testing.T) {
 	server := redistest.Start(t)
 	make := func(p engine.Policy) *redislimit.Limiter {
@@ -132,7 +133,8 @@ func TestCalendarsOfNodes(t *testing.T) {
 	assert.EqualValues(t, 300, a.Bound(30*24*time.Hour))
 }
 
-// Zones that other machines do not find by their name and leases are errors that say so.
+// A policy is an error if other machines cannot find its time zone by name, or if it asks for leases. The error says
+// which.
 func TestCalendarsThatNoStoreKeeps(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  engine.Policy
@@ -151,7 +153,8 @@ func TestCalendarsThatNoStoreKeeps(t *testing.T) {
 	}
 }
 
-// While the store is lost a node's share of the period decides, and is charged when the store is back.
+// While the store is lost, the node's share of the period decides. When the store is back, it is charged with the
+// tokens that the share admitted.
 func TestACalendarWithoutTheStore(t *testing.T) {
 	server := redistest.Start(t)
 	l, err := redislimit.New(open(t, server.URL()), "budget", engine.CalendarWindow(100, engine.Month, nil), redislimit.Nodes(4))

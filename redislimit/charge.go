@@ -13,12 +13,13 @@ import (
 // as the bytes of an answer. The key may then owe more than its limit, and its requests are refused until enough has
 // come back by time. [MaxDebt] bounds what a key owes; tokens above that bound are not charged.
 //
-// The decision is the same as for a request for one token after the charge. Charge asks the store in both modes, and
-// waits as [Limiter.Take] of a strict limiter does. It does not take tokens that nodes have in hand.
+// The decision is the one that a request for one token would get after the charge. Charge asks the store in both modes,
+// and waits as [Limiter.Take] of a strict limiter does. It does not take the tokens that nodes have in hand.
 //
-// While the store is lost, the policy [FailShare] charges the node's share now and the store when it is back. If a
-// single answer of the store is lost, the tokens may be charged twice. With another policy, Charge returns [ErrStore]
-// with its cause, and n may be charged or not. The same holds for an error of the context.
+// While the store is lost and the policy is [FailShare], Charge charges the node's share at once, and the store when it
+// is back. If a single answer of the store is lost, the tokens may be charged twice. With another policy, Charge
+// returns [ErrStore] with its cause, and n may or may not have been charged. The same is true if it returns the
+// context's error.
 func (l *Limiter) Charge(ctx context.Context, key string, n uint64) (engine.Decision, error) {
 	return l.own.Charge(ctx, key, n)
 }
@@ -38,10 +39,11 @@ func (l *Limiter) charge(ctx context.Context, q *Quota, key string, n uint64) (e
 }
 
 // MaxDebt bounds what a key may owe, in multiples of its limit. Three things add to what a key owes: [Limiter.Charge],
-// refusals that cost something ([ChargeRefusals]), and what shares admitted while the store was lost. The default is 3,
-// or 2 for a sliding log. It is also the minimum, because shares need it. docs/distributed.md says when a window or a
-// log forgets what is owed beyond its limit. [New] refuses a debt that takes more than 30 years to come back, or that
-// exceeds the numbers of the scripts; the error names the maximum. All nodes must use the same value.
+// refusals that cost something ([ChargeRefusals]), and tokens that shares admitted while the store was lost. The
+// default is 3, or 2 for a sliding log. The default is also the minimum, because shares need it. docs/distributed.md
+// says when a window or a log forgets what is owed beyond its limit. [New] returns an error for a debt that takes more
+// than 30 years to come back, or that exceeds the numbers of the scripts; the error names the maximum. All nodes must
+// use the same value.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 {
@@ -52,10 +54,10 @@ func MaxDebt(limits uint64) Option {
 	}
 }
 
-// ChargeRefusals makes refused requests cost something, as [engine.ChargeRefusals] does: the available tokens, or all
-// that they asked for, up to [MaxDebt]. A refusal and its charge are one step of the store. Requests for more than the
-// limit are charged too. The limiter is strict and asks the store about every request, whatever [TrustRefusals] is
-// set to. While the store is lost, refusals by the node's share are charged to the share alone.
+// ChargeRefusals makes refused requests cost something, as [engine.ChargeRefusals] does: either the available tokens,
+// or all tokens that the request asked for, up to [MaxDebt]. The store refuses and charges in one step. Requests for
+// more than the limit are charged too. The limiter is strict and asks the store about every request, even if
+// [TrustRefusals] is set. While the store is lost, refusals by the node's share are charged only to the share.
 func ChargeRefusals(charge engine.RefusalCharge) Option {
 	return func(c *config) error {
 		if charge > engine.ChargePenalty {
@@ -66,8 +68,8 @@ func ChargeRefusals(charge engine.RefusalCharge) Option {
 	}
 }
 
-// owing names a debt to the store: of one key, under one quota. The debt is the tokens that the node's share admitted,
-// and the cost of requests beyond their holds.
+// owing identifies a debt to the store: the debt of one key under one quota. The debt consists of the tokens that the
+// node's share admitted, and of the costs of requests beyond their holds.
 type owing struct {
 	key     string
 	numbers script.Quota

@@ -68,9 +68,9 @@ func Prefix(prefix string) ClientOption {
 }
 
 // Timeout sets how long a call waits for the answer of a store: 1ms to 10s, 50ms by default. Only time in which the
-// process runs counts. No [Limiter.Take] waits longer for a store that does not answer at all. In a burst, while the
-// store answers, a question also waits for its turn: until its context is done, and at most two seconds, or the timeout
-// if that is longer.
+// process runs counts. If the store does not answer at all, no [Limiter.Take] waits longer than this. In a burst, while
+// the store answers, a question first waits for its turn. It waits until its context is done, but at most two seconds,
+// or the timeout if that is longer.
 func Timeout(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > 10*time.Second {
@@ -119,8 +119,9 @@ func TLS(config *tls.Config) ClientOption {
 	}
 }
 
-// SentinelUser sets the user name and the password for the sentinels. They are separate from the store's, and without
-// this option [Open] sends the sentinels none. An empty user is the default user.
+// SentinelUser sets the user name and the password that [Open] sends to the sentinels. They are separate from those of
+// the store. Without this option, Open sends no user and no password to the sentinels. An empty user is the default
+// user.
 func SentinelUser(user, password string) ClientOption {
 	return func(c *clientConfig) error {
 		if password == "" {
@@ -178,7 +179,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 			o.Sentinel.TLSConfig = config.tls
 		}
 	}
-	// A dead connection is given up soon, so that the store's return is noticed.
+	// A connection to a dead server is given up soon, so that the client notices when the store is back.
 	o.Dialer = net.Dialer{Timeout: 500 * time.Millisecond, KeepAlive: time.Second}
 	o.ConnWriteTimeout = time.Second
 	o.DisableCache, o.DisableRetry = true, true
@@ -189,8 +190,8 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		}
 		o.Sentinel.Username, o.Sentinel.Password = config.sentinelUser, config.sentinelPassword
 	}
-	// A dead sentinel is given up as soon. Every two seconds the client checks for a new master that no sentinel
-	// announced.
+	// A connection to a dead sentinel is given up equally soon. Every two seconds the client also checks whether there
+	// is a new master that no sentinel announced.
 	o.Sentinel.Dialer, o.Sentinel.ClientName = o.Dialer, o.ClientName
 	o.Sentinel.TopologyRefreshInterval = 2 * time.Second
 	dialer, err := newDialer(config, &o)
@@ -216,7 +217,7 @@ func badAddress(address string, cause error) error {
 	return fmt.Errorf("%s: %w", want, cause)
 }
 
-// silent is the error of a store that does not answer. It is an [ErrStore].
+// silent returns the error for a store that does not answer. It matches [ErrStore].
 func silent(o rueidis.ClientOption, cause error) error {
 	return noAnswer{fmt.Errorf("redislimit: the store at %s does not answer: %w", strings.Join(o.InitAddress, ", "), cause)}
 }
@@ -246,9 +247,9 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 }
 
 // Close closes the connections, if [Open] made them. Close the client's limiters first. Debts that they have not
-// charged to the store by then are lost ([Limiter.Settle]). Close waits at most two seconds for calls that the server
-// has yet to answer. While requests of closed limiters are in flight ([Limiter.Enter]), the connections stay open until
-// the last of these has ended. Close does not wait for that.
+// charged to the store by then are lost ([Limiter.Settle] prevents this). Close waits at most two seconds for calls
+// that the server has not answered yet. While requests of closed limiters are in flight ([Limiter.Enter]), the
+// connections stay open until the last of these requests has ended. Close does not wait for that.
 //
 // The wait is bounded because rueidis' own wait may never end. In v1.0.79, pipe.Close sends a PING and waits for its
 // answer. A concurrent call may count itself as waiting before pipe.Close reads that count, and read the connection's
@@ -262,7 +263,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// disconnect closes the connections that are the client's own.
+// disconnect closes the connections, if the client made them.
 func (c *Client) disconnect() {
 	if !c.owned {
 		return
@@ -288,17 +289,17 @@ func (c *Client) disconnect() {
 	}
 }
 
-// closeTime is longer than the second after which rueidis closes a connection whose server does not answer.
+// closeTime is longer than one second, the time after which rueidis closes a connection whose server does not answer.
 const closeTime = 2 * time.Second
 
 // Health is the state of a store as a client sees it.
 type Health struct {
 	Parts    int   // that can fail independently: the partitions of a cluster, else one; one before the first answer
-	Lost     int   // parts that are lost: those that do not answer; all if the store drops keys
+	Lost     int   // parts that are lost because they do not answer; all parts if the store drops keys
 	Calls    int64 // script calls made
 	Keys     int64 // keys in these calls
-	Failures int64 // failed calls, including timeouts, and keys whose value is not of a limit
-	Timeouts int64 // calls out of time
+	Failures int64 // failed calls, including timeouts, and keys whose value is not the state of a limit
+	Timeouts int64 // calls that timed out
 
 	// Opened and Closed count the connections that a client of Open has opened, including those to sentinels, and how
 	// many of them are closed. Both are 0 for a client of NewClient.
@@ -307,13 +308,14 @@ type Health struct {
 	// LostTime is the total time for which any part has been lost, including a current outage.
 	LostTime time.Duration
 
-	// Evicts is the policy by which the store drops keys, and what they owe, when its memory is full: such as
-	// allkeys-lru. It is "" if the store drops none or does not report its policy. The client looks once a second for
-	// dropped keys. If it finds any, the store counts as lost until 20 seconds after the last one.
+	// Evicts is the policy by which the store drops keys, and with them what they owe, when its memory is full, such as
+	// allkeys-lru. It is "" if the store drops no keys or does not report its policy. The client checks once per second
+	// whether keys were dropped. If so, the store counts as lost until 20 seconds after the last dropped key.
 	Evicts string
 
 	LastError string // of a call; "" if none has failed
-	// timeout, connection, certificate, forbidden, eviction, error, or the code of the store's reply, such as readonly
+	// LastErrorKind is timeout, connection, certificate, forbidden, eviction, error, or the code of the store's reply,
+	// such as readonly.
 	LastErrorKind string
 	LastErrorAt   time.Time // the zero Time if none has failed
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// noon is where windows of the clock begin that divide a day, long before the time in which nodes live.
+// noon is a moment at which aligned windows begin if their length divides a day. It is long before the clocks of the
+// nodes.
 var noon = time.Date(2010, 1, 2, 12, 0, 0, 0, time.UTC)
 
 const (
@@ -25,7 +26,7 @@ const (
 	window       = time.Second
 )
 
-// fast has each algorithm with ten in a second.
+// fast returns a policy of each algorithm with a limit of ten tokens per second.
 func fast() map[string]engine.Policy {
 	return map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.PerSecond(tenPerSecond), tenPerSecond),
@@ -36,7 +37,7 @@ func fast() map[string]engine.Policy {
 	}
 }
 
-// all takes until it is refused, and returns how many it got and the refusal.
+// all takes tokens until a request is refused. It returns how many tokens it got, and the refusal.
 func all(t *testing.T, l *redislimit.Limiter, key string) (took int, refusal engine.Decision) {
 	t.Helper()
 	for {
@@ -49,8 +50,9 @@ func all(t *testing.T, l *redislimit.Limiter, key string) (took int, refusal eng
 	}
 }
 
-// The clock of a real server jumps. Forward by J it gives rate*J at most, and a burst at most; back it gives
-// nothing, and costs no more than what had come back, or one more window. Keys live on for no longer than that.
+// The clock of a real server jumps by J. A jump forward gives at most rate*J tokens and at most one burst. A jump back
+// gives nothing, and costs at most the tokens that had come back, or one more window. It does not make keys live
+// longer.
 func TestServersClockJumps(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -105,7 +107,7 @@ func TestServersClockJumps(t *testing.T) {
 	}
 }
 
-// Leases are of what the server charged, so its clock bounds them, too.
+// Leases consist of tokens that the server has charged, so the server's clock also bounds leases when it jumps.
 func TestServersClockJumpsUnderLeases(t *testing.T) {
 	const limit, nodes, overdraft = 1000, 2, 8
 	server := redistest.StartWithClock(t, noon)
@@ -116,7 +118,7 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 		require.Equal(t, redislimit.Leased, each[i].Mode())
 	}
 	admitted := 0
-	use := func(want int) { // until so much is admitted, and a while longer
+	use := func(want int) { // takes until that many tokens are admitted, and a while longer
 		t.Helper()
 		more := 0
 		require.Eventually(t, func() bool {
@@ -131,8 +133,8 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 			return more > 100
 		}, 20*time.Second, time.Millisecond, "%d admitted of %d", admitted, want)
 	}
-	// The clock stands still, so nothing comes back meanwhile. A lease ends with its quarter of what is left, so
-	// some tokens are left over.
+	// The clock stands still, so no tokens come back meanwhile. A renewal gets at most a quarter of the tokens that are
+	// left, so some tokens are left over.
 	const leftOver = 4 * nodes
 	use(limit - leftOver)
 	assert.LessOrEqual(t, admitted, limit+nodes*overdraft)
@@ -148,8 +150,8 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 	}
 }
 
-// At any time, to the microsecond, a real server answers what a model does that forgets nothing: so no key ends
-// before its state does, though keys live for milliseconds and states for microseconds.
+// At any time, to the microsecond, a real server answers like a model that never forgets a key. So no key ends before
+// its state does, although the lifetime of a key is counted in milliseconds and the state in microseconds.
 func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -174,7 +176,7 @@ func TestNoKeyEndsBeforeItsState(t *testing.T) {
 			at, allowed, ended := noon, 0, 0
 			server.SetClock(at)
 			rate := policy.Rate()
-			period := time.Duration(float64(rate.Period) * float64(policy.Limit()) / rate.Tokens) // all is back
+			period := time.Duration(float64(rate.Period) * float64(policy.Limit()) / rate.Tokens) // until all is back
 			for i := range steps {
 				switch random.IntN(4) {
 				case 0: // the same microsecond

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stuck is a client whose Close does not return, as rueidis' does not when it meets a call at the wrong moment.
+// stuck is a client whose Close does not return. The Close of rueidis does the same if a call happens at the wrong
+// moment.
 type stuck struct {
 	rueidis.Client
 	release chan struct{}

@@ -18,9 +18,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// What a server really carries out for limiters of every kind: scripts and nothing else, so that no key can end
-// between two commands; of keys that the call declares, which is what a cluster goes by; each key written
-// with its time to live; and nowhere the time of a node.
+// For limiters of every kind, the server executes scripts and nothing else, so no key can end between two commands.
+// Each script uses only keys that its call declares, because a cluster routes the call by these keys. It writes each
+// key with a time to live. No command contains a node's time.
 func TestWhatTheServerCarriesOut(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -40,14 +40,14 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 					require.NoError(t, l.Refund(t.Context(), strconv.Itoa(i%5), 1))
 				}
 			}
-			// Leases are given back, too.
+			// Leases are also given back here.
 			require.Eventually(t, func() bool { s := l.Stats(); return s.Leases == 0 && s.Debt == 0 }, 10*time.Second, time.Millisecond)
 		})...)
 		require.NoError(t, l.Close())
 	}
 
 	node, scripts, writes := time.Now(), 0, 0
-	var declared, bare []string // of the script under way; and written by it without a time to live
+	var declared, bare []string // keys that the current script declares, and keys that it writes without a time to live
 	for _, c := range commands {
 		require.NotEmpty(t, c.Words)
 		name, key := strings.ToLower(c.Words[0]), strings.Join(c.Words[1:min(2, len(c.Words))], "")
@@ -64,7 +64,7 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 					assert.False(t, isAbout(argument, node), "a node's time is in a call: %q", c.Words)
 				}
 			case "hello", "client", "echo", "exists":
-			case "info": // what the server evicts, which a store asks in the background
+			case "info": // the server's eviction policy, for which the client asks in the background
 			case "set": // the settings of the node
 				assert.Contains(t, key, "weir:settings:")
 				assert.Equal(t, "PX", c.Words[4], "%q", c.Words)
@@ -97,8 +97,8 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 	assert.Greater(t, writes, 100)
 }
 
-// isAbout reports whether a number is a time within a year of another one, in seconds, milliseconds, microseconds
-// or nanoseconds.
+// isAbout reports whether a number, read as seconds, milliseconds, microseconds or nanoseconds, is a time within a year
+// of another time.
 func isAbout(number string, at time.Time) bool {
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil {
@@ -112,14 +112,14 @@ func isAbout(number string, at time.Time) bool {
 	return false
 }
 
-// A flood of random keys stays on the node; of more keys that keep coming than a node has leases of the store
-// decides.
+// The requests for a flood of random keys are decided on the node. If more keys keep coming than a node has leases, the
+// store decides about the other keys.
 func TestFloodOfRandomKeys(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())
 	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 400), redislimit.OnLoss(redislimit.FailClosed))
 	require.Equal(t, redislimit.Leased, l.Mode())
-	tried := evaluations(t, server) // when the client was opened
+	tried := evaluations(t, server) // scripts that ran when the client was opened
 	for i := range 50_000 {
 		require.True(t, l.Allow(strconv.Itoa(i)))
 	}

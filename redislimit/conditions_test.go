@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A server that answers and declines to write is lost until it writes again. It is not lost and back by turns, because
-// the check whether it is back also writes.
+// A server that answers but refuses to write is lost until it writes again. It does not alternate between lost and
+// back, because the probe that checks whether it is back also writes.
 func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	for kind, change := range map[string][2][]string{
 		"oom":        {{"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"}},
@@ -40,7 +40,7 @@ func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 			assert.Equal(t, kind, store.Health().LastErrorKind)
 			calls := store.Health().Calls
 			allowed := 0
-			require.Eventually(t, func() bool { // three probes of the limiter itself
+			require.Eventually(t, func() bool { // three probes, which the limiter sends itself
 				if d, err := timed(t, shared, "k"); assert.NoError(t, err) && d.Allowed {
 					allowed++
 				}
@@ -59,8 +59,9 @@ func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	}
 }
 
-// The log warns about a store whose policy drops keys that owe something, no matter by which command the user may ask
-// for the policy. There is no warning if the policy drops no keys, or only the keys that were not used for longest.
+// The log warns about a store whose policy drops keys that owe something. The user may be allowed to ask for the policy
+// by INFO, by CONFIG, or by both. There is no warning if the policy drops no keys, or only the least recently used
+// keys.
 func TestEvictionIsTold(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
@@ -98,7 +99,7 @@ func TestEvictionIsTold(t *testing.T) {
 	}
 }
 
-// A key that is evicted has its whole limit again: so much is lost, and no more.
+// A key that is evicted has its whole limit again: the eviction costs one burst, and no more.
 func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
 	server := redistest.Start(t)
 	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.TrustRefusals(0))
@@ -116,8 +117,8 @@ func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
 	assert.Equal(t, 2*burst, admitted)
 }
 
-// Whatever error a store answers, the failure policy decides at once, the kind of error is reported, and the store is
-// used again.
+// For every error that a store answers, the failure policy decides at once and the kind of error is reported. When the
+// error is gone, the store is used again.
 func TestErrorsThatAStoreAnswers(t *testing.T) {
 	for _, text := range []string{
 		"LOADING Redis is loading the dataset in memory",
@@ -162,8 +163,8 @@ func TestErrorsThatAStoreAnswers(t *testing.T) {
 	}
 }
 
-// While a limit changes on one node after the other, and as quotas of one limiter, both policies hold one limit: at
-// most the larger, and at least the smaller.
+// While a limit changes on one node after the other, both policies count together: all nodes admit at most the larger
+// limit and at least the smaller one. The same is true of two quotas of one limiter.
 func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	const seconds, step = 3, 5 * time.Millisecond
 	before, after := engine.TokenBucket(engine.PerSecond(100), 50), engine.TokenBucket(engine.Per(3000, time.Minute), 20)
@@ -199,7 +200,7 @@ func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	assert.GreaterOrEqual(t, sum, fresh)
 }
 
-// A store that is emptied again and again gives each time one limit more, whatever nodes have in hand and give back.
+// A store that is emptied again and again gives one more limit each time, whatever nodes have in hand and give back.
 func TestFlushAllUnderLeases(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.PerSecond(1000), 400),

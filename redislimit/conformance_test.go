@@ -13,26 +13,27 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestConformance runs the cases whose limits are in a store, for the fronts whose modules require none.
+// TestConformance runs the cases whose limits are in a store. It runs them for the fronts whose own modules do not
+// require this module.
 func TestConformance(t *testing.T) {
 	for _, front := range []conformance.Front{
 		httpfront.Front(inStore), rpcfront.Direct("gRPC", inStore), rpcfront.Direct("Connect", inStore),
 	} {
 		unit := time.Duration(1)
 		if front.Name == "httplimit" {
-			unit = time.Second // of Retry-After
+			unit = time.Second // the unit of the header Retry-After
 		}
 		front.Promise, front.Runs = promise(unit, nil), func(k *conformance.Case) bool { return k.Stored }
 		t.Run(front.Name, func(t *testing.T) { conformance.Run(t, front) })
 	}
 }
 
-// inStore is source.
+// inStore returns source without more options.
 func inStore(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {
 	return source(env, c, l)
 }
 
-// source returns a limit in the store of a case. It lasts as long as the case.
+// source returns a limit in the store of a case. The limit lasts as long as the case.
 func source(env *conformance.Env, c conformance.Config, l conformance.Limit, more ...redislimit.Option) (limits.Source, error) {
 	ctx, cancel := context.WithTimeout(env.T.Context(), 5*time.Second)
 	defer cancel()

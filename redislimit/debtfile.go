@@ -21,18 +21,18 @@ const takeOverEvery = 5 * time.Second
 // so within five seconds.
 //
 // stem is the beginning of the paths of the files. It is a full path whose folder exists and belongs to this user or
-// root. Each limiter has a file of its own, whose name ends with .debts. The file contains the keys in clear text, and
+// root. Each limiter has a separate file, whose name ends with .debts. The file contains the keys in clear text, and
 // only its user may read it (0600). [Limiter.Close] removes it if nothing is owed. All limiters of the machine with the
-// same stem must have the same name and store. It needs Linux; elsewhere [New] returns an error.
+// same stem must have the same name and store. DebtFiles needs Linux; on other systems [New] returns an error.
 //
-// What a share admits is in the file before the answer, so a killed process loses none of it. The overdraft of a lease
-// that was made since the store was lost is written every 100 ms, so a killed process may lose the last 100 ms of it:
-// at most the [Overdraft] of each key. It may lose a quarter of the Overdraft: the first requests of a key, for which
-// the store was not asked. The system writes the file to the disk in its own time, so a loss of power may lose more.
-// Tokens that have come back since the last write to the file, by the machine's clock, are subtracted from the debt. A
-// failed write is logged and tried again every 100 ms.
+// What a share admits is in the file before the answer, so a killed process loses none of it. The overdrafts of leases
+// are written every 100 ms while the store is lost, so a killed process may lose the last 100 ms of them: at most the
+// [Overdraft] of each key. It may also lose a quarter of the Overdraft of a key without a lease: the first requests,
+// for which the store was not asked. The operating system decides when it writes the file to the disk, so a loss of
+// power may lose more. Tokens that have come back since the last write to the file, by the machine's clock, are
+// subtracted from the debt. A failed write is logged and tried again every 100 ms.
 //
-// A limiter that finds the debt of a key at its start takes the same number of tokens from the node's share of the key.
+// If a limiter finds the debt of a key at its start, it also takes that many tokens from the node's share of the key.
 func DebtFiles(stem string) Option {
 	return func(c *config) error {
 		if !filepath.IsAbs(stem) {
@@ -43,25 +43,25 @@ func DebtFiles(stem string) Option {
 	}
 }
 
-// A debtFile is the journal of a limiter and its tiers. Each of them has its own debtFile for the same journal. A nil
-// debtFile does nothing.
+// A debtFile gives one limiter, or one of its tiers, access to the limiter's journal. All of them use the same journal.
+// A nil debtFile does nothing.
 type debtFile struct {
 	*journal.Journal
 	tier    uint8             // 0 for the limiter itself
-	leases  map[string]uint64 // what leases owe by the journal; only used by the background goroutine
-	next    int64             // when to look for other files; as leases
-	told    map[string]bool   // files that were logged and are left alone; after New, as leases
-	isReady atomic.Bool       // New is over
+	leases  map[string]uint64 // what leases owe, as written in the journal; only used by the background goroutine
+	next    int64             // when to look for other files; only used by the background goroutine
+	told    map[string]bool   // files that were logged and left alone; after New, only used by the background goroutine
+	isReady atomic.Bool       // New has returned
 }
 
-// openDebts makes the file of a limiter; nil without [DebtFiles].
+// openDebts opens the file of a limiter. It returns nil without [DebtFiles].
 func (c *Client) openDebts(name string, d *design, a *agreement) (*debtFile, error) {
 	if d.config.debtFiles == "" || d.limit.IsInFlight() {
 		return nil, nil
 	}
 	identity := a.same + " name=" + name
 	if d.limit.IsOfQuotas() {
-		identity += numbers(d.policy, d.config.limit) // the numbers of quotas depend on them
+		identity += numbers(d.policy, d.config.limit) // because the numbers of quotas depend on the limit's numbers
 	}
 	j, err := journal.Open(d.config.debtFiles, identity, func(err error) {
 		c.tell(slog.LevelError, "the debt to the store cannot be written to its file",
@@ -73,7 +73,7 @@ func (c *Client) openDebts(name string, d *design, a *agreement) (*debtFile, err
 	return &debtFile{Journal: j, leases: map[string]uint64{}, told: map[string]bool{}}, nil
 }
 
-// of returns the file for a tier.
+// of returns the debtFile of a tier.
 func (f *debtFile) of(tier int) *debtFile {
 	if f == nil {
 		return nil
@@ -88,7 +88,7 @@ func (f *debtFile) close() {
 	}
 }
 
-// note returns the function that is called with each change of a debt; nil for none.
+// note returns the function to call with each change of a debt, or nil if there is no file.
 func (f *debtFile) note() func(owing, uint64) {
 	if f == nil {
 		return nil
@@ -125,9 +125,9 @@ func (l *Limiter) takeOverFiles() {
 	}
 }
 
-// noteLeases writes the debts of leases to the file. Unless all is true, it only writes leases whose part of the store
-// is lost, or that have an entry in the file: without a loss, most leases owe something again and again, each time only
-// during a call.
+// noteLeases writes the debts of leases to the file. If all is false, it only writes a lease whose part of the store is
+// lost, or that has an entry in the file. Other leases are left out, because most of them owe something again and again
+// while the store answers, each time only until a call ends.
 func (l *Limiter) noteLeases(all bool) {
 	if l.leases == nil {
 		return
@@ -180,7 +180,7 @@ func (l *Limiter) takeOver(isStart bool) {
 	}
 }
 
-// tellOnce logs something about what once.
+// tellOnce logs the text and the error about what, unless it has already logged something about it.
 func (l *Limiter) tellOnce(what, text string, err error) {
 	if !l.debts.told[what] && len(l.debts.told) < mostTold {
 		l.debts.told[what] = true
@@ -196,7 +196,7 @@ func (l *Limiter) longestDebt() (longest time.Duration) {
 	return time.Duration(l.limit.MaxDebt(1)) * longest
 }
 
-// room returns for how many more keys the limiter, and each tier, has room.
+// room returns how many more keys the limiter and each of its tiers have room for.
 func (l *Limiter) room() int {
 	room := l.owed.Room()
 	for _, tier := range l.tiers {
@@ -216,12 +216,12 @@ func (l *Limiter) tierOf(tier uint8) *Limiter {
 	return l
 }
 
-// takeOverEntry adds an entry to the debts of this limiter, and reports whether there was room. At a start it also
-// takes the debt from the node's share.
+// takeOverEntry adds an entry to the debts of this limiter, and reports whether there was room. If isStart is true, it
+// also takes the debt from the node's share.
 func (l *Limiter) takeOverEntry(e journal.Entry, n uint64, isStart bool) bool {
 	of := owing{e.Key, script.Quota{Tokens: e.Tokens, Units: e.Units}}
 	if !l.limit.Holds(of.numbers) {
-		of.numbers = script.Quota{} // the limit was changed since: keep the number of tokens
+		of.numbers = script.Quota{} // the limit was changed meanwhile: keep the number of tokens
 	}
 	n = min(n, l.limit.MaxDebt(max(of.numbers.Tokens, l.policy.Limit())))
 	if isStart && !e.IsLease {

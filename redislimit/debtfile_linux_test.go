@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// processes returns n clients of a server: each belongs to another process.
+// processes returns n clients of a server. Each client stands for another process.
 func processes(t *testing.T, server *redistest.Server, n int) (clients []*Client) {
 	t.Helper()
 	for range n {
@@ -28,8 +28,8 @@ func processes(t *testing.T, server *redistest.Server, n int) (clients []*Client
 	return clients
 }
 
-// A limiter may end while its store is lost. The next limiter charges the store with its debt, and starts with a share
-// that is used up. Close leaves the file as a process does that is killed; cmd/weir kills one.
+// A limiter ends while its store is lost. The next limiter charges the store with the first one's debt, and starts with
+// a share that is used up. Close leaves the file as a killed process would; a test of cmd/weir really kills one.
 func TestDebtsOutliveALimiter(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
@@ -51,7 +51,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 		"less than a token": {policy: engine.FixedWindow(40, time.Hour), options: []Option{LocalShare(0.01)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of the time it waits
+			t.Parallel() // it waits most of the time
 			server := redistest.Start(t)
 			stem := filepath.Join(t.TempDir(), "debts")
 			clients := processes(t, server, 2)
@@ -112,8 +112,8 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 	}
 }
 
-// A limiter that is there already takes over what another one on the machine left, and only then: an older process that
-// ends in an upgrade.
+// A running limiter takes over the debts of another limiter on the machine when the other one's process has ended, and
+// not earlier. An example is an older process that ends in an upgrade.
 func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 	server := redistest.Start(t)
 	stem := filepath.Join(t.TempDir(), "debts")
@@ -140,7 +140,7 @@ func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 	assert.EqualValues(t, 20, other.share.Peek(other.share.Key("k"), 1).Remaining, "its own share is not spent")
 }
 
-// The overdraft of leases is in the file while the store is lost, and no longer.
+// The overdraft of leases is in the file while the store is lost, but not afterwards.
 func TestDebtsOfLeasesAreKept(t *testing.T) {
 	server := redistest.Start(t)
 	clients := processes(t, server, 2)
@@ -152,7 +152,7 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 		return l
 	}
 	l := begin(clients[0])
-	for l.Stats().Debt == 0 { // a renewal under way when the server is paused leaves one
+	for l.Stats().Debt == 0 { // a renewal that is in progress when the server is paused leaves a debt
 		server.Pause()
 		require.Eventually(t, func() bool { l.Allow("k"); return l.isLost("k") }, 20*time.Second, time.Microsecond)
 		if l.Stats().Debt == 0 {
@@ -191,8 +191,8 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Tokens that have come back since the last write to the file are not charged. A file of another limit is left alone,
-// and logged once.
+// Tokens that have come back since the last write to the file are not charged. A file that belongs to another limit is
+// left alone, and logged once.
 func TestOldAndForeignDebts(t *testing.T) {
 	server := redistest.Start(t)
 	var log bytes.Buffer
@@ -234,8 +234,8 @@ func TestOldAndForeignDebts(t *testing.T) {
 	assert.ErrorContains(t, err, "redislimit: a: the file of what it owes")
 }
 
-// A closed limiter has a file only while it owes something: costs of holds beyond their tokens, and tokens that
-// requests under way get from the share.
+// A closed limiter has a file only while it owes something. It may owe the costs of holds beyond their tokens, and
+// tokens that requests in progress get from the share.
 func TestDebtsOfAClosedLimiterAreKept(t *testing.T) {
 	server := redistest.Start(t)
 	client := processes(t, server, 1)[0]

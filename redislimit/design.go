@@ -12,14 +12,15 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A design is everything about a limiter that follows from its name, policy and options, without a store.
+// A design contains everything about a limiter that follows from its name, policy and options. It does not need a
+// store.
 type design struct {
 	config  config
 	policy  engine.Policy
 	limit   *script.Limit
 	terms   *lease.Terms  // nil in strict mode
-	first   engine.Policy // of the first requests of keys; the zero Policy without overdraft
-	ofShare engine.Policy // the node's; the zero Policy without FailShare
+	first   engine.Policy // the policy for the first requests of keys; the zero Policy without overdraft
+	ofShare engine.Policy // the policy of the node's share; the zero Policy without FailShare
 }
 
 // Check returns the error that [New] would return for the name, the policy and the options, or nil. It needs no client
@@ -30,9 +31,9 @@ func Check(name string, policy engine.Policy, options ...Option) error {
 	return err
 }
 
-// CheckQuotas returns a function that checks a policy as [Limiter.Quota] does, for the limiter that [New] would make.
-// It needs no client. Call end to free the memory. check is not safe for concurrent use. Its errors do not name the
-// policy, which the caller knows.
+// CheckQuotas returns two functions. check checks a policy as [Limiter.Quota] does, for the limiter that [New] would
+// make; it needs no client and is not safe for concurrent use. Its errors do not name the policy, because the caller
+// knows it. end frees the memory.
 func CheckQuotas(name string, policy engine.Policy, options ...Option) (check func(engine.Policy) error, end func(), err error) {
 	designs, err := newDesigns(name, policy, options)
 	if err != nil {
@@ -56,8 +57,8 @@ func CheckQuotas(name string, policy engine.Policy, options ...Option) (check fu
 // isConstant reports whether a policy does not count.
 func isConstant(p engine.Policy) bool { return p == engine.Unlimited() || p == engine.Blocked() }
 
-// newDesigns returns the design of a limiter and those of its tiers. The design of a tier that does not count has no
-// limit.
+// newDesigns returns the design of a limiter, followed by the designs of its tiers. The design of a tier that does not
+// count has no limit.
 func newDesigns(name string, policy engine.Policy, options []Option) ([]design, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func newDesign(name string, policy engine.Policy, c config) (d design, err error
 		return d, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
 	if d.limit.IsInFlight() {
-		d.config.trust = 0 // another node may free a place at any time
+		d.config.trust = 0 // another node may free a place at any time, so refusals are not trusted
 	} else if d.config.onLoss == FailShare {
 		if d.ofShare, err = shares.Of(policy, d.divisor()); err == nil {
 			err = d.ofShare.Check()
@@ -145,7 +146,8 @@ func (d *design) chooseMode() (err error) {
 		return err
 	}
 	if d.terms.First > 0 {
-		// Only a charge removes a first request from the count, so the window is the longest possible: a year.
+		// A key's first requests stay counted until a charge removes them, so the window is the longest possible: a
+		// year.
 		d.first = engine.FixedWindow(d.terms.First, 365*24*time.Hour)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// Check and New say the same of every limit, good or bad.
+// Check and New give the same result for every limit, valid or not.
 func TestCheckSaysWhatNewSays(t *testing.T) {
 	_, client := mini(t)
 	bucket := engine.TokenBucket(engine.PerSecond(1000), 200)

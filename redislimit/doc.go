@@ -29,7 +29,7 @@
 //	overdraft   tokens that a node may admit before the store has charged them, because it has plenty
 //	share       the fraction of a limit that a node admits by itself while the store is lost ([LocalShare])
 //	debt        tokens that a node has admitted and the store has not charged yet: on overdraft, or by its share
-//	settling later   the hybrid that other limiters use, which the simulator and the overshoot benchmark compare with
+//	settling later   a hybrid that other limiters use; the simulator and the overshoot benchmark compare with it
 //	part        of a store: what can fail by itself, a partition of a cluster or else the whole
 //	lost        of a part of a store: no call has been answered for some time ([BreakAfter])
 //	settings    what all nodes of a limit must have in common, other than its name and policy
@@ -40,18 +40,19 @@
 // Strict mode asks the store about every request, except for a key that the store refused a moment ago
 // ([TrustRefusals]). One script call decides for up to 64 keys, whose requests came while the previous calls were in
 // progress. Every algorithm except batch refill has this mode. While the store answers, the limit is exact. A refused
-// request takes nothing. The clock is the server's.
+// request takes nothing. All times are those of the server's clock.
 //
 // Leased mode is for token buckets and fixed windows of 100/s and more. A node spends tokens that the store has charged
 // already, and asks for more before they run out. A decision takes tens of nanoseconds, and each node asks the store
-// about 250 times a second for a saturated key (docs/distributed.md). [Auto] chooses, and [Limiter.Mode] says what it
-// chose. Strict and leased nodes of one limit share its state.
+// about 250 times per second for a saturated key (docs/distributed.md). [Auto] chooses the mode, and [Limiter.Mode]
+// returns the choice. Strict and leased nodes of one limit share its state.
 //
 // # Quotas and charges
 //
-// [Limiter.Quota] makes a [Quota] of a limit that comes with a request. [Limiter.Charge] takes tokens that have been
-// spent already, whether they are available or not. A key has one debt, whichever quotas its requests come with. The
-// store decides both: a limiter with quotas is strict. The terms are the same as in package engine.
+// [Limiter.Quota] makes a [Quota] for a limit that comes with a request. [Limiter.Charge] takes tokens that have been
+// spent already, whether they are available or not. A key has one debt, even if its requests come with different
+// quotas. The store decides about both, so a limiter with quotas is strict. The terms are the same as in package
+// engine.
 //
 // # Holds and requests in flight
 //
@@ -77,8 +78,9 @@
 // # When the store fails
 //
 // No call waits longer than [Timeout] for the store. If all calls have failed for [BreakAfter], the store counts as
-// lost. The node then spends the tokens that it has in hand. After that, the [FailurePolicy] decides, and a probe tries
-// the store four times a second. What shares admitted is charged when the store is back.
+// lost. The node then spends the tokens that it has in hand. After that, the [FailurePolicy] decides, and the node
+// sends the store a probe four times per second. When the store is back, it is charged with the tokens that shares
+// admitted.
 //
 // # Stability
 //

@@ -13,33 +13,34 @@ import (
 )
 
 const (
-	evictionEvery = time.Second  // how often the counters of a store that may drop keys are read
-	evictionQuiet = compareEvery // how long no key must be dropped until the store is used again
+	evictionEvery = time.Second  // how often to read the counters of a store that may drop keys
+	evictionQuiet = compareEvery // the store is used again when it has dropped no key for this long
 	evictionTime  = time.Second  // for all servers to answer
 )
 
 // errEvicts is an ErrStore of a store that answers and drops keys.
 var errEvicts = fmt.Errorf("redislimit: %w: it drops keys, because its memory is full", ErrStore)
 
-// An eviction has what a client knows about how its store drops keys when its memory is full. A dropped key no longer
-// owes anything, so a store that drops keys cannot keep a limit. It counts as lost, except for limiters with
-// [FailOpen].
+// An eviction contains what a client knows about how its store drops keys when its memory is full. A dropped key no
+// longer owes anything, so a store that drops keys cannot keep a limit. Such a store counts as lost, except for
+// limiters with [FailOpen].
 type eviction struct {
-	next   atomic.Int64 // when to look again
+	next   atomic.Int64 // when to check again
 	isBusy atomic.Bool  // a goroutine checks the store; only this goroutine writes the fields below
 
 	policy   atomic.Pointer[string]
 	since    atomic.Int64 // since when the store counts as lost; 0 if it does not
-	last     int64        // when keys were last found dropped
+	last     int64        // when dropped keys were last found
 	nextWarn int64
 	isMute   bool             // it was logged that a server does not report how it evicts
-	dropped  map[string]int64 // by each server, ever
+	dropped  map[string]int64 // how many keys each server has ever dropped
 }
 
 // isLost reports whether the store counts as lost; false for a nil eviction.
 func (e *eviction) isLost() bool { return e != nil && e.since.Load() != 0 }
 
-// watchEviction finds out how the store evicts and whether it does, if it is time, without waiting for the answer.
+// watchEviction checks by what policy the store evicts keys and whether it has dropped any, if it is time to check. It
+// does not wait for the answer.
 func (c *Client) watchEviction(now int64) {
 	e := &c.eviction
 	if c.link.Load().redis == nil || now < e.next.Load() || !e.isBusy.CompareAndSwap(false, true) {
@@ -61,7 +62,7 @@ func (c *Client) lookAtEviction(now int64) {
 	e := &c.eviction
 	ctx, cancel := context.WithTimeout(context.Background(), evictionTime)
 	defer cancel()
-	var drops *string // a policy that does
+	var drops *string // a policy that drops keys
 	allAnswered, warned, dropped := true, false, int64(0)
 	for address, server := range c.link.Load().redis.Nodes() {
 		found, err := evictionOf(ctx, server)
@@ -110,8 +111,8 @@ func (e *eviction) grown(address string, dropped int64) int64 {
 	return dropped - before
 }
 
-// noteEviction treats the store as lost if the store has dropped keys. It treats it as back when no key was dropped for
-// evictionQuiet.
+// noteEviction treats the store as lost if the store has dropped keys. It treats the store as back when no key was
+// dropped for evictionQuiet.
 func (c *Client) noteEviction(now, dropped int64, allAnswered bool) {
 	e := &c.eviction
 	since := e.since.Load()
@@ -131,10 +132,10 @@ func (c *Client) noteEviction(now, dropped int64, allAnswered bool) {
 	}
 }
 
-// evicting holds a server's eviction policy and the number of keys it dropped.
+// evicting contains a server's eviction policy and the number of keys that it has dropped.
 type evicting struct {
 	policy  string // "" if its memory has no limit, or if it does not report its policy
-	dropped int64  // since it started; -1 if it does not report this
+	dropped int64  // keys that it has dropped since it started; -1 if it does not report this
 }
 
 func (e evicting) mayDrop() bool { return e.policy != "" && e.policy != "noeviction" }

@@ -17,10 +17,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// BenchmarkEviction measures what each maxmemory-policy costs a limit: 5 an hour, on a server that is full of a cache's
-// keys, which live for an hour and are all replaced within about 10 seconds. One key is asked for five times a
-// second, one five times in 20 seconds. It reports how many requests of each were admitted in a minute; exact is 5.
-// FailOpen keeps asking a store that drops keys, and FailClosed admits nothing that a full store declines.
+// BenchmarkEviction measures what each maxmemory-policy costs a limit of 5 per hour. The server is full of a cache's
+// keys, which live for an hour and are all replaced within about 10 seconds. One key of the limit gets five requests
+// per second, and another one gets five requests in 20 seconds. The benchmark reports how many requests of each key
+// were admitted in a minute; an exact limit admits 5. The limiter has FailOpen, so it keeps asking a store that drops
+// keys. With noeviction it has FailClosed, so it admits nothing while the full store refuses to write.
 func BenchmarkEviction(b *testing.B) {
 	for b.Loop() {
 		var mu sync.Mutex
@@ -65,7 +66,7 @@ func underPressure(b *testing.B, policy string) (often, seldom int) {
 			number++
 			commands[i] = cache.B().Set().Key("cache " + strconv.Itoa(number)).Value(value).Ex(time.Hour).Build()
 		}
-		cache.DoMulti(b.Context(), commands...) // noeviction declines them
+		cache.DoMulti(b.Context(), commands...) // noeviction refuses them
 	}
 	for range 50 {
 		write()

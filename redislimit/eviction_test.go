@@ -20,16 +20,16 @@ import (
 // KnowsEviction reports whether all servers were asked how they evict.
 func (c *Client) KnowsEviction() bool { return c.eviction.next.Load() != 0 }
 
-// evict has a server drop all keys that it can, and then gives it room.
+// evict makes a server drop all keys that it can drop, and then gives the server room again.
 func evict(t *testing.T, server *redistest.Server) {
 	server.Do("CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "allkeys-random")
 	require.Eventually(t, func() bool { return server.Do("DBSIZE") == "0" }, 10*time.Second, time.Millisecond)
 	server.Do("CONFIG", "SET", "maxmemory", "1gb")
 }
 
-// A store that drops keys holds no limit. It counts as lost until it has dropped none for a while: shares admit what
-// they may, and it is charged. FailClosed refuses; FailOpen keeps asking, because that refuses more requests than
-// deciding without the store.
+// A store that drops keys cannot keep a limit, so it counts as lost until it has dropped none for a while. In that time
+// shares admit their tokens, and the store is charged with them later. FailClosed refuses. FailOpen keeps asking the
+// store, because this refuses more requests than deciding without the store.
 func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 	const limit, share = 8, 2
 	for _, onLoss := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
@@ -40,7 +40,7 @@ func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 			defer client.Close()
 			l, err := New(client, "login", engine.TokenBucket(engine.Per(1, time.Hour), limit), Nodes(limit/share), OnLoss(onLoss), TrustRefusals(0))
 			require.NoError(t, err)
-			require.NoError(t, l.Close()) // nothing in the background, which would look, too
+			require.NoError(t, l.Close()) // so that nothing in the background checks for dropped keys
 			require.Eventually(t, func() bool { return client.eviction.isBusy.CompareAndSwap(false, true) }, 10*time.Second, time.Millisecond)
 			at := now()
 			look := func(after time.Duration) { at += int64(after); client.lookAtEviction(at) }
@@ -87,7 +87,8 @@ func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 	}
 }
 
-// While a store drops keys a share of less than a token earns it from then on, and a lease is spent and not renewed.
+// While a store drops keys, a share of less than one token starts empty and earns a token with time. A lease is spent
+// and not renewed.
 func TestSmallLimitsAndLeasesWhileAStoreDropsKeys(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)
@@ -120,7 +121,8 @@ func TestSmallLimitsAndLeasesWhileAStoreDropsKeys(t *testing.T) {
 	assert.Equal(t, calls, client.Health().Calls)
 }
 
-// The warning of a policy that drops keys is repeated every 20 seconds, and a counter that starts over counts.
+// The warning about a policy that drops keys is repeated every 20 seconds. If the server's counter of dropped keys
+// starts over, keys that were dropped since then are noticed too.
 func TestEvictionIsWarnedOfAgainAndAgain(t *testing.T) {
 	server, log := redistest.Start(t), &testlog.Log{}
 	server.Do("CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "volatile-ttl")

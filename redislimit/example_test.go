@@ -20,7 +20,7 @@ func store() (address string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server.SetTime(time.Unix(1_800_000_000, 0)) // it stands still, so nothing comes back while the example runs
+	server.SetTime(time.Unix(1_800_000_000, 0)) // its clock stands still, so nothing comes back while the example runs
 	return "redis://" + server.Addr(), server.Close
 }
 
@@ -53,7 +53,7 @@ func Example() {
 	// false 0 12s
 }
 
-// Two nodes, which would be two machines, hold one limit.
+// Two nodes, which would run on two machines, share one limit.
 func ExampleNew() {
 	address, stop := store()
 	defer stop()
@@ -79,7 +79,7 @@ func ExampleNew() {
 	// node 1 false <nil>
 }
 
-// Check reports without a store what New would refuse.
+// Check returns the error that New would return, and needs no store.
 func ExampleCheck() {
 	fmt.Println(redislimit.Check("api", engine.TokenBucket(engine.PerSecond(1000), 200)))
 	fmt.Println(redislimit.Check("api", engine.SlidingLog(5000, time.Minute)))
@@ -113,7 +113,7 @@ func ExampleLimiter_Mode() {
 	// api leased
 }
 
-// The limit of a request may come with it: here with the plan that its API key has.
+// The limit may come with each request. Here it is the limit of the plan that the request's API key has.
 func ExampleLimiter_Quota() {
 	address, stop := store()
 	defer stop()
@@ -136,7 +136,7 @@ func ExampleLimiter_Quota() {
 	d, err := trial.Take(context.Background(), "customer-7", 4)
 	fmt.Println(d.Allowed, d.Remaining, err)
 
-	bought, err := limiter.Quota(engine.TokenBucket(engine.Per(1000, time.Hour), 1000)) // what the key owes stays
+	bought, err := limiter.Quota(engine.TokenBucket(engine.Per(1000, time.Hour), 1000)) // the key still owes its tokens
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -19,21 +19,21 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A caller takes of some keys all the time, and knows what it got.
+// A caller takes tokens from some keys all the time, and counts the results.
 type caller struct {
 	stop func()
 
 	mu       sync.Mutex
-	admitted map[string]int // by the store
+	admitted map[string]int // admitted by the store
 	served   map[string]int // decided by the store
 	longest  time.Duration
 	missed   map[string]int // not decided in time: the store may have charged each
-	errors   map[string]int // by what was answered, or that nothing was
-	foreign  error          // one that is not ErrStore
+	errors   map[string]int // by the text of the error
+	foreign  error          // an error that is not ErrStore
 }
 
-// call starts a caller of a limiter with Closed, so every answer without an error is the store's decision. It ends with
-// the test, if not stopped before.
+// call starts a caller of a limiter with FailClosed, so every answer without an error is the store's decision. The
+// caller ends with the test if it is not stopped earlier.
 func call(t *testing.T, l *redislimit.Limiter, keys ...string) *caller {
 	c := &caller{admitted: map[string]int{}, served: map[string]int{}, missed: map[string]int{}, errors: map[string]int{}}
 	quit, over := make(chan struct{}), make(chan struct{})
@@ -95,7 +95,7 @@ func (c *caller) missing(key string) int {
 	return c.missed[key]
 }
 
-// rest takes what a key has left, by a limiter that waits long enough, and returns how much that was.
+// rest takes all tokens that a key has left, with a limiter that waits long enough, and returns how many it took.
 func rest(t *testing.T, sure *redislimit.Limiter, key string) (tokens int) {
 	t.Helper()
 	for tokens <= 2*burst && take(t, sure, key, 1).Allowed {
@@ -104,7 +104,7 @@ func rest(t *testing.T, sure *redislimit.Limiter, key string) (tokens int) {
 	return tokens
 }
 
-// awaitServed returns when the store has decided about every one of the keys again.
+// awaitServed returns when the store has decided about each of the keys again.
 func (c *caller) awaitServed(t *testing.T, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
@@ -113,7 +113,8 @@ func (c *caller) awaitServed(t *testing.T, keys ...string) {
 	}
 }
 
-// check asserts what holds through every failover.
+// check asserts what must be true after every failover: no call took longer than its timeout, and all errors are
+// ErrStore.
 func (c *caller) check(t *testing.T, what string) {
 	t.Helper()
 	c.mu.Lock()
@@ -123,7 +124,7 @@ func (c *caller) check(t *testing.T, what string) {
 	t.Logf("%s: the longest Take %v, errors %v", what, c.longest, c.errors)
 }
 
-// slowFailover skips a test under the race detector, where waiting for other processes shows nothing.
+// slowFailover skips a test under the race detector, which finds nothing while a test waits for other processes.
 func slowFailover(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -154,7 +155,7 @@ func TestClusterFailover(t *testing.T) {
 	here, there := nodeKeys(t, sure, master, 3), nodeKeys(t, sure, cluster.Nodes[1], 3)
 	everywhere := append(append([]string(nil), here...), there...)
 
-	// By an operator: a call that waits long enough sees nothing of it, and no count is lost.
+	// The failover is made by an operator. A call that waits long enough does not notice it, and no count is lost.
 	steady := call(t, sure, everywhere...)
 	steady.awaitServed(t, everywhere...)
 	begin := time.Now()
@@ -170,10 +171,11 @@ func TestClusterFailover(t *testing.T) {
 	assert.Empty(t, steady.errors)
 	for _, key := range everywhere {
 		served, admitted := steady.of(key)
-		assert.Equal(t, burst-2, admitted, "%s: %d asked", key, served) // nodeKeys took one of each, twice
+		assert.Equal(t, burst-2, admitted, "%s: %d asked", key, served) // nodeKeys took one token of each key, twice
 	}
 
-	// By the master's end, whose replica, the master of before, has received nothing of it.
+	// The failover is made because the master ends. Its replica, which was the previous master, has received none of
+	// its data.
 	store := open(t, cluster.URL())
 	short := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
 	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(faultNode))
@@ -216,8 +218,7 @@ func TestClusterFailover(t *testing.T) {
 	assert.Zero(t, admitted)
 }
 
-// While a slot is on its way each of two nodes has some of its keys. A call for several of them is answered by
-// neither.
+// While a slot moves, two nodes each have some of its keys. Neither answers a call for several of these keys.
 func TestSlotOnItsWay(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -228,7 +229,7 @@ func TestSlotOnItsWay(t *testing.T) {
 	const keys = 200
 	round := func(remaining uint64) {
 		t.Helper()
-		// At once, so that calls carry several keys.
+		// All at once, so that calls carry several keys.
 		var all sync.WaitGroup
 		answers, errs := make([]engine.Decision, keys), make([]error, keys)
 		for i := range keys {
@@ -268,7 +269,7 @@ func TestSlotOnItsWay(t *testing.T) {
 	assert.Zero(t, store.Health().Failures)
 }
 
-// A sentinel set is a master, its replica and their sentinels.
+// sentinelSet starts a master, its replica and the sentinels that watch them.
 func sentinelSet(t *testing.T) (master, replica *redistest.Server, sentinels *redistest.Sentinels) {
 	t.Helper()
 	master = redistest.Start(t)
@@ -296,7 +297,7 @@ func TestSentinelMasterKilled(t *testing.T) {
 	_, first := c.of("k")
 	require.LessOrEqual(t, first, burst)
 	require.GreaterOrEqual(t, first+c.missing("k"), burst, "less than the burst, and no answer is missing")
-	replica.Forget() // what the master did not send before it died
+	replica.Forget() // the writes that the master did not send before it died
 	begin := time.Now()
 	master.Stop()
 	require.Eventually(t, func() bool { return store.Health().Lost == 1 }, 10*time.Second, time.Millisecond)
@@ -326,8 +327,8 @@ func TestSentinelMasterKilled(t *testing.T) {
 	assert.Positive(t, evaluations(t, replica))
 }
 
-// An operator starts a failover by Sentinel in which no server dies. Then other servers replace both, and Sentinel does
-// not report that.
+// An operator starts a Sentinel failover in which no server dies. Afterwards other servers replace both servers, and
+// Sentinel does not report that.
 func TestSentinelByAnOperator(t *testing.T) {
 	slowFailover(t)
 	_, replica, sentinels := sentinelSet(t)
@@ -358,7 +359,7 @@ func TestSentinelByAnOperator(t *testing.T) {
 	assert.GreaterOrEqual(t, admitted, burst)
 }
 
-// The sentinel that the limiter listens to falls silent, with its connection open, and then the master dies.
+// The sentinel that the client listens to stops answering while its connection stays open. Then the master dies.
 func TestSentinelSilent(t *testing.T) {
 	slowFailover(t)
 	master, replica, sentinels := sentinelSet(t)
@@ -378,7 +379,7 @@ func TestSentinelSilent(t *testing.T) {
 	c.check(t, "a silent sentinel")
 }
 
-// A server that is made a replica refuses to write. It is as if it were lost, until it is a master again.
+// A server that becomes a replica refuses to write. It counts as lost until it is a master again.
 func TestReadOnly(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
@@ -399,7 +400,7 @@ func TestReadOnly(t *testing.T) {
 		}, 10*time.Second, time.Millisecond)
 	}
 
-	server.Do("REPLICAOF", "127.0.0.1", "1") // where no server is: it keeps what it has
+	server.Do("REPLICAOF", "127.0.0.1", "1") // no server is at this address, so the replica keeps its data
 	_, err := timed(t, closed, "k")
 	require.ErrorContains(t, err, "READONLY")
 	require.Eventually(t, func() bool {

@@ -24,17 +24,17 @@ import (
 
 const (
 	timeout   = 50 * time.Millisecond
-	noLonger  = 3 * time.Second  // what a call may take where every processor is busy: client libraries wait ten
-	backSoon  = 10 * time.Second // after a store is back, on such a machine
-	silence   = 3 * timeout      // until it is lost
+	noLonger  = 3 * time.Second  // what a call may take if every processor is busy: client libraries wait ten
+	backSoon  = 10 * time.Second // time for the store to count as back, on such a machine
+	silence   = 3 * timeout      // time until the store counts as lost
 	burst     = 12
-	faultNode = 4 // nodes that share the limit, as far as limiters know
+	faultNode = 4 // how many nodes share the limit, according to the limiters' options
 )
 
 // slow is a policy whose tokens do not come back during a test.
 func slow() engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), burst) }
 
-// algorithms has each of them with a limit of burst, slow enough that nothing comes back during a test.
+// algorithms returns a policy of each algorithm with a limit of burst. No tokens come back during a test.
 func algorithms() map[string]engine.Policy {
 	return map[string]engine.Policy{
 		"token bucket":   slow(),
@@ -44,7 +44,7 @@ func algorithms() map[string]engine.Policy {
 	}
 }
 
-// open opens a store that is waited for briefly, and whose keys a test finds by their names.
+// open opens a store with a short timeout. Keys are written in full, so a test finds them by their names.
 func open(t *testing.T, url string, options ...redislimit.ClientOption) *redislimit.Client {
 	t.Helper()
 	store, err := redislimit.Open(t.Context(), url, append([]redislimit.ClientOption{redislimit.Timeout(timeout), redislimit.BreakAfter(silence), redislimit.FullKeys()}, options...)...)
@@ -53,13 +53,14 @@ func open(t *testing.T, url string, options ...redislimit.ClientOption) *redisli
 	return store
 }
 
-// patient is a store that waits long enough for a busy machine.
+// patient opens a store with a timeout that is long enough for a busy machine.
 func patient(t *testing.T, url string) *redislimit.Client {
 	t.Helper()
 	return open(t, url, redislimit.Timeout(10*time.Second))
 }
 
-// timed takes and fails the test if that is longer than the timeout by more than a busy machine explains.
+// timed takes one token. It fails the test if the call takes longer than its timeout and a busy machine cannot explain
+// that.
 func timed(t *testing.T, l *redislimit.Limiter, key string) (engine.Decision, error) {
 	t.Helper()
 	begin := time.Now()
@@ -68,7 +69,7 @@ func timed(t *testing.T, l *redislimit.Limiter, key string) (engine.Decision, er
 	return d, err
 }
 
-// A fault is a fault of a store, and how it ends.
+// A fault is a kind of failure of a store: begin starts it, and end repairs it.
 type fault struct {
 	begin, end func(*redistest.Server, *redistest.Proxy)
 	forgets    bool // the store has lost its data
@@ -97,7 +98,7 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 	for name, fault := range faults() {
 		for _, policy := range []redislimit.FailurePolicy{redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen} {
 			t.Run(name+"/"+policy.String(), func(t *testing.T) {
-				t.Parallel() // most of the time it waits
+				t.Parallel() // it waits most of the time
 				server := redistest.Start(t)
 				proxy := redistest.StartProxy(t, server.Addr())
 				store := open(t, proxy.URL())
@@ -116,7 +117,7 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 				require.Equal(t, policy, l.Stats().OnLoss)
 				require.Positive(t, l.Stats().Fallbacks)
 
-				// While it is lost the policy answers, and the store is asked a few times a second.
+				// While the store is lost, the policy decides, and the store gets a few calls per second.
 				before, begin := store.Health().Calls, time.Now()
 				allowed := 0
 				for range 500 {
@@ -149,7 +150,7 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 					return l.Stats().Store.Lost == 0
 				}, backSoon, 5*time.Millisecond, "the store is back, and still counts as lost: %+v", l.Stats())
 
-				// At most one extra burst. Whether a decision was the store's is seen by Fallbacks.
+				// At most one extra burst. If Fallbacks did not grow during a call, the store made the decision.
 				admitted := 0
 				for range 3 * burst {
 					lost := l.Stats().Fallbacks
@@ -164,8 +165,8 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 	}
 }
 
-// After a fault the store still knows its earlier decisions, unless its data are lost. Then there is one more burst,
-// and not two.
+// After a fault the store still has its earlier decisions, unless its data are lost. If they are lost, a key gets one
+// more burst, but not two.
 func TestAtMostOneExtraBurst(t *testing.T) {
 	for name, fault := range faults() {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +211,7 @@ func TestFlushAllIsOneExtraBurst(t *testing.T) {
 	}
 }
 
-// A leased limiter spends what it has, then its policy decides, and nothing waits.
+// A leased limiter spends its tokens in hand, then its failure policy decides, and no call waits.
 func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 	for name, fault := range faults() {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +246,7 @@ func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// Thousands of requests that come while nothing answers are over in time, and leave nothing behind.
+// Thousands of requests that come while the store does not answer end in time, and leave nothing behind.
 func TestNothingQueuesWithoutBound(t *testing.T) {
 	server := redistest.Start(t)
 	l := limiter(t, open(t, server.URL(), redislimit.BreakAfter(time.Minute)), slow(), redislimit.OnLoss(redislimit.FailClosed))
@@ -305,8 +306,8 @@ func TestRestart(t *testing.T) {
 		require.True(t, take(t, l, "k", 1).Allowed)
 	}
 	server.Restart() // no data, no scripts
-	// A connection that was idle meanwhile is known to be dead when it is used: an error or two, of the
-	// connection and not of the script.
+	// A connection that was idle meanwhile is dead, which is noticed only when it is used. So there may be an error or
+	// two about the connection. They are not errors about the script.
 	admitted, refused := 0, 0
 	require.Eventually(t, func() bool {
 		d, err := l.Take(t.Context(), "k", 1)
@@ -323,7 +324,7 @@ func TestRestart(t *testing.T) {
 	assert.Equal(t, burst, admitted)
 }
 
-// The cluster's cases are of one cluster, because it takes seconds to come up.
+// The cases of the cluster share one cluster, because a cluster takes seconds to start.
 func TestCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	store := patient(t, cluster.URL())
@@ -331,7 +332,7 @@ func TestCluster(t *testing.T) {
 	require.Greater(t, store.Health().Parts, 1)
 
 	t.Run("keys of all nodes", func(t *testing.T) {
-		// At once, so that calls carry several keys: a CROSSSLOT would be an error.
+		// All at once, so that calls carry several keys. A CROSSSLOT reply would be an error.
 		var all sync.WaitGroup
 		for i := range 500 {
 			all.Go(func() {
@@ -373,7 +374,7 @@ func TestCluster(t *testing.T) {
 		}
 		require.NotEmpty(t, name)
 		slot := cluster.Slot(name)
-		for range 2 { // there and on: the first move is news to the client, the second too
+		for range 2 { // two moves: both are news to the client
 			cluster.MoveSlot(slot, (cluster.Owner(slot)+1)%len(cluster.Nodes))
 			d, err := l.Take(t.Context(), "moved", 1)
 			require.NoError(t, err)
@@ -401,7 +402,7 @@ func TestCluster(t *testing.T) {
 			}
 			return store.Health().Lost > 0
 		}, 20*time.Second, time.Millisecond)
-		require.Eventually(t, func() bool { // the other nodes' keys are served, all the while
+		require.Eventually(t, func() bool { // keys on the other nodes are served all the while
 			served := 0
 			for i := range 100 {
 				if _, err := timed(t, l, "part "+strconv.Itoa(i)); err == nil {
@@ -422,7 +423,7 @@ func timesToLive(t *testing.T, server *redistest.Server) int {
 		return 0
 	}
 	for _, key := range keys {
-		// -2: it was due since.
+		// -2: the key has ended since KEYS listed it.
 		assert.NotEqual(t, "-1", server.Do("PTTL", key), "%s lives for ever", key)
 	}
 	return len(keys)
@@ -479,12 +480,13 @@ func TestRefusedTakesNothing(t *testing.T) {
 	}
 }
 
-// Without an answer it is not known whether a request was carried out: it is once at most, never repeated.
+// Without an answer, it is unknown whether the store carried out a request. It carries out the request at most once,
+// because the call is never repeated.
 func TestLostAnswerTakesNoMoreThanWasWanted(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed))
-	// The script is known, and all connections are open. A call takes any of these, up to four.
+	// When the loop ends, the script is loaded and all connections are open. A call uses any of up to four connections.
 	inARow := 0
 	require.Eventually(t, func() bool {
 		if inARow++; errOf(l.Take(t.Context(), "warm", 1)) != nil {
@@ -537,7 +539,8 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	require.Eventually(t, func() bool { _ = l.Allow("k"); return store.Health().Lost == 1 }, 10*time.Second, time.Millisecond)
 	assert.LessOrEqual(t, evaluations(t, server), int(store.Health().Calls-before), "a call was repeated")
 	proxy.Clear()
-	// Another node finds all but what the calls wanted: much more than a half, which one grant never is.
+	// Another node gets all tokens except those that the lost calls took. That must be much more than half of the
+	// limit, because a single grant never takes half.
 	other := limiter(t, patient(t, server.URL()), policy, redislimit.OnLoss(redislimit.FailClosed))
 	admitted := 0
 	require.Eventually(t, func() bool {
@@ -548,8 +551,8 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	}, 20*time.Second, 10*time.Microsecond, "%d admitted", admitted)
 }
 
-// Two nodes ask at once for more than there is. It is the server's clock that counts, as a node's is nowhere in
-// what it sends: calls at different times are the same to the letter.
+// Two nodes together request more tokens than there are, at the same time. Only the server's clock counts, because
+// calls do not contain a node's time: calls at different times have identical arguments.
 func TestNodesClocksDoNotMatter(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("CONFIG", "SET", "slowlog-log-slower-than", "0")
@@ -592,7 +595,7 @@ func TestNodesClocksDoNotMatter(t *testing.T) {
 	}
 }
 
-// A node that dies takes the tokens that it held with it: less is admitted, never more.
+// A node that dies loses the tokens that it has in hand, so the limit admits fewer tokens, and never more.
 func TestNodeCrash(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.PerSecond(200), 800)
@@ -607,7 +610,7 @@ func TestNodeCrash(t *testing.T) {
 	dead := limiter(t, patient(t, server.URL()), policy)
 	require.Equal(t, redislimit.Leased, dead.Mode())
 	require.Eventually(t, func() bool { ask(dead); return dead.Stats().Held > 0 }, 10*time.Second, time.Millisecond)
-	require.NoError(t, dead.Close()) // gives nothing back
+	require.NoError(t, dead.Close()) // it gives nothing back
 	other := limiter(t, patient(t, server.URL()), policy)
 	require.Eventually(t, func() bool { return !ask(other) && admitted > 600 }, 20*time.Second, 10*time.Microsecond)
 	assert.LessOrEqual(t, admitted, other.Bound(time.Since(begin)))

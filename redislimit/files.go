@@ -17,11 +17,11 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Files has the names of files that [Open] reads for each connection, so that a changed file takes effect at the next
-// connection. "" stands for no file.
+// Files contains the names of files that [Open] reads for each new connection, so a changed file takes effect at the
+// next connection. "" stands for no file.
 type Files struct {
 	CA                          string // certificates in PEM of the authorities of the store, instead of the machine's
-	Certificate, CertificateKey string // in PEM, by which the store knows the client
+	Certificate, CertificateKey string // in PEM, shown to the store to identify the client
 	Password                    string // of the store's user, without the newline at its end
 
 	// AnyName accepts a certificate of the store that is made out to any name.
@@ -30,7 +30,7 @@ type Files struct {
 
 // FromFiles sets the files that a client reads. [Open] returns an error if one cannot be read. Later, the client keeps
 // what it read last and logs the error. CA and Certificate need an address that begins with rediss://. Password is the
-// password of the store, not of sentinels ([SentinelUser]), and the address must not have another.
+// password of the store, not of sentinels ([SentinelUser]), and the address must not contain one, too.
 func FromFiles(f Files) ClientOption {
 	return func(c *clientConfig) error {
 		if (f.Certificate == "") != (f.CertificateKey == "") {
@@ -43,7 +43,7 @@ func FromFiles(f Files) ClientOption {
 
 func (f Files) isTLS() bool { return f.CA != "" || f.Certificate != "" || f.AnyName }
 
-// material has the contents of files.
+// material contains the contents of the files.
 type material struct {
 	authorities  *x509.CertPool
 	certificates []tls.Certificate
@@ -82,16 +82,16 @@ func (f Files) read() (m material, err error) {
 // A dialer makes the connections of a client.
 type dialer struct {
 	clientConfig
-	good  atomic.Pointer[material] // what was read last
+	good  atomic.Pointer[material] // the contents that were last read without an error
 	cause atomic.Pointer[dialFailure]
 	told  atomic.Pointer[string] // the error of files that was logged last
 
 	opened, closed atomic.Int64 // connections
 
-	ofSentinels net.Resolver // marks connections to sentinels: they are dialed with it. It resolves like the default
+	ofSentinels net.Resolver // marks connections to sentinels, which are dialed with it; resolves like the default
 }
 
-// A connection is one that a dialer has opened.
+// A connection is a network connection that a dialer has opened.
 type connection struct {
 	net.Conn
 	once   sync.Once
@@ -201,7 +201,7 @@ type secured struct {
 	answers atomic.Bool
 }
 
-// Read notes the first answer, or the alert instead of it.
+// Read notes the server's first answer, or the alert that came instead.
 func (c *secured) Read(b []byte) (n int, err error) {
 	n, err = c.Conn.Read(b)
 	switch {
@@ -250,8 +250,8 @@ func (d *dialer) secure(config *tls.Config) *tls.Config {
 	return config
 }
 
-// present returns the certificate that the server is shown: the first one that the server accepts. It returns an error
-// for an expired certificate, because the server would close the connection without an alert that arrives.
+// present returns the certificate to show to the server: the first certificate that the server accepts. It returns an
+// error for an expired certificate, because the server would close the connection and its alert might not arrive.
 func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	for i := range all {
 		one := &all[i]
@@ -280,7 +280,7 @@ func acceptAnyName(config *tls.Config) {
 	}
 }
 
-// explain adds the reason why there is no connection to an error that has no cause of its own, such as a timeout.
+// explain adds, to an error without a cause, such as a timeout, the reason why there is no connection.
 func (d *dialer) explain(err error) error {
 	if d == nil || err == nil || isHandshake(err) {
 		return err
@@ -299,5 +299,5 @@ func isHandshake(err error) bool {
 	var name x509.HostnameError
 	var network *net.OpError
 	return errors.As(err, &unverified) || errors.As(err, &invalid) || errors.As(err, &authority) || errors.As(err, &name) ||
-		errors.As(err, &network) && network.Op == "remote error" // an alert of the server's
+		errors.As(err, &network) && network.Op == "remote error" // an alert from the server
 }

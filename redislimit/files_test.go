@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// An expired certificate of either side is reported as such, at Open and afterwards.
+// An expired certificate of the server or of the client is reported as expired, at Open and afterwards.
 func TestExpiredCertificatesAreReported(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -50,8 +50,8 @@ func TestExpiredCertificatesAreReported(t *testing.T) {
 	assert.ErrorContains(t, err, "certificate has expired")
 }
 
-// A connection uses the certificates, including the authority's, and the password that are in the files when it is
-// made. A file that is half written changes nothing.
+// Each new connection uses the password and the certificates, including the authority's, that are in the files at that
+// moment. A file that is half written changes nothing.
 func TestFilesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -114,8 +114,9 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// A password file is the servers' with Sentinel, also of one that becomes the master. The sentinels are sent theirs, or
-// none: they would not know that user, and refuse the connection.
+// With Sentinel, the password file contains the password of the servers, including a server that becomes the master
+// later. The sentinels do not know that user and would refuse the connection. So the client sends them their own
+// password, or none.
 func TestAPasswordFileWithSentinel(t *testing.T) {
 	master, replica, sentinels := sentinelSet(t)
 	name := filepath.Join(t.TempDir(), "password")

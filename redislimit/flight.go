@@ -16,13 +16,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// renewals is how often a place is renewed in its life: two may be lost before it is free.
+// renewals is how often a node renews a place within the place's lifetime. Two renewals may be lost before the place is
+// free.
 const renewals = 3
 
-// PlaceLife sets how long the store keeps the place of a request in flight that its node does not renew: 1 second to 1
-// hour, 10 seconds by default. A node renews its places three times in that time. If a node dies, its places are free
-// after at most that time. If a node stops for two thirds of that time and then continues, it may lose places of
-// requests that are still in flight. All nodes should use the same value. Only for [engine.Concurrency].
+// PlaceLife sets how long the store keeps the place of a request in flight if its node does not renew the place: 1
+// second to 1 hour, 10 seconds by default. A node renews its places three times in that time. If a node dies, its
+// places are free after at most that time. If a node stops for two thirds of that time and then continues, it may lose
+// places of requests that are still in flight. All nodes should use the same value. Only for [engine.Concurrency].
 func PlaceLife(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Second || d > time.Hour {
@@ -33,7 +34,7 @@ func PlaceLife(d time.Duration) Option {
 	}
 }
 
-// flight has the requests that a limiter of [engine.Concurrency] has in flight.
+// flight contains the requests that a limiter of [engine.Concurrency] has in flight.
 type flight struct {
 	entries *xsync.Map[*Entry, struct{}]
 	places  *places
@@ -41,15 +42,15 @@ type flight struct {
 	asking  atomic.Int64 // requests that are being decided: each may soon have an entry
 }
 
-// places counts what the limiters of a client have in flight. So a limiter that replaces another one knows what the
-// other has in flight.
+// places counts the places that all limiters of a client have in flight. So a limiter that replaces another one knows
+// which places the other one has in flight.
 type places struct{ counts *xsync.Map[placesOf, uint64] }
 
 type placesOf struct{ limit, key string }
 
 func newPlaces() *places { return &places{xsync.NewMap[placesOf, uint64]()} }
 
-// add counts n more places of a key, unless there would be more than most.
+// add counts n more places of a key, if the count does not exceed most, and reports whether it did.
 func (p *places) add(of placesOf, n, most uint64) (added bool) {
 	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
 		if added = n <= most && count <= most-n; !added {
@@ -83,9 +84,9 @@ type Entry struct {
 	limiter *Limiter // nil for an entry of nothing
 	key     string
 	n       uint64
-	number  int64 // of the places in the store; AnyWindow before the store knows them. Changed by renewals
-	due     int64 // when they are to be renewed; as number
-	end     int64 // when they are forgotten
+	number  int64 // identifies the places in the store; AnyWindow before the store knows them. Changed by renewals
+	due     int64 // when the places must be renewed; changed like number
+	end     int64 // when the places are forgotten
 }
 
 var _ limits.Held = (*Entry)(nil)
@@ -113,14 +114,14 @@ func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engi
 	return new(Entry), d, err
 }
 
-// asks adds n to the number of requests that are being decided, if requests have places.
+// asks adds n to the number of requests that are being decided, if the limiter's requests have places.
 func (l *Limiter) asks(n int64) {
 	if l.flight != nil {
 		l.flight.asking.Add(n)
 	}
 }
 
-// entered returns the entry of a request that was decided, nil if it has none.
+// entered returns the entry of a request that was decided, or nil if the request has no entry.
 func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *Entry {
 	if !d.Allowed || n == 0 || r.from == fromNowhere {
 		return nil
@@ -152,7 +153,7 @@ func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engin
 	return engine.Decision{Allowed: true, Remaining: most - min(count, most), ResetAfter: l.limit.Life()}
 }
 
-// Settle is Release: the cost of a request does not change its places.
+// Settle does the same as Release, because the cost of a request does not change its places.
 func (e *Entry) Settle(uint64) (lost uint64) {
 	e.Release()
 	return 0
@@ -164,7 +165,7 @@ func (e *Entry) Charge(n uint64) (lost uint64) { return n }
 // Taken returns how many places the request has, or had.
 func (e *Entry) Taken() uint64 { return e.n }
 
-// Release gives the places back, and reports whether it was this call that did.
+// Release gives the places back, and reports whether this call gave them back.
 func (e *Entry) Release() bool {
 	first, send := e.settle()
 	if send {
@@ -185,19 +186,19 @@ func (e *Entry) settle() (first, send bool) {
 	return first, send
 }
 
-// leave reports to the store that the places are free. If the report does not arrive, the places become free because no
-// node renews them.
+// leave reports to the store that the places are free. If the report does not arrive, the places become free later,
+// because no node renews them.
 func (e *Entry) leave() { e.limiter.leave(e.key, e.n, e.number) }
 
 func (l *Limiter) leave(key string, n uint64, number int64) {
 	if number <= script.AnyWindow {
-		return // the store does not know them
+		return // the store does not know the places
 	}
 	queue, item := l.place(key, script.Ask{Returned: n, Window: number})
 	_ = queue.putOne(item, nil, func(script.Answer, error) {})
 }
 
-// giveUp gives back the places of a request that another limit refused, and waits until the store has them.
+// giveUp gives back the places of a request that another limit refused, and waits until the store has freed them.
 func (l *Limiter) giveUp(ctx context.Context, key string, n uint64, r receipt) error {
 	if r.from == fromShare {
 		l.flight.remove(key, n)
@@ -227,13 +228,13 @@ func (l *Limiter) renewPlaces() {
 	}
 }
 
-// renew renews the places. The caller has the claim.
+// renew renews the places of the entry. The caller has the claim.
 func (e *Entry) renew(now int64) {
 	l := e.limiter
 	queue, item := l.place(e.key, script.Ask{Debt: e.n, Window: e.number})
 	err := queue.putOne(item, nil, func(a script.Answer, err error) {
 		if err != nil {
-			e.renewed(e.number, e.due) // at once
+			e.renewed(e.number, e.due) // renew them again at once
 			return
 		}
 		e.renewed(a.Window, now+l.renewEvery())

@@ -20,7 +20,7 @@ import (
 
 const placeLife = time.Second
 
-// places makes a limiter of that many places.
+// places makes a limiter with that many places.
 func places(t *testing.T, store *redislimit.Client, limit uint64, options ...redislimit.Option) *redislimit.Limiter {
 	t.Helper()
 	l, err := redislimit.New(store, "places", engine.Concurrency(limit, time.Hour), append([]redislimit.Option{redislimit.PlaceLife(placeLife)}, options...)...)
@@ -29,17 +29,17 @@ func places(t *testing.T, store *redislimit.Client, limit uint64, options ...red
 	return l
 }
 
-// enter takes n places that are there.
+// enter takes n places, and fails the test if they are not available.
 func enter(t *testing.T, l *redislimit.Limiter, key string, n uint64) *redislimit.Entry {
 	t.Helper()
 	e, d, err := l.Enter(t.Context(), key, n)
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
-	t.Cleanup(func() { e.Release() }) // before the limiter is closed, which would go on for it
+	t.Cleanup(func() { e.Release() }) // first, because a closed limiter continues to renew
 	return e
 }
 
-// The places of all nodes count together. Each comes back once, and a refused request has none.
+// The places of all nodes count together. Each place comes back once, and a refused request has none.
 func TestPlacesOfAllNodes(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := places(t, patient(t, server.URL()), 5), places(t, patient(t, server.URL()), 5)
@@ -69,9 +69,9 @@ func TestPlacesOfAllNodes(t *testing.T) {
 	require.ErrorContains(t, err, "want one of engine.Concurrency")
 }
 
-// A place lives as long as its node renews it, and no longer than PlaceLife after that. (The store hears of a node that
-// is cut off as much as of one that died.) A node that continues reports to the store again what it has in flight, also
-// after that has forgotten it.
+// A place lives as long as its node renews it, and at most PlaceLife longer. The test cuts the node off, which looks
+// the same to the store as a node that died. If the store forgets the places, a node that continues to run reports its
+// requests in flight to the store again.
 func TestADeadNodeFreesItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -99,9 +99,9 @@ func usedOfNow(l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// A node that is cut off for longer than its places live loses them, and others enter. When the node is back, it
-// reports its places to the store again. More requests are then in flight than the limit, and none enters until there
-// is room.
+// A node is cut off for longer than its places live, so it loses them and other requests enter. When the node is back,
+// it reports its places to the store again. More requests are then in flight than the limit allows, and none enters
+// until there is room.
 func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -124,8 +124,8 @@ func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 	becomes(t, here, "k", 1)
 }
 
-// While the store is lost a node has its share in flight, with what it had before, and the store hears of that when it
-// is back.
+// While the store is lost, a node has its share of places in flight, including the places that it had before. When the
+// store is back, the node reports them.
 func TestPlacesWhileTheStoreIsLost(t *testing.T) {
 	server := redistest.Start(t)
 	l := places(t, open(t, server.URL()), 10, redislimit.Nodes(2))
@@ -154,8 +154,8 @@ func TestPlacesWhileTheStoreIsLost(t *testing.T) {
 	require.ErrorIs(t, err, redislimit.ErrStore)
 }
 
-// A request with a place, a rate and an estimate is one script, all or nothing, and gives its place back when it is
-// over.
+// A request with a place, a rate and an estimate is one script that takes all or nothing. When the request is over, it
+// gives its place back.
 func TestPlacesHoldsAndRatesTogether(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())
@@ -196,7 +196,7 @@ func TestPlacesHoldsAndRatesTogether(t *testing.T) {
 	first.Release()
 	first.Release()
 	becomes(t, all["busy"], textOf("k"), 0)
-	// A rate that refuses leaves no place taken, and no estimate.
+	// If the rate refuses a request, the request takes no place and no estimate.
 	for i := range uint64(3) {
 		res := set.Decide(t.Context(), e)
 		require.True(t, res.Allowed())
@@ -211,7 +211,8 @@ func TestPlacesHoldsAndRatesTogether(t *testing.T) {
 	require.EqualValues(t, 43, used(t, tokens, "k"))
 }
 
-// Many goroutines of two nodes: never more in flight than the limit, and none at the end.
+// Many goroutines on two nodes enter and release. At no time are more requests in flight than the limit, and none is
+// left at the end.
 func TestNoMoreInFlightThanTheLimit(t *testing.T) {
 	server := redistest.Start(t)
 	const limit = 7
@@ -256,7 +257,7 @@ func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
 	require.Never(t, func() bool { return usedOfNow(after, "k") != 2 }, 2*placeLife, 10*time.Millisecond)
 	first.Release()
 	becomes(t, after, "k", 1)
-	late := enter(t, before, "k", 1) // by a request that the old configuration decides
+	late := enter(t, before, "k", 1) // for a request that the old configuration decides
 	second.Release()
 	server.Do("FLUSHALL")
 	becomes(t, after, "k", 1)
@@ -269,12 +270,12 @@ func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
 	e.Release()
 }
 
-// A request that is being decided when its limiter and client are closed has its places in the same way.
+// If a request is being decided while its limiter and client are closed, its places are renewed in the same way.
 func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
 	server := redistest.Start(t)
 	client := patient(t, server.URL())
 	l, watch := places(t, client, 2), places(t, patient(t, server.URL()), 2)
-	becomes(t, watch, "k", 0) // both have connections
+	becomes(t, watch, "k", 0) // now both clients have connections
 	release := enter(t, l, "k", 1)
 	require.True(t, release.Release())
 	becomes(t, watch, "k", 0)
@@ -319,8 +320,8 @@ func TestAClosedLimiterDecidesAgain(t *testing.T) {
 	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond)
 }
 
-// While the store is lost, a limiter that takes the place of another one counts what is in flight there: a change of
-// the configuration gives a node no second share.
+// While the store is lost, a limiter that replaces another one counts the requests that the other one has in flight. So
+// a change of the configuration gives a node no second share.
 func TestTheShareOfANewLimiter(t *testing.T) {
 	server := redistest.Start(t)
 	client := open(t, server.URL())

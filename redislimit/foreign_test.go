@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A key that holds what another program put there is an error that names it, and affects no other key: not in
-// the same call, and not by the breaker.
+// If a key contains a value of another program, a request for it gets an error that names the key. Other keys are not
+// affected, even in the same call, and the breaker does not count the error.
 func TestAForeignKeyHindersNoOther(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range algorithms() {

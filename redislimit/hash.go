@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// hashPart is about how many fields of a hash one call to the store asks for: the store takes less than a millisecond
-// for them. hashTimeout is how long to wait for each answer.
+// hashPart is about how many fields of a hash one call to the store asks for. The store needs less than a millisecond
+// for that many. hashTimeout is how long to wait for each answer.
 const (
 	hashPart    = 1000
 	hashTimeout = 5 * time.Second
 )
 
-// Hash reads a hash of the store that others write, by its whole name, and calls yield with each field and its value.
-// It ends with the error of yield. A name that is not there is a hash without fields. The user needs +hscan and +hlen
-// on the name, beyond [Rights].
+// Hash reads a hash that other programs write to the store. name is its full name. Hash calls yield with each field and
+// its value. If yield returns an error, Hash stops and returns it. If the name does not exist, it counts as a hash
+// without fields. Beyond [Rights], the user needs +hscan and +hlen on the name.
 //
-// The store is asked for about 1,000 fields at a time, so that it decides about other keys in between. yield gets each
-// field that exists all the time once or more, even if the hash grows, shrinks, or is replaced by RENAME. Fields that
-// are added or removed meanwhile may be missed. All fields are those of one server: Hash uses a connection of its own,
-// and if that is lost, or the hash moves to another server of a cluster, that is an error. Errors of the store are
-// [ErrStore].
+// The store is asked for about 1,000 fields at a time, so it can decide about other keys in between. A field that
+// exists during the whole call is passed to yield at least once, even if the hash grows, shrinks, or is replaced by
+// RENAME. Fields that are added or removed during the call may be missed. All fields come from the same server, because
+// Hash uses a separate connection. If that connection is lost, or the hash moves to another server of a cluster, Hash
+// returns an error. Errors of the store match [ErrStore].
 func (c *Client) Hash(ctx context.Context, name string, yield func(field, value string) error) error {
 	redis := c.link.Load().redis
 	if redis == nil {
 		return fmt.Errorf("redislimit: Hash(%q): %w: it has not answered yet", name, ErrStore)
 	}
-	// Another server, such as after a failover, has another order of the fields: the cursor would miss some and repeat
-	// others.
+	// Another server, such as after a failover, has the fields in another order. With the cursor of the first server,
+	// some fields would be missed and others repeated.
 	server, release := redis.Dedicate()
 	defer release()
 	fail := func(err error) error { return fmt.Errorf("redislimit: Hash(%q): %w", name, errors.Join(ErrStore, err)) }
@@ -66,8 +66,8 @@ func (c *Client) Hash(ctx context.Context, name string, yield func(field, value 
 	if err != nil {
 		return fail(err)
 	}
-	// A proxy may change servers behind the connection. Fields that others removed meanwhile may be missing, and the
-	// bound leaves room for some.
+	// A proxy may change servers behind the connection, so the number of fields is checked. Fields that other programs
+	// removed meanwhile may be missing, so a hundredth may be.
 	if least := min(before, after); found < least-least/100 {
 		return fail(fmt.Errorf("%d fields were read of %d", found, least))
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// hashOf returns what Hash yields. during is called after each field; nil for nothing.
+// hashOf returns all fields that Hash yields. It calls during after each field, unless during is nil.
 func hashOf(t *testing.T, c *redislimit.Client, name string, during func(n int)) (values map[string]string, err error) {
 	t.Helper()
 	values = map[string]string{}
@@ -35,7 +35,7 @@ func hashOf(t *testing.T, c *redislimit.Client, name string, during func(n int))
 	return values, err
 }
 
-// TestHash: every field of a hash is read, whatever its size and encoding.
+// TestHash: every field of a hash is read, for each size and encoding of the hash.
 func TestHash(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -90,7 +90,7 @@ func TestAHashThatIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAHashThatIsNot: another kind of value, a store that is lost, and a context that ends are errors.
+// TestAHashThatIsNot: if the value is not a hash, the store is lost, or the context ends, Hash returns an error.
 func TestAHashThatIsNot(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -118,8 +118,8 @@ func TestAHashThatIsNot(t *testing.T) {
 	assert.ErrorContains(t, err, "it has not answered yet")
 }
 
-// TestAHashThatIsNotWhole: if fields are missing, because another server of the store has answered in the middle, that
-// is an error.
+// TestAHashThatIsNotWhole: if fields are missing, as when another server of the store answers in the middle, Hash
+// returns an error.
 func TestAHashThatIsNotWhole(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -131,7 +131,7 @@ func TestAHashThatIsNotWhole(t *testing.T) {
 	n := 0
 	err := c.Hash(t.Context(), "plans", func(_, value string) error {
 		switch n++; {
-		case n == 2000: // what comes then is of another hash, as where the order of another server is another one
+		case n == 2000: // from here on another hash answers, as another server with another order of fields would
 			server.Do("RENAME", "plans", "other")
 			server.Do("HSET", "plans", "key 0", "small")
 		case value == "small":
@@ -143,8 +143,8 @@ func TestAHashThatIsNotWhole(t *testing.T) {
 	assert.ErrorContains(t, err, "fields were read of 10000")
 }
 
-// TestAHashOfTwoServers: another server that answers in the middle has another order of the fields, so that some would
-// never come and as many twice. That is an error.
+// TestAHashOfTwoServers: another server that answers in the middle has the fields in another order. Some fields would
+// never come, and others would come twice. Hash returns an error.
 func TestAHashOfTwoServers(t *testing.T) {
 	first, second := redistest.Start(t), redistest.Start(t)
 	words := []string{"HSET", "plans"}
@@ -178,7 +178,7 @@ func TestAHashOfTwoServers(t *testing.T) {
 	assert.Len(t, got, 10_000)
 }
 
-// TestAHashOfACluster: a hash of a cluster comes from its owner, and soon after a move from the new owner.
+// TestAHashOfACluster: a hash in a cluster comes from the node that owns it, and soon after a move from the new owner.
 func TestAHashOfACluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	c := patient(t, cluster.URL())

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A Hold has the tokens that were taken from a key for a request whose cost is known only at its end: see
+// A Hold contains the tokens that were taken from a key for a request whose cost is known only at its end: see
 // [Limiter.Hold]. Its methods may be called from any goroutine and do not wait. Only the first call has an effect. The
 // zero Hold, and the hold of a refused request, have no tokens.
 type Hold struct {
@@ -20,8 +20,8 @@ type Hold struct {
 	key    string
 	taken  uint64
 	from   origin
-	window int64 // of the store's answer
-	end    int64 // for tokens of a lease: when nothing is owed because of them any longer, by this node's clock
+	window int64 // the window in the store's answer
+	end    int64 // for tokens of a lease: by this node's clock, when they are no longer owed
 }
 
 var _ limits.Held = (*Hold)(nil)
@@ -30,7 +30,7 @@ var _ limits.Held = (*Hold)(nil)
 type origin uint8
 
 const (
-	fromNowhere origin = iota // nothing counts them
+	fromNowhere origin = iota // the tokens are not counted anywhere
 	fromStore
 	fromLease
 	fromShare
@@ -39,10 +39,10 @@ const (
 // A receipt says where the tokens of a request were taken.
 type receipt struct {
 	from   origin
-	window int64 // of the store's answer
+	window int64 // the window in the store's answer
 }
 
-// are notes where the tokens were taken, if there is a receipt.
+// are notes in the receipt where the tokens were taken, if there is a receipt.
 func (r *receipt) are(from origin) {
 	if r != nil {
 		r.from = from
@@ -52,10 +52,9 @@ func (r *receipt) are(from origin) {
 // Hold takes estimate tokens from the key, all or none, for a request that may cost less or more: see
 // [engine.Limiter.Hold]. An estimate above the limit takes the limit. The decision and the error are the same as in
 // [Limiter.Take]. When the cost is known, [Hold.Settle] gives back or charges the difference.
-//
-// A hold that is never settled costs its estimate. Only the hold itself remembers its tokens, so a node that dies has
-// paid them. The hold is never nil; the hold of a refused request has no tokens. A limiter of requests in flight has no
-// holds: see [Limiter.Enter].
+// A hold that is never settled costs its estimate. Only the hold itself remembers its tokens, so if a node dies, its
+// holds cost their estimates. The returned hold is never nil; the hold of a refused request has no tokens. A limiter of
+// requests in flight has no holds: see [Limiter.Enter].
 func (l *Limiter) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
 	return l.own.Hold(ctx, key, estimate)
 }
@@ -75,7 +74,7 @@ func (q Quota) Hold(ctx context.Context, key string, estimate uint64) (*Hold, en
 	return h, d, err
 }
 
-// refuses returns the error of a quota that has no holds; nil if it has them.
+// refuses returns the error for a quota that has no holds, or nil if it has them.
 func (q *Quota) refuses(what string) error {
 	if q.limiter != nil && q.limiter.flight != nil {
 		return fmt.Errorf("redislimit: %s: the limiter counts requests in flight: use Enter", what)
@@ -83,7 +82,7 @@ func (q *Quota) refuses(what string) error {
 	return nil
 }
 
-// take is Take, and notes in r where the tokens were taken.
+// take does the same as Take, and notes in r where the tokens were taken.
 func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -91,7 +90,7 @@ func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (eng
 	return q.limiter.take(ctx, q, key, n, r)
 }
 
-// held returns the hold of a request that was decided; nil if the request is not counted.
+// held returns the hold of a request that was decided, or nil if the request is not counted.
 func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	if _, fixed, _ := q.fixed(); fixed || !d.Allowed || r.from == fromNowhere {
 		return nil
@@ -107,15 +106,15 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	return h
 }
 
-// Settle reports what the request has cost. If that is less than was taken, Settle gives back the difference. By the
-// store's clock, this is never more than the key still owes because of this hold: a window that has ended gets nothing,
-// and a bucket only gets tokens that have not come back with time. If the cost is more than was taken, Settle charges
-// the difference, whether it is available or not, up to [MaxDebt].
+// Settle reports what the request has cost. If the cost is less than the tokens taken, Settle gives back the
+// difference, but at most what the key still owes because of this hold, by the store's clock: a window that has ended
+// gets nothing, and a bucket only gets tokens that have not come back with time. If the cost is more than the tokens
+// taken, Settle charges the difference, whether it is available or not, up to [MaxDebt].
 //
 // Settle does not wait for the store. A give-back is sent once. If that fails, or the store is lost, the tokens stay
-// taken until they come back by time. A charge is sent until the store has answered, so it is charged at least once,
-// and [Limiter.Settle] waits for it. lost is how many tokens are not charged because the node remembers the debts of
-// [MaxKeys] keys already.
+// taken until they come back with time. A charge is sent until the store has answered, so it is charged at least once,
+// and [Limiter.Settle] waits for it. lost is how many tokens are not charged because the node already remembers the
+// debts of [MaxKeys] keys.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	if first, _ := h.claim.Settle(); !first || h.quota.limiter == nil {
 		return 0
@@ -129,8 +128,8 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// Charge takes n more tokens from the key, whether they are available or not, as Settle does with a cost above the
-// hold. lost is as for Settle. A hold without tokens charges nothing.
+// Charge takes n more tokens from the key, whether they are available or not, as Settle does if the cost is above the
+// hold. lost means the same as for Settle. A hold without tokens charges nothing.
 func (h *Hold) Charge(n uint64) (lost uint64) {
 	if n == 0 || h.quota.limiter == nil {
 		return 0
@@ -151,7 +150,7 @@ func (h *Hold) Release() bool {
 func (h *Hold) giveBack(n uint64) {
 	l, window := h.quota.limiter, h.window
 	switch h.from {
-	case fromNowhere: // of another process, or of another limit
+	case fromNowhere: // also for tokens of another process, or of another limit
 		return
 	case fromShare:
 		l.share.refund(h.key, &h.quota, n)
@@ -179,7 +178,7 @@ func (l *Limiter) giveOnce(key string, ask script.Ask) {
 	})
 }
 
-// putBack gives back tokens that were taken from the lease for a request that another limit refuses.
+// putBack gives back tokens to the lease, because another limit refuses the request for which they were taken.
 func (q *Quota) putBack(key string, n uint64) {
 	if n > 0 && !q.limiter.refundHere(q, key, n) {
 		q.limiter.giveOnce(key, q.returned(n))
@@ -187,7 +186,7 @@ func (q *Quota) putBack(key string, n uint64) {
 }
 
 // stillOwed returns how many of n tokens of a lease are still owed. Tokens of a window are owed until the window ends.
-// The node knows that moment to within the time of one answer.
+// The node knows that moment only as exactly as the time that one answer takes.
 func (h *Hold) stillOwed(n uint64) uint64 {
 	l := h.quota.limiter
 	left := h.end - l.now()
@@ -200,7 +199,7 @@ func (h *Hold) stillOwed(n uint64) uint64 {
 	return min(n, tokensIn(l.policy.Rate(), left))
 }
 
-// tokensIn returns how many whole tokens come at a rate in a time of that many nanoseconds.
+// tokensIn returns how many whole tokens come at a rate within nanos nanoseconds.
 func tokensIn(r engine.Rate, nanos int64) uint64 {
 	if nanos <= 0 {
 		return 0
@@ -208,7 +207,8 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 	return uint64(min(r.Tokens*float64(nanos)/float64(r.Period), math.MaxInt64))
 }
 
-// owe makes n tokens a debt, which is charged to the store at least once, and returns how many tokens were not noted.
+// owe makes n tokens a debt, which is charged to the store at least once. It returns how many tokens could not be
+// noted.
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}

@@ -27,7 +27,7 @@ func slowly(limit uint64) map[string]engine.Policy {
 	}
 }
 
-// usedOf returns how many tokens a key has taken.
+// usedOf returns how many tokens have been taken from a key.
 func usedOf(t *testing.T, l *redislimit.Limiter, key string) uint64 {
 	t.Helper()
 	d, err := l.Peek(t.Context(), key, 1)
@@ -35,13 +35,13 @@ func usedOf(t *testing.T, l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// becomes waits until a key has taken that many tokens.
+// becomes waits until that many tokens are taken from a key.
 func becomes(t *testing.T, l *redislimit.Limiter, key string, tokens uint64) {
 	t.Helper()
 	require.Eventually(t, func() bool { return usedOf(t, l, key) == tokens }, backSoon, time.Millisecond, "want %d", tokens)
 }
 
-// hold takes an estimate that is there.
+// hold takes an estimate, and fails the test if it is not available.
 func hold(t *testing.T, l *redislimit.Limiter, key string, estimate uint64) *redislimit.Hold {
 	t.Helper()
 	h, d, err := l.Hold(t.Context(), key, estimate)
@@ -50,8 +50,9 @@ func hold(t *testing.T, l *redislimit.Limiter, key string, estimate uint64) *red
 	return h
 }
 
-// A hold costs the amount with which any node settles it: less, more or nothing. If its node dies, it costs the
-// estimate. It is settled once. A refused one is of nothing, and an estimate above the limit counts as the limit.
+// A hold costs the amount with which any node settles it, which may be less than the estimate, more, or nothing. If its
+// node dies, the hold costs its estimate. It is settled only once. The hold of a refused request has no tokens, and an
+// estimate above the limit counts as the limit.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -99,8 +100,8 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	}
 }
 
-// If the tokens of a hold have already come back with time, they are not given back again, and no charge of another
-// request is erased: in the next window, when the bucket has filled, and in the log of the others.
+// Tokens of a hold may have come back with time before it is settled: in the next window, in a bucket that has filled,
+// or in a log that has dropped them. Then they are not given back again, and no charge of another request is erased.
 func TestAHoldFreesNoOther(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.PerSecond(1), 100), "fixed window": engine.FixedWindow(100, 100*time.Second),
@@ -119,7 +120,7 @@ func TestAHoldFreesNoOther(t *testing.T) {
 			require.EqualValues(t, 45, usedOf(t, l, "k"))
 		})
 	}
-	// Half of it has come back.
+	// In this case, half of the hold's tokens have come back.
 	server, store := miniAs(t, true)
 	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1), 100), redislimit.InMode(redislimit.Strict))
 	half := hold(t, l, "k", 80)
@@ -127,10 +128,10 @@ func TestAHoldFreesNoOther(t *testing.T) {
 	require.True(t, take(t, l, "k", 50).Allowed)
 	half.Settle(0)
 	becomes(t, l, "k", 50)
-	// A log forgets the tokens of the hold, and of no other.
+	// In this case, the log gives back the tokens of the hold, and no tokens of other requests.
 	log := limiter(t, patient(t, redistest.Start(t).URL()), engine.SlidingLog(100, 2*time.Second))
 	first := hold(t, log, "k", 40)
-	time.Sleep(1200 * time.Millisecond) // what the log has at the end must not be the first ones
+	time.Sleep(1200 * time.Millisecond) // the tokens that are left at the end must not be the first ones
 	require.True(t, take(t, log, "k", 30).Allowed)
 	first.Settle(10)
 	becomes(t, log, "k", 40)
@@ -171,7 +172,7 @@ func TestSettleWithoutAnAnswer(t *testing.T) {
 			require.NoError(t, errOfSettle(t, node, backSoon))
 			assert.GreaterOrEqual(t, usedOf(t, straight, "more"), before[1]+10)
 			assert.GreaterOrEqual(t, usedOf(t, straight, "less"), before[0]-15)
-			// Lost altogether.
+			// Now the store is lost completely.
 			less, more = take("less 2"), take("more 2")
 			server.Pause()
 			require.Eventually(t, func() bool {
@@ -194,8 +195,8 @@ func errOfSettle(t *testing.T, l *redislimit.Limiter, d time.Duration) error {
 	return l.Settle(ctx)
 }
 
-// After FLUSHALL the keys of windows and logs give nothing back that others have taken since. The cost beyond the hold
-// is charged.
+// After FLUSHALL, holds of windows and logs do not give back tokens that other requests have taken since. Costs beyond
+// the hold are charged.
 func TestAHoldAfterTheStoreForgot(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -219,7 +220,8 @@ func TestAHoldAfterTheStoreForgot(t *testing.T) {
 	}
 }
 
-// A hold is settled under the numbers that it was made by, and counts under others.
+// The numbers of a limit change while a key has holds. The holds are settled under the numbers with which they were
+// made, and the tokens count under the new numbers.
 func TestAHoldOverAChangeOfNumbers(t *testing.T) {
 	server := redistest.Start(t)
 	wide := slowly(200)
@@ -241,7 +243,8 @@ func TestAHoldOverAChangeOfNumbers(t *testing.T) {
 	}
 }
 
-// The sum that is charged is the sum that is settled, from many goroutines of two nodes, settled twice, and dropped.
+// Many goroutines on two nodes settle holds, settle some of them twice, and never settle others. The sum that the store
+// charges must be the sum that was settled.
 func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	server := redistest.Start(t)
 	const limit = 4000
@@ -291,8 +294,8 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	}
 }
 
-// Holds of leased limiters: paid from what is in hand, or by the store. Over the whole test no more is settled than the
-// bound, and what is held at its end is counted.
+// Leased limiters pay for holds with tokens in hand, or from the store. Over the whole test, no more is settled than
+// the bound.
 func TestLeasedHoldsAreWithinTheBound(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.PerSecond(500), 2000)

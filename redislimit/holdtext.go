@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 )
 
-// holdBytes is how long the text of a hold is.
+// holdBytes is the length of the text of a hold.
 const holdBytes = 41
 
 // process distinguishes the holds of this process from the holds of others.
@@ -16,8 +16,8 @@ var process = rand.Uint64()
 // Append appends the hold as 41 bytes, from which [Limiter.ParseHold] makes the hold again, in any process that has the
 // store. It is for a request whose end another node reports. It does not settle the hold.
 //
-// Whoever can write the bytes can give tokens back, and each hold made from them gives back the same tokens again. So
-// seal them, and settle only one of the holds.
+// Anyone who can write these bytes can give tokens back, and each hold that is made from them gives back the same
+// tokens again. So seal the bytes, and settle only one of the holds.
 func (h *Hold) Append(to []byte) []byte {
 	to = append(to, byte(h.from))
 	to = binary.LittleEndian.AppendUint64(to, process)
@@ -27,8 +27,8 @@ func (h *Hold) Append(to []byte) []byte {
 	return binary.LittleEndian.AppendUint64(to, uint64(h.end))
 }
 
-// ParseHold makes a hold from text, which [Hold.Append] appended. key is the key of that hold. It returns an error if
-// text has another length.
+// ParseHold makes a hold from a text that [Hold.Append] appended. key is the key of that hold. It returns an error if
+// the text has another length.
 //
 // A hold of another key or limit gives nothing back. Neither does a hold of tokens that another process had in hand by
 // its lease, or admitted by its share. In these cases [Hold.Taken] still returns the tokens taken, and the cost of the
@@ -53,7 +53,7 @@ func (q Quota) ParseHold(key string, text []byte) (*Hold, error) {
 	return h, nil
 }
 
-// fingerprint distinguishes keys and limits.
+// fingerprint returns a number that distinguishes keys and limits.
 func (q *Quota) fingerprint(key string) uint64 {
 	hash := fnv.New64a()
 	if q.limiter != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A hold goes to another node as text, which settles it as the node would that has it.
+// A hold is sent as text to another node, which settles it in the same way as the node that took it.
 func TestAHoldAsText(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -55,7 +55,7 @@ func TestAHoldAsText(t *testing.T) {
 	}
 }
 
-// under is a policy with another limit.
+// under returns the policy with another limit.
 func under(p engine.Policy, limit uint64) engine.Policy {
 	for _, q := range slowly(limit) {
 		if q.Algorithm() == p.Algorithm() {

@@ -10,16 +10,16 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// HoldUpTo takes up to most tokens, for a request that can use fewer: see [engine.Limiter.HoldUpTo]. It passes if no
-// fewer than least tokens are available, or the complete limit if the limit is lower. Otherwise it takes nothing.
-// [Hold.Taken] returns how many tokens it took. The store checks and takes in one step, so requests of other nodes
-// cannot make it take fewer than least. If least is 0, it counts as 1. If most is 0, nothing is taken, and the cost of
-// the request is charged when the hold is settled.
+// HoldUpTo takes up to most tokens, for a request that can use fewer: see [engine.Limiter.HoldUpTo]. The request passes
+// if at least least tokens are available, or all tokens of the limit if the limit is lower than least. Otherwise
+// HoldUpTo takes nothing. [Hold.Taken] returns how many tokens it took. The store checks and takes in one step, so
+// requests of other nodes cannot make it take fewer than least. If least is 0, it counts as 1. If most is 0, nothing is
+// taken, and the cost of the request is charged when the hold is settled.
 //
-// A leased limiter takes what this node has in hand, and the rest from the store. Tokens that other nodes have in hand,
-// or that are on their way to this node, are not available to it. While the store is lost, it takes from the node's
-// share, and passes only if the share has no fewer than least tokens. A refusal costs nothing, whatever
-// [ChargeRefusals] is set to. Otherwise it works as [Limiter.Hold].
+// A leased limiter takes the tokens that this node has in hand, and the rest from the store. Tokens that other nodes
+// have in hand, or that are on their way to this node, are not available to it. While the store is lost, the limiter
+// takes from the node's share, and the request passes only if the share has at least least tokens. A refusal costs
+// nothing, even if [ChargeRefusals] is set. Otherwise HoldUpTo works as [Limiter.Hold] does.
 func (l *Limiter) HoldUpTo(ctx context.Context, key string, least, most uint64) (*Hold, engine.Decision, error) {
 	return l.own.HoldUpTo(ctx, key, least, most)
 }
@@ -41,7 +41,7 @@ func (q Quota) HoldUpTo(ctx context.Context, key string, least, most uint64) (*H
 // leastOf returns the number of tokens that a request needs.
 func (q *Quota) leastOf(least uint64) uint64 { return min(max(least, 1), q.policy.Limit()) }
 
-// askUpTo returns the question to the store of a node that has some tokens in hand.
+// askUpTo returns the question to the store for a request that can use fewer tokens, on a node that has inHand tokens.
 func (q *Quota) askUpTo(least, most, inHand uint64) script.Ask {
 	return script.Ask{Need: least - min(least, inHand), Want: most - inHand, All: true, Quota: q.numbers}
 }
@@ -68,12 +68,12 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 		return most, d, nil
 	}
 	ask := q.askUpTo(least, most, inHand)
-	if most == 0 && l.terms != nil { // it only looks
+	if most == 0 && l.terms != nil { // the request takes nothing
 		there, _ := l.inHand(key)
 		ask = q.askUpTo(least, 0, 0)
 		ask.Need -= min(ask.Need, there)
 	}
-	ask.Window = script.AnyWindow // so that a bucket has one, too
+	ask.Window = script.AnyWindow // so that the answer has a window for a bucket, too
 	a, err := l.ask(ctx, key, ask)
 	switch {
 	case err == nil:
@@ -90,7 +90,7 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 			r.from = fromLease
 		}
 		return inHand + a.Granted, d, nil
-	case inHand >= least: // that is enough
+	case inHand >= least: // the tokens in hand are enough
 		r.are(fromLease)
 		return inHand, engine.Decision{Allowed: true, Limit: q.policy.Limit()}, nil
 	}
@@ -121,7 +121,7 @@ func (l *Limiter) takeInHand(key string, n uint64) uint64 {
 	return n
 }
 
-// fallbackUpTo decides when the store did not, as fallback does.
+// fallbackUpTo decides when the store did not, in the same way as fallback.
 func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *receipt) (uint64, engine.Decision, error) {
 	l := q.limiter
 	if l.share == nil || !isStore(cause) {
@@ -135,8 +135,8 @@ func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *rec
 	return n, d, nil
 }
 
-// takeUpTo takes the available tokens of the share, and returns how many it took. A share of less than one token has at
-// most one.
+// takeUpTo takes the available tokens of the share, and returns how many it took. If a node's share is less than one
+// token, it takes at most one.
 func (s *share) takeUpTo(l *Limiter, key string, q *Quota, least, most uint64) (d engine.Decision, n uint64) {
 	of := s.Key(key).With(q.share)
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// HoldUpTo takes the available tokens if there are no fewer than least, and is settled as any other hold.
+// HoldUpTo takes the available tokens if at least least are available. Its hold is settled like any other hold.
 func TestHoldUpTo(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -66,8 +66,8 @@ func TestHoldUpTo(t *testing.T) {
 	}
 }
 
-// Requests of two nodes that take what there is at the same time never get less than least, and together no more than
-// the limit.
+// Requests of two nodes take the available tokens at the same time. No request gets fewer than least tokens, and
+// together they get no more than the limit.
 func TestHoldUpToAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.FixedWindow(1000, time.Hour)
@@ -94,7 +94,7 @@ func TestHoldUpToAtOnce(t *testing.T) {
 	assert.EqualValues(t, 1000, sum, "40 of 60 are more than there is, and the last one gets what is left: 1000 = 16 * 60 + 40")
 }
 
-// A leased limiter pays with the tokens in hand and the tokens of the store, and a hold of nothing takes neither.
+// A leased limiter pays with tokens in hand and with tokens of the store. A refused hold takes neither.
 func TestHoldUpToOfALease(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.FixedWindow(40_000, time.Minute)
@@ -122,7 +122,7 @@ func TestHoldUpToOfALease(t *testing.T) {
 	}, backSoon, time.Millisecond, "the 200 takes, and a few that are in hand")
 }
 
-// A usage above the hold of a leased limiter is charged to the store, in full, and so is one whose answer was lost.
+// Usage above the hold of a leased limiter is charged to the store in full, even if the answer to the charge was lost.
 func TestALeaseIsChargedBeyondItsHold(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -143,7 +143,7 @@ func TestALeaseIsChargedBeyondItsHold(t *testing.T) {
 	require.GreaterOrEqual(t, usedOf(t, straight, "k"), before+3000, "at least once")
 }
 
-// While the store is lost a node's share decides, and never gives less than least.
+// While the store is lost, the node's share decides. It never gives a request fewer than least tokens.
 func TestHoldUpToWithoutTheStore(t *testing.T) {
 	server := redistest.Start(t)
 	l, err := redislimit.New(open(t, server.URL()), "lost", engine.FixedWindow(100, time.Hour), redislimit.InMode(redislimit.Strict), redislimit.Nodes(4))
@@ -170,7 +170,8 @@ func TestHoldUpToWithoutTheStore(t *testing.T) {
 	}, backSoon, time.Millisecond, "what the share admitted and the rest are charged")
 }
 
-// In a set of limits a request takes what is left of a limit with Least, in the script of all its limits.
+// In a set of limits, a request takes the tokens that are left of a limit with Least. It does so in the same script as
+// for its other limits.
 func TestLeastInAStore(t *testing.T) {
 	server := redistest.Start(t)
 	for _, mode := range []redislimit.Mode{redislimit.Strict, redislimit.Leased} {

@@ -14,10 +14,10 @@ import (
 const openTime = 5 * time.Second
 
 // JoinLater lets [Open] succeed while the store does not answer. The store then counts as lost from the start, in
-// [Health] and in the log, and limiters decide as [OnLoss] says. The client tries to connect four times a second. Open
-// still returns an error for a certificate, a password or rights that the store does not accept. If such an error only
-// appears later, the store stays lost, and the error is its last error. A node that restarts during a loss has a full
-// share again, unless its limiters have [DebtFiles].
+// [Health] and in the log, and limiters decide as [OnLoss] says. The client tries to connect four times per second.
+// Open still returns an error for a certificate, a password or rights that the store does not accept. If such an error
+// only appears later, the store stays lost, and the error is its last error. A node that restarts during a loss has a
+// full share again, unless its limiters have [DebtFiles].
 func JoinLater() ClientOption {
 	return func(c *clientConfig) error {
 		c.joinLater = true
@@ -25,16 +25,16 @@ func JoinLater() ClientOption {
 	}
 }
 
-// A link is the connection of a client to its store. It is replaced once, when a store that was lost at the start
-// answers, because the number of its parts is not known before.
+// A link is the connection of a client to its store. If the store is lost at the start, the link is replaced once when
+// the store answers, because only then is the number of the store's parts known.
 type link struct {
-	redis    rueidis.Client    // nil before the store has answered; then no question is sent
+	redis    rueidis.Client    // nil before the store has answered; until then no question is sent
 	breakers []breaker.Breaker // one for each part of the store that can fail by itself
 	groups   []queue           // of questions for groups of keys, one for each part
 }
 
 func (c *Client) newLink(redis rueidis.Client) *link {
-	// Only a cluster cares which keys are in a call, and only its parts fail by themselves.
+	// Only a cluster requires that the keys of a call belong together, and only in a cluster can a part fail by itself.
 	parts := 1
 	if redis.Mode() == rueidis.ClientModeCluster {
 		parts = c.partitions
@@ -81,8 +81,9 @@ func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 	}
 }
 
-// mayPass reports whether the store may answer later without any change by an operator: it cannot be reached, or it is
-// loading its data or otherwise busy. Errors about the user, a command or a certificate do not pass.
+// mayPass reports whether the store may answer later without a change by an operator. This is so if the store cannot be
+// reached, or is loading its data or otherwise busy. It is not so for errors about the user, a command or a
+// certificate.
 func mayPass(err error) bool {
 	switch kindOf(err) {
 	case "certificate", "forbidden", "wrongpass", "error":
@@ -91,7 +92,7 @@ func mayPass(err error) bool {
 	return errors.Is(err, ErrStore)
 }
 
-// startLost makes the store lost, because of an error, until it answers.
+// startLost makes a client whose store is lost because of an error, and stays lost until it answers.
 func (c *Client) startLost(o rueidis.ClientOption, cause error) {
 	lost := &link{breakers: make([]breaker.Breaker, 1)}
 	at := now()

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestAStoreThatIsJoinedLater: a node starts without its store, decides by its share, joins the store when it answers,
-// and has it charged with what the share admitted.
+// TestAStoreThatIsJoinedLater: a node starts without its store and decides by its share. It joins the store when the
+// store answers, and charges it with the tokens that the share admitted.
 func TestAStoreThatIsJoinedLater(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
@@ -44,7 +44,7 @@ func TestAStoreThatIsJoinedLater(t *testing.T) {
 	assert.Equal(t, 5, admitted(t, l, 8), "what the store has left")
 }
 
-// TestAClusterThatIsJoinedLater: how many parts it has is known only when it answers.
+// TestAClusterThatIsJoinedLater: the number of a cluster's parts is known only when the cluster answers.
 func TestAClusterThatIsJoinedLater(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	for _, node := range cluster.Nodes {
@@ -68,14 +68,15 @@ func TestAClusterThatIsJoinedLater(t *testing.T) {
 	assert.Equal(t, 64, client.Health().Parts)
 }
 
-// TestWhatDoesNotPassIsAnErrorOfTheStart: a password that the store does not accept is nothing to wait for.
+// TestWhatDoesNotPassIsAnErrorOfTheStart: if the store does not accept the password, Open does not wait but returns an
+// error.
 func TestWhatDoesNotPassIsAnErrorOfTheStart(t *testing.T) {
 	server := redistest.Start(t)
 	_, err := redislimit.Open(t.Context(), strings.Replace(server.URL(), "://", "://weir:wrong@", 1), redislimit.JoinLater())
 	require.ErrorContains(t, err, "WRONGPASS")
 }
 
-// TestAClientThatNeverJoinedCloses: nothing tries to connect after Close.
+// TestAClientThatNeverJoinedCloses: after Close, nothing tries to connect.
 func TestAClientThatNeverJoinedCloses(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
@@ -105,8 +106,8 @@ func admitted(t *testing.T, l *redislimit.Limiter, n int) (count int) {
 	return count
 }
 
-// TestAPasswordInTheAddress: the password of the default user is behind a colon, and the password of another user is
-// behind the user and a colon.
+// TestAPasswordInTheAddress: in an address, the password of the default user follows a colon. The password of another
+// user follows the user and a colon.
 func TestAPasswordInTheAddress(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("ACL", "SETUSER", "shop", "on", ">sesame", "+@all", "~*")

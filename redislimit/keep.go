@@ -57,7 +57,7 @@ func (l *Limiter) work() {
 	}
 }
 
-// probeLost asks the parts of the store that are lost whether they are back.
+// probeLost sends a probe to each part of the store that is lost, to find out whether it is back.
 func (l *Limiter) probeLost() {
 	queues := l.ways.Load().queues
 	for part := range queues {
@@ -68,7 +68,8 @@ func (l *Limiter) probeLost() {
 }
 
 // probe asks a lost part of the store whether it is back, unless it was asked a moment ago. It takes a token of a key
-// that no request can name, and gives it back. A read is not enough, because some servers answer but refuse writes.
+// that no request can name, and gives the token back. A read is not enough, because some servers answer but refuse
+// writes.
 func (l *Limiter) probe(queue *queue, part int) {
 	key := l.namer.probe(part)
 	var quota script.Quota
@@ -76,7 +77,7 @@ func (l *Limiter) probe(queue *queue, part int) {
 		quota = script.Quota{Tokens: 1, Units: 1}
 	}
 	take := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Debt: 1, Quota: quota}}
-	_ = queue.putOne(take, nil, func(_ script.Answer, err error) { // not sent if it is not time yet
+	_ = queue.putOne(take, nil, func(_ script.Answer, err error) { // not sent if the last probe was a moment ago
 		if err == nil {
 			back := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Returned: 1, Window: script.AnyWindow, Quota: quota}}
 			_ = queue.putOne(back, nil, func(script.Answer, error) {})
@@ -84,14 +85,15 @@ func (l *Limiter) probe(queue *queue, part int) {
 	})
 }
 
-// canWait reports whether a question about the key that is not urgent can be asked now: the key's part of the store is
-// not lost, and the queue is not busy. During a loss, leases are left alone so that their tokens are spent.
+// canWait reports whether a question about the key that is not urgent can be asked now. The key's part of the store
+// must not be lost, and the queue must not be busy. During a loss, leases are left alone so that their tokens are
+// spent.
 func (l *Limiter) canWait(key string) bool {
 	queue := l.queueOf(key)
 	return !queue.isLost() && !queue.isBusy()
 }
 
-// look looks at a lease.
+// look checks whether a lease must be settled or forgotten, and does it.
 func (l *Limiter) look(key string, held *lease.Lease) {
 	settle, gone := held.Expire(l.now())
 	if settle {

@@ -11,9 +11,9 @@ import (
 // maxFullKey is the longest key that is written in full, in bytes.
 const maxFullKey = 256
 
-// Secret sets a secret with which keys are hashed, so that a reader of the store cannot find out a key by trying
-// candidates, such as all addresses. Without it, the hash has no secret. It has at least 16 characters. All nodes must
-// use the same secret, because it is part of the key names.
+// Secret sets a secret with which keys are hashed. A reader of the store then cannot find out a key by trying
+// candidates, such as all addresses. Without this option, the hash uses no secret. The secret has at least 16
+// characters. All nodes must use the same secret, because it is part of the key names.
 func Secret(secret string) ClientOption {
 	return func(c *clientConfig) error {
 		if len(secret) < 16 {
@@ -24,8 +24,8 @@ func Secret(secret string) ClientOption {
 	}
 }
 
-// FullKeys writes keys to the store in clear text, except those longer than 256 bytes. Without it, keys are hashed,
-// because a key may be a password, or a token that was sent as one.
+// FullKeys writes keys to the store in clear text, except keys longer than 256 bytes. Without this option keys are
+// hashed, because a key may be a password, or a token that was sent as one.
 func FullKeys() ClientOption {
 	return func(c *clientConfig) error {
 		c.fullKeys = true
@@ -41,8 +41,8 @@ var noSecret = sha256.Sum256([]byte("weir"))
 //	<prefix>:{pNNNN}:<algorithm and window>:<name>:#<hash of the key>
 //	<prefix>:{pNNNN}:<algorithm and window>:<name>:=<key>              with FullKeys
 //
-// No two keys have one name: prefix and name have no braces, a colon in a name is escaped, and a hash has 128 bits.
-// The length of a name is bounded.
+// No two keys have the same name: prefix and name have no braces, a colon in a name is escaped, and a hash has 128
+// bits. The length of a name is bounded.
 type namer struct {
 	before, after string // the number of the partition
 	secret        [sha256.Size]byte
@@ -61,8 +61,8 @@ func (n *namer) name(partition int, key string) string {
 	if n.full && len(key) <= maxFullKey {
 		return n.before + string(number[:]) + n.after + "=" + key
 	}
-	// The hash is of a secret of fixed length and the text. Only half of it is kept, so it cannot be extended: it is a
-	// message authentication code.
+	// The hash covers a secret of fixed length, followed by the text. Only half of the hash is kept, so it cannot be
+	// extended. It is therefore a message authentication code.
 	text := make([]byte, 0, 256)
 	sum := sha256.Sum256(append(append(text, n.secret[:]...), key...))
 	var code [22]byte

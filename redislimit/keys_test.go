@@ -43,7 +43,7 @@ func TestKeysAreHashed(t *testing.T) {
 	assert.ErrorContains(t, err, "Secret: 5 characters")
 }
 
-// A colon in a name or a key does not make two keys one.
+// Two keys do not get the same name because of a colon in a limit's name or in a key.
 func TestNamesAndKeysAreNotMixedUp(t *testing.T) {
 	for _, options := range [][]redislimit.ClientOption{nil, {redislimit.FullKeys()}} {
 		_, client := mini(t, options...)
@@ -55,7 +55,7 @@ func TestNamesAndKeysAreNotMixedUp(t *testing.T) {
 	}
 }
 
-// An error about an address does not repeat a password, or what may be a part of one.
+// An error about an address does not repeat a password, or text that may be part of one.
 func TestPasswordsAreNotRepeated(t *testing.T) {
 	for _, address := range []string{
 		"redis://user:se/cret@localhost:6379", "redis://user:se#cret@localhost:6379", "redis://user:secr%et@localhost",

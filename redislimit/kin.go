@@ -7,13 +7,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// kin are the limiters of a client, grouped by their limit. A node has only one share of a limit. So while two limiters
-// of one limit exist, as in a reload, tokens that the share of one admits are taken from the shares of both.
+// kin contains the limiters of a client, grouped by their limit. A node has only one share of a limit. So while two
+// limiters of one limit exist, as in a reload, tokens that the share of one admits are taken from the shares of both.
 type kin struct {
 	mu      sync.RWMutex
 	of      map[string][]*Limiter // by limit: open limiters, and closed ones that owe something
 	isEnded bool                  // the client is closed
-	ended   chan struct{}         // closed then
+	ended   chan struct{}         // closed when the client is closed
 	charge  sync.WaitGroup        // the work of closed limiters
 }
 
@@ -32,14 +32,14 @@ func (k *kin) join(l *Limiter) {
 	k.add(l)
 }
 
-// A lack is how many tokens of a key shares have spent, under the numbers of the limiter from.
+// A lack is how many tokens of a key are missing from shares, under the numbers of the limiter from.
 type lack struct {
 	from *Limiter
 	n    uint64
 }
 
-// lacking returns the tokens that the shares of a limit have spent and that have not come back. They include those that
-// were charged to the store meanwhile. All shares that existed at the time lack the same tokens.
+// lacking returns the tokens that the shares of a limit have spent and that have not come back. They include tokens
+// that were charged to the store meanwhile. All shares that existed at the time lack the same tokens.
 func lacking(all []*Limiter) map[owing]lack {
 	lacks := map[owing]lack{}
 	for _, l := range all {
@@ -61,7 +61,7 @@ func lacking(all []*Limiter) map[owing]lack {
 	return lacks
 }
 
-// inherit takes the tokens that other shares lack from l's share.
+// inherit takes from l's share the tokens that other shares lack.
 func (l *Limiter) inherit(lacks map[owing]lack) {
 	for of, lack := range lacks {
 		l.spendShare(lack.from, of, lack.n)
@@ -78,14 +78,14 @@ func (k *kin) same(l *Limiter) (all []*Limiter) {
 	return all
 }
 
-// unite makes two limits of one [SharedName] one limit.
+// unite makes the limits of l and before one limit, if they have the same [SharedName].
 func (k *kin) unite(l, before *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l.life.node != before.life.node || l.life.numbers == before.life.numbers {
 		return
 	}
-	k.add(before) // a closed one may have left
+	k.add(before) // before may be closed and have left
 	ours, theirs := k.same(l), k.same(before)
 	ourLacks, theirLacks := lacking(ours), lacking(theirs)
 	for _, one := range ours {
@@ -114,9 +114,9 @@ func (k *kin) leave(l *Limiter) {
 	}
 }
 
-// change calls run, which takes tokens from a limiter's share and notes them as a debt, or gives them back. run gets
-// the other limiters that have a share of the limit, and must change their shares, too. No other change happens
-// meanwhile.
+// change calls run, which either takes tokens from a limiter's share and notes them as a debt, or gives tokens back.
+// run gets the other limiters that have a share of the limit, and must change their shares in the same way. No other
+// change happens meanwhile.
 func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RLock()
 	if len(k.others(l)) == 0 && !l.life.isClosed.Load() {
@@ -127,7 +127,7 @@ func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RUnlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.add(l) // a closed one may have left
+	k.add(l) // l may be closed and have left
 	run(k.others(l))
 }
 
@@ -157,7 +157,7 @@ func (k *kin) end() {
 	isEnded := k.isEnded
 	k.isEnded = true
 	k.mu.Unlock()
-	if !isEnded && k.ended != nil { // the zero Client has none
+	if !isEnded && k.ended != nil { // the zero Client has no such channel
 		close(k.ended)
 	}
 	k.charge.Wait()

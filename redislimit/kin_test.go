@@ -13,14 +13,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// lose pauses a server until a client has lost it.
+// lose pauses a server until the client of a quota counts it as lost.
 func lose(t *testing.T, server *redistest.Server, q Quota) {
 	t.Helper()
 	server.Pause()
 	require.Eventually(t, func() bool { _, _ = q.Peek(t.Context(), "elsewhere", 1); return q.limiter.isLost("k") }, 20*time.Second, time.Millisecond)
 }
 
-// admittedOf takes single tokens n times, and returns how many were there.
+// admittedOf takes one token n times, and returns how many of these requests were admitted.
 func admittedOf(t *testing.T, q Quota, key string, n int) (admitted uint64) {
 	t.Helper()
 	for range n {
@@ -32,12 +32,13 @@ func admittedOf(t *testing.T, q Quota, key string, n int) (admitted uint64) {
 }
 
 // In a reload, a limiter may replace another limiter of its client. Its share then has only what the old share has
-// left, at once and later, whichever of the two decides a request. All is charged, also what a closed one owes.
+// left, at once and later, no matter which of the two decides a request. All admitted tokens are charged to the store,
+// including the debts of a closed limiter.
 func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
 		options             []Option
-		more                uint64 // of the next share
+		more                uint64 // tokens that the next share has in addition
 	}{
 		"token bucket":      {policy: engine.TokenBucket(engine.Per(1, time.Hour), 40)},
 		"other numbers":     {policy: engine.FixedWindow(40, time.Hour), next: engine.FixedWindow(60, time.Hour), more: 10},
@@ -50,7 +51,7 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 		"tier":              {policy: engine.FixedWindow(400, time.Hour), options: []Option{Tiers(engine.Unlimited(), engine.FixedWindow(40, time.Hour))}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of the time it waits
+			t.Parallel() // it waits most of the time
 			server := redistest.Start(t)
 			client, err := Open(t.Context(), server.URL())
 			require.NoError(t, err)
@@ -98,7 +99,7 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 			for key, n := range admitted {
 				most := r.policy.Limit() / 2
 				if key != "some" {
-					most = max(share, most) // the old one had all of its share
+					most = max(share, most) // the old limiter had all of its share
 				}
 				assert.Equal(t, most, n, key)
 			}
@@ -123,14 +124,16 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	}
 }
 
-// A share of less than a token has earned no other one when another limiter takes its place, or follows it.
+// A node's share may be less than one token, so it earns a token only after some time. If another limiter replaces or
+// follows the limiter, it gets no extra token: its first token comes only after the full time since the old limiter's
+// token.
 func TestAReloadHandsOutNoSecondToken(t *testing.T) {
 	t.Run("reload", func(t *testing.T) { handsOutNoSecondToken(t, 1) })
 	t.Run("follow", func(t *testing.T) { handsOutNoSecondToken(t, 2, SharedName()) })
 }
 
 func handsOutNoSecondToken(t *testing.T, nextLimit uint64, options ...Option) {
-	t.Parallel() // most of the time it waits
+	t.Parallel() // it waits most of the time
 	server := redistest.Start(t)
 	client, err := Open(t.Context(), server.URL())
 	require.NoError(t, err)
@@ -155,12 +158,13 @@ func handsOutNoSecondToken(t *testing.T, nextLimit uint64, options ...Option) {
 	assert.GreaterOrEqual(t, now()-at, int64(2*time.Second)/int64(nextLimit), "a token in four windows, or in two")
 }
 
-// A hold may come to owe tokens after its limiter was closed, while the store is lost. They are charged when the store
-// is back, whatever the limiter does in the meantime. A hold says so if that is too late.
+// A hold may come to owe tokens after its limiter was closed, while the store is lost. These are charged when the store
+// is back, even if another limiter has replaced it by then. If it is too late to charge them, settling the hold reports
+// it.
 func TestAHoldIsSettledAfterClose(t *testing.T) {
 	for _, policy := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
 		t.Run(policy.String(), func(t *testing.T) {
-			t.Parallel() // most of the time it waits
+			t.Parallel() // it waits most of the time
 			server := redistest.Start(t)
 			client, err := Open(t.Context(), server.URL(), Timeout(time.Second))
 			require.NoError(t, err)
@@ -232,8 +236,8 @@ func TestSharesOfALimitGiveBackTogether(t *testing.T) {
 	assert.Zero(t, one.Stats().Debt)
 }
 
-// Limiters of a shared name have shares of their own until one follows another, because the numbers of keys change.
-// From then on they have one share, whichever limiter decides a request, and however often the numbers change.
+// Limiters of a shared name have separate shares until one of them follows another because the numbers of keys change.
+// From then on they have one share, no matter which limiter decides a request, and how often the numbers change.
 func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	server := redistest.Start(t)
 	client, err := Open(t.Context(), server.URL())
@@ -250,7 +254,7 @@ func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	lose(t, server, ten.own)
 	require.EqualValues(t, 3, admittedOf(t, ten.own, "k", 3))
 	require.EqualValues(t, 1, admittedOf(t, twenty.own, "another", 1))
-	other.Follow(ten) // nothing: the counts of another name are others
+	other.Follow(ten) // no effect: another name has other counts
 	assert.EqualValues(t, 5, admittedOf(t, other.own, "k", 10))
 	assert.EqualValues(t, 10, twenty.share.Peek(twenty.share.Key("k"), 1).Remaining)
 
@@ -265,7 +269,7 @@ func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	thirty := begin("shared", bucket(30))
 	thirty.Follow(twenty)
 	assert.EqualValues(t, 15-7, admittedOf(t, thirty.own, "k", 15))
-	ten = begin("shared", bucket(10)) // the same numbers again, although the one before is closed and owes
+	ten = begin("shared", bucket(10)) // the same numbers again; the earlier limiter with them is closed and owes
 	ten.Follow(thirty)
 	assert.Zero(t, admittedOf(t, ten.own, "k", 5))
 
@@ -292,7 +296,7 @@ func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 		"buckets": {bucket, []uint64{10, 30, 40}, nil}, "buckets, follow": {bucket, []uint64{10, 30, 40}, []Option{SharedName()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of the time it waits
+			t.Parallel() // it waits most of the time
 			server := redistest.Start(t)
 			client, err := Open(t.Context(), server.URL())
 			require.NoError(t, err)
@@ -323,7 +327,7 @@ func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 			assert.Zero(t, admittedOf(t, old.own, "k", 30))
 			assert.EqualValues(t, 20, admittedOf(t, old.own, "another", 30))
 			server.Resume()
-			require.NoError(t, old.Close()) // nothing else sweeps
+			require.NoError(t, old.Close()) // so that nothing else sweeps
 			old.share.Reset(old.share.Key("k"))
 			old.share.sweep(1 << 60)
 			assert.Equal(t, 1, old.share.spent.Size(), "what has come back is forgotten")

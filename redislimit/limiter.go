@@ -26,19 +26,19 @@ type Limiter struct {
 	namer  namer
 	ways   atomic.Pointer[ways]
 	known  *refusals
-	owed   *shares.Debts[owing] // debts to charge to the store
+	owed   *shares.Debts[owing] // debts that must be charged to the store
 	debts  *debtFile            // the file of these debts; nil without DebtFiles
-	share  *share               // decides while the store is lost; nil without that policy
-	flight *flight              // of requests in flight; nil for other policies
+	share  *share               // decides while the store is lost; nil without FailShare
+	flight *flight              // the requests in flight; nil for other policies
 	own    Quota                // the policy
 	life   life
 
 	leases *xsync.Map[string, *lease.Lease]
-	cold   *engine.Limiter // the first requests of keys; nil without overdraft
+	cold   *engine.Limiter // for the first requests of keys; nil without overdraft
 
-	agreement *agreement      // nil of a tier
-	tiers     []*Limiter      // that count
-	sources   []limits.Source // of all tiers
+	agreement *agreement      // nil for a tier
+	tiers     []*Limiter      // tiers that count
+	sources   []limits.Source // sources of all tiers
 
 	fallbacks atomic.Int64
 	now       func() int64
@@ -48,11 +48,11 @@ type Limiter struct {
 	once      sync.Once
 }
 
-// New returns a limiter of the policy: a token bucket, token buckets ([engine.TokenBuckets]), a fixed window, a window
+// New returns a limiter for a policy: a token bucket, token buckets ([engine.TokenBuckets]), a fixed window, a window
 // of the calendar ([engine.CalendarWindow]), a sliding window, a sliding log, or requests in flight
-// ([engine.Concurrency]). name is part of the key names in the store, as are the algorithm and its window. Limits that
-// differ in one of these are independent. Limiters that differ only in other numbers share their counts, and each
-// compares them with its own numbers: a changed limit keeps the tokens that were taken. The name has 1 to 128
+// ([engine.Concurrency]). The key names in the store contain name, the algorithm and its window. Limits that differ in
+// one of these are independent. Limiters that differ only in other numbers share their counts, and each compares the
+// counts with its own numbers. So if a limit changes, tokens that were taken still count. The name has 1 to 128
 // characters, without braces and control characters.
 //
 // New returns an error for options that do not fit together, and for a policy whose numbers the store cannot keep.
@@ -129,13 +129,13 @@ func (d *design) sharedNumbers() string {
 	return numbers(d.policy, d.config.limit)
 }
 
-// Follow tells l that keys of the limiter before move to it, because the numbers of their limit have changed. Both must
-// have the same client and [SharedName]. From then on both have one share of each key while the store is lost, and so
-// have all limiters that they have followed or that follow them. Call Follow before requests for these keys come. It
-// visits each key whose share is missing tokens.
+// Follow tells l that keys of the limiter before move to l, because the numbers of their limit have changed. Both must
+// have the same client and [SharedName]. From then on, while the store is lost, both limiters have one common share of
+// each key. So do all limiters that they have followed or that follow them. Call Follow before requests for these keys
+// come. Follow visits each key whose share is missing tokens.
 func (l *Limiter) Follow(before *Limiter) { l.client.limiters.kin.unite(l, before) }
 
-// now is the clock of limiters and of the breakers that they share. It is monotonic and starts with the program.
+// now is the clock of limiters and of the breakers that limiters share. It is monotonic and starts with the program.
 func now() int64 { return int64(time.Since(epoch)) }
 
 var epoch = time.Now()
@@ -156,11 +156,11 @@ func (l *Limiter) makeLocal() (err error) {
 }
 
 // Close charges the store with what the node owes, for at most the client's timeout, and stops the background work. If
-// the store is lost, it does not wait ([Limiter.Settle] does). Debts that are not charged by then, and new debts of
-// requests in progress, are charged until the client is closed. Debts that are left then are lost, or, with
-// [DebtFiles], left to the next limiter. Tokens that the node has in hand may stay charged. Places of requests in
-// flight are renewed until they are released, or their lifetime is over ([Limiter.Enter]). Close does not wait for
-// that.
+// the store is lost, Close does not wait for it ([Limiter.Settle] does). Debts that are not charged by then, and new
+// debts of requests in progress, can be charged until the client is closed. Debts that are left at that moment are
+// lost, or, with [DebtFiles], left to the next limiter. Tokens that the node has in hand may stay charged. Places of
+// requests in flight are renewed until they are released or their lifetime is over ([Limiter.Enter]). Close does not
+// wait for that.
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
@@ -203,7 +203,7 @@ func (l *Limiter) Mode() Mode {
 	return Strict
 }
 
-// ways are the queues of a limiter to the parts of its store, over one link.
+// ways contains the queues of a limiter to the parts of its store, over one link.
 type ways struct {
 	link   *link
 	queues []queue
@@ -211,8 +211,8 @@ type ways struct {
 
 func (w *ways) queue(partition int) *queue { return &w.queues[partition%len(w.queues)] }
 
-// follow switches the limiter's queues to those of the client's link, if the link was replaced. A question for an old
-// queue is refused: nothing was sent over a replaced link.
+// follow makes new queues for the limiter if the client's link was replaced. Questions for an old queue are refused, so
+// nothing was ever sent over a replaced link.
 func (l *Limiter) follow() {
 	link := l.client.link.Load()
 	if old := l.ways.Load(); old != nil && old.link == link {
@@ -235,14 +235,14 @@ func (l *Limiter) partition(key string) int {
 // queueOf returns the queue of a key.
 func (l *Limiter) queueOf(key string) *queue { return l.ways.Load().queue(l.partition(key)) }
 
-// place returns the queue of a key, and the item for the ask.
+// place returns the queue of a key, and the item that puts the question ask into it.
 func (l *Limiter) place(key string, ask script.Ask) (*queue, script.Item) {
 	p := l.partition(key)
 	return l.ways.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
 }
 
-// putOne puts a question about one key into the queue, or returns why it cannot. answered is called once. It is never
-// called if putOne returns an error, or if the question is given up before it is sent.
+// putOne puts a question about one key into the queue, or returns the reason why it cannot. answered is called once. It
+// is never called if putOne returns an error, or if the question is given up before it is sent.
 func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(script.Answer, error)) error {
 	return q.put(question{items: []script.Item{one}, givenUp: givenUp, answered: func(a []script.Answer, err error) {
 		switch {
@@ -267,7 +267,7 @@ func (l *Limiter) Allow(key string) bool {
 				return true
 			case v == lease.Admitted:
 				return true
-			case renew: // with the request
+			case renew: // the renewal carries the request
 				d, _ := l.strict(context.Background(), &l.own, key, 1, held, nil)
 				return d.Allowed
 			}
@@ -280,17 +280,18 @@ func (l *Limiter) Allow(key string) bool {
 // Take takes n tokens from the key, all or none. n = 0 takes nothing and is allowed; n above the limit is always
 // refused. Neither asks the store.
 //
-// A strict limiter asks the store. It waits as [Timeout] says or until the context is done, whichever is sooner. A
-// leased limiter asks the store in two cases only: for a request larger than a lease, and for a key whose overdraft is
-// used up while the store has plenty. Neither limiter asks about what was refused a moment ago ([TrustRefusals]).
-// Remaining, RetryAfter and ResetAfter then come from the store's last answer.
+// A strict limiter asks the store. It waits at most as long as [Timeout] says, or until the context is done. A leased
+// limiter asks the store in two cases only: for a request larger than a lease, and for a key whose overdraft is used up
+// while the store has plenty of tokens. Neither limiter asks about requests like one that was refused a moment ago
+// ([TrustRefusals]). Remaining, RetryAfter and ResetAfter then come from the store's last answer.
 //
-// The error is [ErrStore] with its cause if the store fails and the policy is [FailClosed], or the context's.
+// If the store fails and the policy is [FailClosed], the error is [ErrStore] with its cause. Take may also return the
+// context's error.
 func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decision, error) {
 	return l.take(ctx, &l.own, key, n, nil)
 }
 
-// take is Take under a quota. It notes in r, if there is one, where the tokens were taken.
+// take does the same as Take, under a quota. It notes in r, if r is not nil, where the tokens were taken.
 func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *receipt) (engine.Decision, error) {
 	if d, known := l.fixed(q, n); known {
 		r.are(fromStore)
@@ -307,7 +308,7 @@ func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *r
 	return l.strict(ctx, q, key, n, carrier, r)
 }
 
-// fixed returns the decisions that do not depend on the key: for requests of no tokens, and of more than the limit.
+// fixed returns the decisions that do not depend on the key: for requests for no tokens, and for more than the limit.
 func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 	limit := q.policy.Limit()
 	switch {
@@ -319,11 +320,11 @@ func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 	return d, false
 }
 
-// Refund gives back n tokens that were taken from the key. Do not give back more than was taken: a node does not know
-// what others took. A key never has more than the limit. A leased limiter keeps the tokens in hand; a strict one asks
-// the store. While the store is lost, the tokens go to the node's share. With [FailOpen], a request that was admitted
-// without the store has taken nothing, and must not be refunded. A [Hold] and a limit of package limits give nothing
-// back then.
+// Refund gives back n tokens that were taken from the key. Do not give back more tokens than were taken, because a node
+// does not know what other nodes took. A key never gets more than its limit. A leased limiter keeps the tokens in hand;
+// a strict limiter asks the store. While the store is lost, the tokens go to the node's share. With [FailOpen], a
+// request that was admitted without the store has taken nothing, so it must not be refunded. A [Hold], or a limit of
+// package limits, gives nothing back in that case.
 func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 	return l.refund(ctx, &l.own, key, n)
 }
@@ -332,18 +333,18 @@ func (l *Limiter) refund(ctx context.Context, q *Quota, key string, n uint64) er
 	if l.refundHere(q, key, n) {
 		return nil
 	}
-	defer l.known.drop(key) // when the store has them
+	defer l.known.drop(key) // after the store has the tokens
 	_, err := l.ask(ctx, key, q.returned(n))
 	return err
 }
 
-// returned returns the question that gives tokens back.
+// returned returns the question that gives n tokens back.
 func (q *Quota) returned(n uint64) script.Ask {
 	return script.Ask{Returned: min(n, q.policy.Limit()), Window: script.AnyWindow, Quota: q.numbers}
 }
 
-// refundHere gives back tokens of this node: to its share, or to a lease's tokens in hand. It reports whether that was
-// all, so that the store need not be asked.
+// refundHere gives back tokens on this node: to its share, or to a lease's tokens in hand. It reports whether all
+// tokens were given back, so that the store need not be asked.
 func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	n = min(n, q.policy.Limit())
 	if n == 0 {
@@ -367,8 +368,8 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	return false
 }
 
-// refundFirst gives back tokens that first requests of a key took. isDone is false if there are none: the tokens of a
-// key without a lease were then charged by a lease that is forgotten.
+// refundFirst gives back tokens that a key's first requests took. isDone is false if no first requests are counted.
+// Then the key's tokens were charged by a lease that no longer exists.
 func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
 	if l.cold == nil {
 		return false

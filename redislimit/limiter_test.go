@@ -17,15 +17,15 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// Package httplimit takes a limiter for a store.
+// A limiter is a backend of package httplimit.
 var _ limits.Backend = (*redislimit.Limiter)(nil)
 
-// mini starts a store in this process, whose clock stands still until a test moves it. It is a cluster of one.
+// mini starts a store in this process. Its clock stands still until a test moves it. It is a cluster of one server.
 func mini(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	return miniAs(t, false, options...)
 }
 
-// miniAs is mini with a server that may be no cluster.
+// miniAs does the same as mini. If single is true, the server is not a cluster.
 func miniAs(t *testing.T, single bool, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	server := miniredis.RunT(t)
 	server.SetTime(time.Unix(1_000_000_000, 0))
@@ -57,7 +57,8 @@ func take(t *testing.T, l *redislimit.Limiter, key string, n uint64) engine.Deci
 	return d
 }
 
-// fives has limits of five tokens. Of the log a real server knows: the script's tests ask it.
+// fives returns policies with a limit of five tokens. It leaves out the sliding log, which the tests of package script
+// check with a real server.
 func fives() map[string]engine.Policy {
 	return map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.PerSecond(1), 5),
@@ -93,7 +94,7 @@ func TestStrictIsTheLimit(t *testing.T) {
 	}
 }
 
-// Two limiters of one store are two nodes.
+// Two limiters with one store stand for two nodes. Together they admit at most the bound.
 func TestLeasesOfTwoNodesAreWithinTheBound(t *testing.T) {
 	_, store := mini(t)
 	policy := engine.TokenBucket(engine.PerSecond(1000), 400)
@@ -110,7 +111,7 @@ func TestLeasesOfTwoNodesAreWithinTheBound(t *testing.T) {
 		}
 		return refused
 	}
-	// The store's clock stands still: nothing comes back, so the burst is all there is, and it is there to be had.
+	// The store's clock stands still, so nothing comes back. The burst is all there is, and all of it must be admitted.
 	require.Eventually(t, func() bool {
 		for refused := 0; refused < 100; refused += ask() {
 		}
@@ -119,7 +120,7 @@ func TestLeasesOfTwoNodesAreWithinTheBound(t *testing.T) {
 	for refused := 0; refused < 1000; refused += ask() {
 	}
 	assert.LessOrEqual(t, admitted, 400+2*8)
-	// A refusal is trusted for 100ms at least: its 1,000 requests ask once.
+	// A refusal is trusted for at least 100ms, so 1,000 refused requests cause few calls.
 	assert.Less(t, a.Stats().Store.Calls, int64(admitted), "a saturated key costs few calls")
 }
 
@@ -161,7 +162,7 @@ func TestLocalDecisionsDoNotAllocate(t *testing.T) {
 		require.True(t, l.Allow("k"))
 	}
 	require.Eventually(t, func() bool { return l.Stats().Debt == 0 }, 5*time.Second, time.Millisecond)
-	require.NoError(t, l.Refund(t.Context(), "k", 10_000)) // into the hand
+	require.NoError(t, l.Refund(t.Context(), "k", 10_000)) // into the tokens in hand
 	assert.Zero(t, testalloc.PerCall(func() { l.Allow("k") }))
 }
 
@@ -185,7 +186,8 @@ func TestBadOptionsAreNamed(t *testing.T) {
 }
 
 // TestARefundAfterTheLeaseIsForgotten: a request of a leased limiter takes longer than its node remembers the lease.
-// Its tokens go back to the store: the first requests of the key, about which the store was not asked, took nothing.
+// Its tokens then go back to the store. They do not go back to the key's first requests, which took nothing from the
+// store.
 func TestARefundAfterTheLeaseIsForgotten(t *testing.T) {
 	_, store := miniAs(t, true)
 	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))

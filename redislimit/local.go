@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// local decides by what the node knows of the key, if that is enough. Otherwise the store must be asked: with the
-// renewal of carrier, or with a question of its own if carrier is nil.
+// local decides with what the node knows about the key, if that is enough. If known is false, the store must be asked:
+// with the renewal of carrier, or with a separate question if carrier is nil.
 func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, carrier *lease.Lease) {
 	for {
 		held, ok := l.leases.Load(key)
@@ -40,11 +40,11 @@ func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, ca
 		case lease.Unknown:
 			return engine.Decision{}, false, nil
 		}
-		l.forget(key, held) // it is retired, so the table must not keep it
+		l.forget(key, held) // the lease is retired, so the table must not keep it
 	}
 }
 
-// lease makes a lease for a key. Its debt is the first requests, which were admitted without asking.
+// lease makes a lease for a key. Its debt is the tokens of the first requests, which were admitted without asking.
 func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 	if l.leases.Size() >= l.config.maxKeys {
 		return nil, false
@@ -53,7 +53,7 @@ func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 		debt := uint64(0)
 		if l.cold != nil {
 			debt = l.terms.First - l.cold.Peek(l.cold.Key(key), 1).Remaining
-			l.cold.Refund(l.cold.Key(key), debt) // this lease charges them; the next one charges later ones
+			l.cold.Refund(l.cold.Key(key), debt) // this lease charges them; the next lease charges later ones
 		}
 		return lease.New(l.terms, min(debt, l.terms.Overdraft)), false
 	})
@@ -69,7 +69,7 @@ func (l *Limiter) forget(key string, held *lease.Lease) {
 	})
 }
 
-// decision returns the answer of a lease, with the waits of the store's last answer.
+// decision returns a decision by a lease. Its waits come from the store's last answer.
 func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
 	d := engine.Decision{Allowed: allowed, Limit: l.limit.Tokens(), Remaining: held.Remaining()}
 	retry, reset := held.Waits(l.now())
@@ -89,7 +89,7 @@ func (l *Limiter) renew(held *lease.Lease, key string, n uint64) {
 	l.askFor(held, key, held.Renewal(l.now(), n, false))
 }
 
-// askFor puts the question of a lease's renewal, and ends the renewal when the answer comes.
+// askFor sends the question of a lease, and passes the answer to the lease.
 func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
 	queue, item := l.place(key, ask)
 	err := queue.putOne(item, nil, func(a script.Answer, err error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestWhatNothingCountedIsNotGivenBack: a request that FailOpen has admitted without the store took nothing. When the
-// store is back it gives nothing back, because those would be the tokens of others.
+// TestWhatNothingCountedIsNotGivenBack: FailOpen admits a request without the store, so the request took nothing. When
+// the store is back, the request gives nothing back, because it would give back tokens of other requests.
 func TestWhatNothingCountedIsNotGivenBack(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -52,7 +52,7 @@ func TestWhatNothingCountedIsNotGivenBack(t *testing.T) {
 		res := set.Decide(t.Context(), e)
 		return &res
 	}
-	counted := func(key, name string) bool { // and what it took is given back
+	counted := func(key, name string) bool { // and the tokens that it took are given back
 		before := all[name].Stats().Fallbacks
 		res := admit(key, name)
 		res.Finish(t.Context(), errand{}, 1)

@@ -53,7 +53,7 @@ type config struct {
 	onLoss    FailurePolicy
 	maxKeys   int
 	trust     time.Duration
-	fraction  float64 // of the limit that a share is; 0: 1/nodes
+	fraction  float64 // the fraction of the limit that a share is; 0 for 1/nodes
 	limit     script.Terms
 	tiers     []engine.Policy
 	isShared  bool   // limiters with other numbers, for other keys, have the same name
@@ -87,8 +87,8 @@ func InMode(m Mode) Option {
 	}
 }
 
-// Nodes sets how many nodes share the limit: 1 to 100,000, 4 by default. It need not be exact. It determines how large
-// a share is, and from which size on a limit is leased.
+// Nodes sets how many nodes share the limit: 1 to 100,000, 4 by default. The number need not be exact. It determines
+// how large a share is, and how large a limit must be so that [Auto] leases it.
 func Nodes(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > 100_000 {
@@ -100,8 +100,8 @@ func Nodes(n int) Option {
 }
 
 // Overdraft sets D, the number of tokens of a key that a node may admit before the store has charged them: 0 to 1,000,
-// and at most twice a node's share of the limit. The default is 8. A quarter of it is for the first requests of a key,
-// which are admitted without asking.
+// and at most twice a node's share of the limit. The default is 8. A quarter of D is for the first requests of a key,
+// which are admitted without asking the store.
 func Overdraft(tokens uint64) Option {
 	return func(c *config) error {
 		if tokens > 1000 {
@@ -124,8 +124,8 @@ func OnLoss(p FailurePolicy) Option {
 }
 
 // LocalShare sets the fraction of the limit that a node admits with [FailShare] while it cannot reach the store: above
-// 0, at most 1. The default is 1/[Nodes]. Nodes that are cut off from a store that other nodes reach admit their shares
-// in addition to the whole limit. A smaller share reduces that.
+// 0, at most 1. The default is 1/[Nodes]. If only some nodes are cut off from the store, they admit their shares in
+// addition to the whole limit. A smaller share reduces that excess.
 func LocalShare(fraction float64) Option {
 	return func(c *config) error {
 		if !(fraction > 0 && fraction <= 1) {
@@ -157,14 +157,14 @@ func SharedName() Option {
 	}
 }
 
-// maxTiers bounds [Tiers]. Each has a limiter of its own.
+// maxTiers bounds [Tiers], because each tier has a separate limiter.
 const maxTiers = 64
 
 // Tiers adds policies for some requests, such as those of paying customers: see [limits.Tiered] and [Limiter.Source].
-// The methods of the limiter decide by its own policy. A tier has the same algorithm as the policy, and the same window
-// unless it is a token bucket. It may also be [engine.Unlimited] or [engine.Blocked]. What a key has taken stays taken
-// when the key changes its tier, or when the numbers of a limit change. While the store is lost, a key has a share of
-// each tier. At most 64 policies.
+// The methods of the limiter decide by the limiter's own policy. A tier has the same algorithm as the policy, and the
+// same window unless it is a token bucket. It may also be [engine.Unlimited] or [engine.Blocked]. If a key changes its
+// tier, or the numbers of a limit change, the tokens that the key has taken still count. While the store is lost, a key
+// has a share of each tier. There can be at most 64 tiers.
 func Tiers(policies ...engine.Policy) Option {
 	return func(c *config) error {
 		if len(policies) > maxTiers {

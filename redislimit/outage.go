@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// An outage counts the parts of a store that are lost, and how long any part was. It reads the clock under the lock, so
-// that the time never decreases. All methods may be called concurrently.
+// An outage counts the lost parts of a store, and measures for how long any part was lost. It reads the clock under the
+// lock, so the time never decreases. All methods may be called concurrently.
 type outage struct {
 	mu    sync.Mutex
-	parts int           // that are lost
+	parts int           // parts that are lost now
 	since time.Time     // when the first of the lost parts was lost
-	past  time.Duration // of outages that are over
-	kinds []string      // of failures that were logged in this outage
+	past  time.Duration // total time of outages that are over
+	kinds []string      // kinds of failures that were logged in this outage
 }
 
 // begin notes that a part is lost by a kind of failure, and reports whether it is the first.
@@ -38,7 +38,7 @@ func (o *outage) another(kind string) bool {
 	return true
 }
 
-// end notes that a part is back, and reports whether it was the last that was lost.
+// end notes that a part is back, and reports whether it was the last lost part.
 func (o *outage) end(now func() time.Time) (last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,7 +48,7 @@ func (o *outage) end(now func() time.Time) (last bool) {
 	return o.parts == 0
 }
 
-// is returns how many parts are lost.
+// is returns how many parts are lost now.
 func (o *outage) is() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

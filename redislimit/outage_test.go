@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestLostTime: outages of several parts that overlap count once, and the one that lasts counts up to now.
+// TestLostTime: time in which the outages of several parts overlap counts once, and a current outage counts up to now.
 func TestLostTime(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	now := func() time.Time { return at }
@@ -31,7 +31,7 @@ func TestLostTime(t *testing.T) {
 	assert.Equal(t, 9*time.Second, after(5*time.Second), "outages add up")
 }
 
-// TestABreakerThatClosesBeforeItsOpeningIsNoted: the two notes of one part may come in either order.
+// TestABreakerThatClosesBeforeItsOpeningIsNoted: a part's loss and its return may be noted in either order.
 func TestABreakerThatClosesBeforeItsOpeningIsNoted(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	now := func() time.Time { return at }

@@ -8,20 +8,20 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
-// life identifies the limit of a limiter within its client, and has the state of a closed limiter.
+// life identifies the limit of a limiter within its client, and contains the state of a closed limiter.
 type life struct {
-	node     string // limiters with the same texts, here and in numbers, are one limit
-	numbers  string // of a shared name; guarded by the lock of the kin
+	node     string // limiters with equal node and numbers are one limit
+	numbers  string // the numbers of a shared name; guarded by the lock of the kin
 	mu       sync.Mutex
 	isClosed atomic.Bool
 	outlives bool // it does background work although it is closed
 }
 
-// outlive starts the background work that a closed limiter still has, if it has any and does not run yet. A limiter of
-// requests in flight renews the places of requests that are in flight or being decided, until all are released or their
-// lifetime is over: the client stays open for that long. Any other limiter charges its debts to the store, until the
-// client is closed. outlive is called when the limiter is closed, and for each new entry or debt; before the limiter is
-// closed it does nothing. It returns false if the client is closed, too.
+// outlive starts the background work of a closed limiter, if the limiter still has work and it does not run yet. A
+// limiter of requests in flight renews the places of requests that are in flight or being decided, until all are
+// released or their lifetime is over: the client stays open for that long. Any other limiter charges its debts to the
+// store, until the client is closed. outlive is called when the limiter is closed, and for each new entry or debt.
+// Before the limiter is closed, it does nothing. It returns false if the client is closed as well.
 func (l *Limiter) outlive() bool {
 	if !l.life.isClosed.Load() {
 		return true
@@ -73,7 +73,7 @@ func (l *Limiter) doTheRest() {
 	}
 }
 
-// isBusy reports whether there are places, or may be in a moment, or debts.
+// isBusy reports whether the limiter has debts or places, or may have places in a moment.
 func (l *Limiter) isBusy() bool {
 	if f := l.flight; f != nil {
 		return f.asking.Load() > 0 || f.entries.Size() > 0
@@ -82,7 +82,7 @@ func (l *Limiter) isBusy() bool {
 	return owing > 0
 }
 
-// rests reports whether there is nothing to do. If so, the work ends, and outlive may start it again.
+// rests reports whether the limiter has nothing to do. If so, the work ends, and outlive may start it again.
 func (l *Limiter) rests() bool {
 	l.life.mu.Lock()
 	defer l.life.mu.Unlock()
@@ -92,7 +92,7 @@ func (l *Limiter) rests() bool {
 	return !l.life.outlives
 }
 
-// limiters has what the limiters of a client have in common.
+// limiters contains what the limiters of a client have in common.
 type limiters struct {
 	flights flights
 	kin     kin
@@ -100,7 +100,7 @@ type limiters struct {
 
 func newLimiters() limiters { return limiters{flights: flights{places: newPlaces()}, kin: newKin()} }
 
-// flights has the requests that the limiters of a client, including closed ones, have in flight.
+// flights contains the requests that the limiters of a client, including closed ones, have in flight.
 type flights struct {
 	places *places
 	users

@@ -15,14 +15,14 @@ import (
 type part struct {
 	*limits.Ask
 	quota   Quota
-	carrier *lease.Lease // the lease whose renewal carries the request; nil if none does
-	receipt receipt      // of what was taken
-	inHand  uint64       // tokens taken already, for a request that can do with less
-	decided bool         // or given back
+	carrier *lease.Lease // the lease whose renewal carries the request; nil if no renewal does
+	receipt receipt      // where the tokens were taken
+	inHand  uint64       // tokens already taken from those in hand, for a request that can use fewer
+	decided bool         // the limiter has decided, or the tokens were given back
 	taken   bool
 }
 
-// take takes what is asked of a limiter.
+// take takes the tokens that the part asks for from its limiter.
 func (p *part) take(ctx context.Context) error {
 	if p.Least == 0 {
 		return p.decide(p.quota.take(ctx, p.Key, p.N, &p.receipt))
@@ -34,8 +34,8 @@ func (p *part) take(ctx context.Context) error {
 	return p.decide(d, err)
 }
 
-// keep sets the Hold of an admitted request. If nothing counted the request, the Hold has no tokens, because it would
-// give back tokens of others.
+// keep sets the Held of an admitted request. If nothing counted the request, the hold has no tokens, because it would
+// otherwise give back tokens of other requests.
 func (p *part) keep() {
 	_, fixed, _ := p.quota.fixed()
 	switch l := p.quota.limiter; {
@@ -53,7 +53,8 @@ func (p *part) keep() {
 	}
 }
 
-// takeInHand takes tokens in hand for a request that can use fewer. They may be all that it wants.
+// takeInHand takes tokens in hand for a request that can use fewer. If the node has enough in hand, these are all
+// tokens that the request wants.
 func (p *part) takeInHand() {
 	l := p.quota.limiter
 	p.inHand = l.takeInHand(p.Key, p.N)
@@ -66,8 +67,8 @@ func (p *part) takeInHand() {
 // needs returns how many tokens the request needs to pass.
 func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
 
-// remember decides if the node knows the decision without taking anything. For a leased limiter, remembered refusals do
-// not count, because the lease may have the tokens in hand.
+// remember decides if the node knows the decision without taking anything. For a leased limiter, a remembered refusal
+// does not count, because the lease may have the tokens in hand.
 func (p *part) remember() {
 	l := p.quota.limiter
 	d, known, _ := p.quota.fixed()
@@ -78,7 +79,7 @@ func (p *part) remember() {
 		d, known = l.known.of(p.Key, p.quota.numbers, p.needs(), l.now())
 	}
 	p.Decision, p.decided = d, known
-	if known && d.Allowed { // of no tokens
+	if known && d.Allowed { // the request asks for no tokens
 		p.receipt.are(fromStore)
 	}
 }
@@ -91,7 +92,8 @@ func (p *part) ask() script.Ask {
 	return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
 }
 
-// answered notes the store's answer. If all parts of the group were admitted, the part also takes the tokens in hand.
+// answered notes the store's answer. all is true if all parts of the group were admitted; then the part keeps its
+// tokens in hand.
 func (p *part) answered(a script.Answer, all bool, sent int64) {
 	p.Decision, p.decided, p.taken = p.quota.answered(a, a.Fits()), true, all
 	p.receipt = receipt{fromStore, a.Window}
@@ -105,7 +107,7 @@ func (p *part) answered(a script.Answer, all bool, sent int64) {
 	}
 }
 
-// putBack gives tokens back to those in hand.
+// putBack gives the tokens back to those that the lease has in hand.
 func (p *part) putBack() {
 	p.quota.putBack(p.Key, p.inHand)
 	p.inHand = 0
@@ -113,7 +115,7 @@ func (p *part) putBack() {
 
 // fallback decides when the store did not.
 func (p *part) fallback(cause error) error {
-	if p.Least > 0 && p.inHand >= p.Least { // that is enough
+	if p.Least > 0 && p.inHand >= p.Least { // the tokens in hand are enough
 		p.receipt.are(fromLease)
 		p.N, p.inHand = p.inHand, 0
 		return p.decide(engine.Decision{Allowed: true, Limit: p.quota.policy.Limit()}, nil)

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Peek answers what Take then does, and changes nothing in the store.
+// Peek returns what Take would return at that moment, and changes nothing in the store.
 func TestPeekTakesNothing(t *testing.T) {
 	for name, policy := range fives() {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestResetOfAStrictKey(t *testing.T) {
 	}
 }
 
-// A key in a cluster is found by every node.
+// In a cluster, Peek and Reset find a key on any of the servers.
 func TestPeekAndResetInACluster(t *testing.T) {
 	store := patient(t, redistest.StartCluster(t).URL())
 	l := limiter(t, store, slow())
@@ -78,8 +78,8 @@ func TestPeekAndResetInACluster(t *testing.T) {
 	}
 }
 
-// Whatever is in hand, owed or was admitted without asking counts. A leased window, whose limit does not come back
-// while it lasts, has numbers that are known in advance.
+// Peek counts tokens that are in hand, that are owed, or that were admitted without asking. The test uses a leased
+// window. The window's limit does not come back while the window lasts, so the expected numbers are known in advance.
 func TestPeekOfALeasedKey(t *testing.T) {
 	store := patient(t, redistest.Start(t).URL())
 	const limit = 1_000_000
@@ -89,7 +89,7 @@ func TestPeekOfALeasedKey(t *testing.T) {
 	assert.Equal(t, engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, peek(t, l, "k", 1))
 	left := func(taken uint64) {
 		t.Helper()
-		// While an answer is on its way its tokens are nowhere.
+		// While an answer with tokens is on its way, these tokens are counted nowhere.
 		require.Eventually(t, func() bool { return peek(t, l, "k", 1).Remaining == limit-taken }, backSoon, time.Millisecond,
 			"%d taken, %d left", taken, peek(t, l, "k", 1).Remaining)
 	}
@@ -106,7 +106,7 @@ func TestPeekOfALeasedKey(t *testing.T) {
 		after := l.Stats()
 		return before.Held > 0 && before.Held == after.Held && before.Debt == after.Debt && d.Remaining == limit-taken
 	}, backSoon, time.Microsecond, "what is in hand is left, too")
-	// And after the lease has been given back.
+	// The same must be true after the lease has been given back.
 	require.Eventually(t, func() bool { s := l.Stats(); return s.Leases == 0 }, backSoon, time.Millisecond)
 	left(taken)
 
@@ -114,7 +114,7 @@ func TestPeekOfALeasedKey(t *testing.T) {
 	assert.Equal(t, engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, peek(t, l, "k", 1))
 }
 
-// A node forgets what it holds of a key, and that it refused it.
+// Reset makes a node forget the tokens that it has in hand for a key, and that the key was refused.
 func TestResetOfALeasedKey(t *testing.T) {
 	store := patient(t, redistest.Start(t).URL())
 	l := limiter(t, store, engine.FixedWindow(1000, 10*time.Second), redislimit.Nodes(2))
@@ -133,8 +133,8 @@ func TestResetOfALeasedKey(t *testing.T) {
 	assert.Greater(t, peek(t, l, "k", 1).Remaining, uint64(1000*2/3), "all but what may have been on its way")
 }
 
-// A look at a store that does not answer ends with an error in time, whatever decides meanwhile; a reset is one of
-// the calls by which its loss and its return are noticed.
+// If the store does not answer, Peek returns an error in time, for every failure policy. Reset is one of the calls by
+// which the client notices that the store is lost and that it is back.
 func TestPeekAndResetOfALostStore(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -193,7 +193,7 @@ func TestWhoGivesUpSaysNothingOfTheStore(t *testing.T) {
 	}
 	assert.Zero(t, store.Health().Failures)
 	assert.Zero(t, store.Health().Lost)
-	// The number of peeks for which no caller waits any longer is bounded.
+	// The number of calls that have not ended although their callers have given up is bounded.
 	require.Eventually(t, func() bool {
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

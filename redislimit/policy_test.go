@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestPoliciesWithoutNumbers: a policy without its own limit is not kept in a store, and the error says so.
+// TestPoliciesWithoutNumbers: a policy without a limit cannot be kept in a store. The error says so.
 func TestPoliciesWithoutNumbers(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.Unlimited(), engine.Blocked()} {
 		err := redislimit.Check("shared", policy)

@@ -27,7 +27,8 @@ func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc
 
 // TestLeasesKeepThePromise: many goroutines on two nodes call one leased limit. They get no more than the limit, the
 // tokens that nodes may admit before the store has charged them, and the tokens that the nodes had in hand. The other
-// subtests want a limit that gives nothing back meanwhile, which no lease suits.
+// subtests need a limit that gives nothing back meanwhile. Leases do not suit such a limit, so these subtests are
+// skipped.
 func TestLeasesKeepThePromise(t *testing.T) {
 	const overdraft, nodes = 8, 2
 	front := rpcfront.Direct("gRPC", func(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {

@@ -18,26 +18,26 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/waiting"
 )
 
-// maxOrphans is how many calls of a client may have timed out without having returned.
+// maxOrphans is the maximum number of a client's calls that have timed out and not returned yet.
 const maxOrphans = 256
 
-// ErrStore matches every error of the store by errors.Is: the store did not answer in time, answered an error, or is
+// ErrStore matches, by errors.Is, every error of the store: the store did not answer in time, answered an error, or is
 // lost.
 var ErrStore = errors.New("the store failed")
 
-// errBusy is an ErrStore of a store that is not lost: the question would not be answered in time, because too many are
-// ahead of it.
+// errBusy is an ErrStore for a store that is not lost. The question would not be answered in time, because too many
+// questions are ahead of it.
 var errBusy = fmt.Errorf("redislimit: %w: it gets more requests at once than it can answer in time", ErrStore)
 
-// A question is the place of one key in a call, or of a group of keys that is decided all or nothing.
+// A question asks about one key, or about a group of keys that is decided all or nothing. It takes part in one call.
 type question struct {
-	items    []script.Item                // not empty; one if the queue is of a limiter
+	items    []script.Item                // not empty; one item if the queue belongs to a limiter
 	answered func([]script.Answer, error) // called once; never if the question is given up before it is sent
-	since    int64                        // when it was put
-	givenUp  *atomic.Bool                 // no caller waits for the answer any more; nil for a question that stays
+	since    int64                        // when it was put into the queue
+	givenUp  *atomic.Bool                 // set when no caller waits any more; nil if it cannot be given up
 }
 
-// weight returns how much of a call the question takes.
+// weight returns how much of a call's capacity the question takes.
 func (q question) weight() (n int) {
 	for _, one := range q.items {
 		n += one.Limit.Weight()
@@ -47,16 +47,16 @@ func (q question) weight() (n int) {
 
 func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
-// A queue collects the questions that may share one call, those of a limiter or those for groups, and sends them. While
-// few calls are in progress, it sends a question at once. Otherwise all questions that have come meanwhile go with the
-// next call, or as soon as they fill one. So a long round trip does not limit the throughput. [waiting.Pace] decides
-// how many calls are in progress, and how long a question waits for its turn. After that time it is dropped, and its
-// caller gets an error. A queue has no maximum length: each question has a caller that waits for it, or belongs to a
-// lease or a debt.
+// A queue collects the questions that may share one call, and sends them. They are the questions of one limiter, or the
+// questions for groups. While few calls are in progress, the queue sends a question at once. Otherwise questions wait
+// and go together with the next call, or as soon as they fill a call. So a long round trip does not limit the
+// throughput. [waiting.Pace] decides how many calls may be in progress, and how long a question waits for its turn.
+// After that time it is dropped, and its caller gets an error. A queue has no maximum length: each question has a
+// caller that waits for it, or belongs to a lease or a debt.
 type queue struct {
 	client   *Client
 	redis    rueidis.Client // nil before the store has answered
-	limit    *script.Limit  // nil for groups, which have several
+	limit    *script.Limit  // nil for groups, whose items have different limits
 	breaker  *breaker.Breaker
 	eviction *eviction // nil with FailOpen: a store that drops keys is better than none
 	now      func() int64
@@ -98,7 +98,7 @@ func (q *queue) begin() {
 	}
 }
 
-// isFull reports whether a call would be full.
+// isFull reports whether the questions that wait would fill a call.
 func (q *queue) isFull() bool {
 	if q.limit != nil {
 		return len(q.waiting)*q.limit.Weight() >= script.Full
@@ -113,7 +113,7 @@ func (q *queue) isFull() bool {
 // errTimeout is the cause of an ErrStore for a timeout.
 var errTimeout = errors.New("no answer within")
 
-// errSilent is an ErrStore of a question that was not asked because the store did not answer earlier ones.
+// errSilent is an ErrStore for a question that was not sent because the store did not answer earlier ones.
 var errSilent = fmt.Errorf("redislimit: %w: it answers nothing", ErrStore)
 
 var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)
@@ -124,7 +124,7 @@ func (q *queue) allows() bool { return q.redis != nil && q.breaker.Allows(q.now(
 // isLost reports whether the part of the store counts as lost: it does not answer, or drops keys.
 func (q *queue) isLost() bool { return q.breaker.IsOpen() || q.eviction.isLost() }
 
-// lostSince returns since when, and whether, the part of the store counts as lost.
+// lostSince returns whether the part of the store counts as lost, and since when.
 func (q *queue) lostSince() (since int64, lost bool) {
 	since, lost = q.breaker.LostSince()
 	if q.eviction == nil {
@@ -139,14 +139,14 @@ func (q *queue) lostSince() (since int64, lost bool) {
 	return since, lost
 }
 
-// isBusy reports whether so many questions wait that those that are not urgent should be put off.
+// isBusy reports whether so many questions wait that questions that are not urgent should be put off.
 func (q *queue) isBusy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting) > defaults.BusyAbove
 }
 
-// send makes calls until no questions wait, or until fewer calls should be in progress.
+// send makes calls until no questions wait, or until too many calls are in progress.
 func (q *queue) send() {
 	for {
 		c, ok := q.next()
@@ -166,21 +166,21 @@ func (q *queue) send() {
 	}
 }
 
-// foreign counts a key whose value is not of a limit, and returns the error.
+// foreign counts a key whose value is not the state of a limit, and returns the error.
 func (c *Client) foreign(name string) error {
 	c.failed.Add(1)
 	return fmt.Errorf("redislimit: %w: the key %q has a value that is not a limit's", ErrStore, name)
 }
 
-// A call is one call to the store, for some questions.
+// A call is one call to the store that carries some questions.
 type call struct {
 	questions []question
 	size      int
 	sent      int64
-	limit     time.Duration // on the time that it may take
+	limit     time.Duration // the time that the call may take
 }
 
-// next returns the next call. Questions that are given up or too late are not asked, because a token that is charged
+// next returns the next call. It leaves out questions that are given up or too late, because a token that is charged
 // for them would be lost. If no questions wait, or too many calls are in progress, next ends the sender.
 func (q *queue) next() (next call, ok bool) {
 	var late []question
@@ -228,18 +228,18 @@ func (q *queue) next() (next call, ok bool) {
 // callTime is how long an answer may take. It is shorter than the timeout, so that a caller gets the reason in time.
 func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
 
-// The time for an answer has this many pieces. A piece that took more than one and a half times its planned time does
-// not count, up to the second number of pieces.
+// The time for an answer is divided into this many pieces. A piece that took more than one and a half times its planned
+// time is late and does not count, but at most latePieces pieces are left out in this way.
 const (
 	pieces     = 8
 	latePieces = 2 * pieces
 )
 
-// ask makes one call. It returns when the time is over even if the client library does not. Then the call is an orphan,
-// and there are at most maxOrphans of them.
+// ask makes one call. It returns when the time is over, even if the client library does not. In that case the call
+// becomes an orphan. There are at most maxOrphans orphans.
 //
-// Only time in which this process runs counts. ask waits in pieces, and after each piece all other goroutines that can
-// run do so, so that an answer which has come is found first. A piece whose timer was late does not count. So if the
+// Only time in which this process runs counts. ask waits in pieces. After each piece, it lets all other goroutines that
+// can run do so, so an answer that has arrived is found first. A piece whose timer was late does not count. So if the
 // process gets no processor, or has ten thousand goroutines to run, the store is not blamed for the delay.
 func (q *queue) ask(one call) ([]script.Answer, error) {
 	c := q.client

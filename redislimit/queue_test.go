@@ -19,14 +19,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// anyLimit is a limit for which a call carries as many keys as it can.
+// anyLimit returns a limit for which a call carries the maximum number of keys.
 func anyLimit(t *testing.T) *script.Limit {
 	limit, err := script.NewLimit(engine.TokenBucket(engine.PerSecond(1), 1), script.Terms{})
 	require.NoError(t, err)
 	return limit
 }
 
-// testQueue returns a queue with one call under way, which is as large as possible, so that no second one begins.
+// testQueue returns a queue with one call in progress. This call is as large as possible, so no second call begins.
 func testQueue(t *testing.T, now func() int64) *queue {
 	q := &queue{
 		breaker: new(breaker.Breaker), limit: anyLimit(t), now: now,
@@ -37,7 +37,7 @@ func testQueue(t *testing.T, now func() int64) *queue {
 	return q
 }
 
-// A question that no caller waits for is not asked: its token would be charged and never spent.
+// A question is not sent if no caller waits for it, because its token would be charged and never spent.
 func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	var givenUp atomic.Bool
 	givenUp.Store(true)
@@ -62,12 +62,12 @@ func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	assert.Nil(t, q.waiting)
 }
 
-// A question that would not be answered in time is not asked, and its caller gets an error at once: where more than the
-// store answers is asked for long.
+// For a long time more is asked than the store can answer. A question that would not be answered in time is then not
+// sent, and its caller gets an error at once.
 func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	now := int64(0)
 	q := testQueue(t, func() int64 { return now })
-	const begin = int64(time.Hour) // the queue was last empty long before
+	const begin = int64(time.Hour) // the queue was last empty long before this time
 	q.pace.Answered(begin-int64(300*time.Millisecond), begin, 0, time.Second, false)
 	var errs []error
 	for since := range 10 {
@@ -82,7 +82,8 @@ func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	assert.Equal(t, []error{errBusy, errBusy, errBusy}, errs)
 }
 
-// Ten thousand questions at once are all asked, whatever that takes: a burst is not dropped for its size.
+// Ten thousand questions that come at once are all sent, no matter how long it takes. A burst is not dropped for its
+// size.
 func TestABurstIsAsked(t *testing.T) {
 	const burst = 10_000
 	now := int64(time.Hour)
@@ -109,8 +110,8 @@ func TestABurstIsAsked(t *testing.T) {
 	assert.Equal(t, burst/defaults.PerCall*defaults.PerCall, asked)
 }
 
-// However many questions come at once, none is refused for that: each waits for its turn, and for as long as its caller
-// does. Questions that are given up take no room.
+// If many questions come at once, none is refused for that reason. Each waits for its turn, as long as its caller
+// waits. Questions that are given up take no room.
 func TestAQueueIsNeverFull(t *testing.T) {
 	const callers = 10 * defaults.Waiting
 	q := testQueue(t, func() int64 { return 0 })
@@ -127,13 +128,13 @@ func TestAQueueIsNeverFull(t *testing.T) {
 	assert.LessOrEqual(t, len(q.waiting), 3*callers)
 }
 
-// A question of a lease that is too late is decided like any question without an answer. It is not refused: the limit
-// has plenty.
+// If the question of a lease is too late, its request is decided like any request without an answer. It is not refused,
+// because the limit has plenty of tokens.
 func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1_000_000), 1_000_000), InMode(Leased), Overdraft(0))
 	q := l.queueOf("k")
 	q.pace.Begin()
-	q.pace.Send(defaults.MostCalls * script.Full) // as much as may be, and all of it waits for an answer
+	q.pace.Send(defaults.MostCalls * script.Full) // the maximum, and all of it waits for an answer
 	decided := make(chan engine.Decision)
 	go func() { d, _ := l.Take(context.Background(), "k", 1); decided <- d }()
 	require.Eventually(t, func() bool { q.mu.Lock(); defer q.mu.Unlock(); return len(q.waiting) == 1 }, 10*time.Second, time.Millisecond)
@@ -146,7 +147,8 @@ func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	assert.EqualValues(t, 1, l.Stats().Fallbacks)
 }
 
-// A slowRedis answers after a time what is not a reply. The test runs in synctest's time, so nothing waits.
+// A slowRedis answers, after some time, with something that is not a reply. The test runs in synctest's time, so
+// nothing really waits.
 type slowRedis struct {
 	rueidis.Client
 	after time.Duration
@@ -157,8 +159,8 @@ func (s slowRedis) Do(context.Context, rueidis.Completed) rueidis.RedisResult {
 	return rueidis.RedisResult{}
 }
 
-// A process that gets no processor does not mistake its own delay for the store's: if a timer is late, its time does
-// not count, up to twice the timeout. A process that runs gives a call up at the timeout.
+// A process that gets no processor does not mistake its own delay for a delay of the store: time by which a timer is
+// late does not count, up to twice the timeout. A process that runs gives a call up at the timeout.
 func TestAStarvedProcessWaits(t *testing.T) {
 	const limit = 80 * time.Millisecond
 	server := miniredis.RunT(t)
@@ -166,7 +168,7 @@ func TestAStarvedProcessWaits(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(redis.Close)
 	for name, c := range map[string]struct {
-		factor int64 // of the clock, by which timers are late
+		factor int64 // how much faster the clock runs than the timers
 		most   time.Duration
 	}{"runs": {1, limit}, "starved": {2, 3 * limit}} {
 		for _, after := range []time.Duration{c.most - limit/10, c.most + limit/10} {
@@ -175,7 +177,7 @@ func TestAStarvedProcessWaits(t *testing.T) {
 					begin := time.Now()
 					q := testQueue(t, func() int64 { return int64(time.Since(begin)) * c.factor })
 					q.redis = slowRedis{redis, after}
-					defer time.Sleep(after) // for the answer that comes too late
+					defer time.Sleep(after) // the answer comes too late; wait for it
 					_, err := q.ask(call{questions: []question{{items: []script.Item{{Limit: q.limit, Key: "k"}}}}, limit: limit})
 					require.ErrorIs(t, err, ErrStore)
 					if after < c.most {

@@ -11,21 +11,21 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Quota is a limit as a value, which [Limiter.Quota] has checked: it is the limiter with other numbers. It is
-// comparable and may be kept and shared. All its methods may be called from any goroutine. It is a backend of package
-// httplimit, as the limiter is. The methods of the zero Quota return an error.
+// A Quota is a limiter with other numbers, which [Limiter.Quota] has checked. It is a value: it is comparable and may
+// be kept and shared. All its methods may be called from any goroutine. Like the limiter, it is a backend of package
+// httplimit. The methods of the zero Quota return an error.
 //
 // A key has one debt. Each quota of a limiter, and the limiter's own policy, compares that debt with its own limit.
 type Quota struct {
 	limiter *Limiter
 	policy  engine.Policy
 	numbers script.Quota // the zero value means the limiter's own policy
-	share   engine.Quota // of the node's share
+	share   engine.Quota // the quota of the node's share
 }
 
 // Quota checks that a policy fits this limiter, and returns the limiter with the numbers of that policy. It is for a
-// limit that comes with a token, from a database, or in an argument. It does not ask the store and takes a microsecond
-// or two, so it may be called for each request. These policies fit:
+// limit that comes with the request: in its token, from a database, or in an argument. It does not ask the store and
+// takes a microsecond or two, so it may be called for each request. These policies fit:
 //
 //   - For a limiter of [engine.TokenBuckets], any [engine.TokenBucket] that fills within the longest time. Its rate is
 //     never faster than asked for, and slower by at most a thousandth; otherwise Quota returns an error. For a limiter
@@ -34,7 +34,7 @@ type Quota struct {
 //   - For every limiter, [engine.Unlimited], which allows everything, and [engine.Blocked], which allows nothing.
 //     Neither asks the store.
 //
-// The store decides about each request under a quota. So Quota returns an error for a [Leased] limiter.
+// The store decides about each request under a quota, so Quota returns an error for a [Leased] limiter.
 func (l *Limiter) Quota(p engine.Policy) (Quota, error) {
 	if p == l.policy || p == engine.Unlimited() || p == engine.Blocked() {
 		return Quota{limiter: l, policy: p}, nil
@@ -68,7 +68,7 @@ func (q Quota) Take(ctx context.Context, key string, n uint64) (engine.Decision,
 }
 
 // Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken, because a
-// token of a slower bucket is worth more.
+// token of a slower bucket takes longer to come back and so is worth more.
 func (q Quota) Refund(ctx context.Context, key string, n uint64) error {
 	if _, fixed, err := q.fixed(); fixed {
 		return err
@@ -92,22 +92,22 @@ func (q Quota) Charge(ctx context.Context, key string, n uint64) (engine.Decisio
 	return q.limiter.charge(ctx, &q, key, n)
 }
 
-// fixed returns the decision of a quota without numbers, which does not ask the store.
+// fixed returns the decision of a quota that does not count. It does not ask the store.
 func (q Quota) fixed() (d engine.Decision, fixed bool, err error) {
 	switch {
 	case q.limiter == nil:
 		return d, true, errors.New("redislimit: a zero Quota: want one of Limiter.Quota")
 	case q.policy == engine.Unlimited():
 		return engine.Decision{Allowed: true, Limit: math.MaxUint64, Remaining: math.MaxUint64}, true, nil
-	case q.policy.Limit() == 0: // Blocked, or token buckets without a quota
+	case q.policy.Limit() == 0: // Blocked, or token buckets used without a quota
 		return engine.Decision{RetryAfter: engine.Never}, true, nil
 	}
 	return d, false, nil
 }
 
 // MaxQuota makes room for up to n tokens in a limiter of windows or logs. The policy's own limit, and each [Quota], may
-// then have that many. Token buckets do not need this option. n is 1 to the largest limit of the algorithm. All nodes
-// must use the same value. A limiter with this option is strict.
+// then have up to n tokens. Token buckets do not need this option. n is 1 to the largest limit of the algorithm. All
+// nodes must use the same value. A limiter with this option is strict.
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<32 {

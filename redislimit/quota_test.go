@@ -18,7 +18,7 @@ func (l *timed) quota(p engine.Policy) Quota {
 	return q
 }
 
-// Takes, charges, refunds and looks under random quotas are decided as package engine decides about them.
+// Takes, charges, refunds and peeks under random quotas get the same decisions as in package engine.
 func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 	for _, refusals := range []engine.RefusalCharge{engine.ChargeNothing, engine.ChargeTheRest, engine.ChargePenalty} {
 		base := engine.TokenBuckets(time.Minute)
@@ -33,13 +33,13 @@ func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, uint64(refusals)))
 		allowed := 0
 		asks := 3000
-		if testing.Short() { // under the race detector
+		if testing.Short() { // set under the race detector, which is slow
 			asks = 500
 		}
 		for i := range asks {
 			policy := policies[random.IntN(len(policies))]
 			q := l.quota(policy)
-			var of engine.Quota // the zero Quota is the limiter's own, which grants nothing
+			var of engine.Quota // the zero Quota stands for the limiter's own policy, which grants nothing
 			if policy != base {
 				of, err = local.Quota(policy)
 				require.NoError(t, err)
@@ -78,11 +78,11 @@ func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 	}
 }
 
-// Two quotas of a key share what it owes, as tokens.
+// Two quotas of a key share the key's debt, counted in tokens.
 func TestQuotasOfAKeyShareItsDebt(t *testing.T) {
 	for _, test := range []struct {
 		own, large, small engine.Policy
-		left              uint64 // of the small one, when 5 of the large one are taken
+		left              uint64 // what the small quota has left after 5 tokens were taken under the large one
 		options           []Option
 	}{
 		{engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(6, time.Minute), 7), 2, nil},
@@ -104,7 +104,7 @@ func TestQuotasOfAKeyShareItsDebt(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, d.Allowed, "%v", test.small)
 		assert.EqualValues(t, test.left, d.Remaining, "%v", test.small)
-		d, err = large.Take(t.Context(), "k", test.left+1) // the small one's refusal is not its own
+		d, err = large.Take(t.Context(), "k", test.left+1) // not refused by small's refusal
 		require.NoError(t, err)
 		assert.Equal(t, test.left+6 <= test.large.Limit(), d.Allowed, "%v", test.large)
 		require.NoError(t, large.Refund(t.Context(), "k", test.left+1))
@@ -168,7 +168,7 @@ func TestQuotasThatCannotBe(t *testing.T) {
 	assert.NoError(t, Check("n", engine.TokenBucket(engine.PerSecond(1000), 1000), ChargeRefusals(engine.ChargePenalty)))
 }
 
-// Quotas of a key have one state: one name in the store.
+// All quotas of a key share one state, so the store has only one name for the key.
 func TestQuotasHaveOneState(t *testing.T) {
 	l := newTimed(t, engine.TokenBuckets(time.Minute))
 	_, err := l.quota(engine.TokenBucket(engine.PerSecond(10), 10)).Take(t.Context(), "k", 1)
@@ -188,7 +188,8 @@ func TestQuotasHaveOneState(t *testing.T) {
 	assert.Zero(t, l.Bound(time.Second))
 }
 
-// A charge may be larger than the available tokens, up to MaxDebt. The key passes again when enough tokens are back.
+// A charge may be larger than the available tokens, up to MaxDebt. Requests for the key pass again when enough tokens
+// are back.
 func TestCharge(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(1), 10), engine.FixedWindow(10, 10*time.Second), engine.SlidingWindow(10, 10*time.Second)} {
 		l := newTimed(t, policy, MaxDebt(5))
@@ -203,7 +204,7 @@ func TestCharge(t *testing.T) {
 		assert.Greater(t, d.RetryAfter, 30*time.Second, "%v: five limits of 10 s", policy)
 		l.after(d.RetryAfter - time.Microsecond)
 		assert.False(t, l.take(1).Allowed, "%v", policy)
-		l.after(time.Second) // a refusal is trusted
+		l.after(time.Second) // so that the refusal is no longer trusted
 		assert.True(t, l.take(1).Allowed, "%v", policy)
 		d, err = l.Charge(t.Context(), "fresh", 0)
 		require.NoError(t, err)
@@ -211,7 +212,8 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// A refusal takes the available tokens, or the requested ones, for every request, even for one that can never pass.
+// Depending on the option, a refusal takes the available tokens or the requested ones. This is so for every request,
+// even for one that can never pass.
 func TestRefusalsThatAreCharged(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1), 10), ChargeRefusals(engine.ChargeTheRest))
 	require.True(t, l.take(4).Allowed)

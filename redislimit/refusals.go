@@ -11,11 +11,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// TrustRefusals sets for how long, at most, a node refuses requests of a key without asking, after the store refused
-// one: 0 to 1 minute, 100ms by default. With a refusal, the store reports until when the request cannot pass. Until
-// then the node does not ask about requests that cost as much or more. (If a request costs more, its RetryAfter is a
-// lower bound.) That is exact, with one exception: tokens that another node refunds or resets meanwhile are seen only
-// when this time is over. With 0, the store is asked about every request.
+// TrustRefusals sets for how long, at most, a node refuses requests for a key without asking, after the store refused
+// one: 0 to 1 minute, 100ms by default. With a refusal, the store reports when the request can pass. Until then, the
+// node does not ask about requests that cost as much or more. (If a request costs more, its RetryAfter is a lower
+// bound.) These refusals are exact, with one exception: if another node refunds tokens to the key or resets it, this
+// node notices only when the time of TrustRefusals is over. With 0, the store is asked about every request.
 func TrustRefusals(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > time.Minute {
@@ -29,12 +29,12 @@ func TrustRefusals(d time.Duration) Option {
 // refusals are the store's recent refusals, by key.
 type refusals struct {
 	keys  *xsync.Map[string, refusal]
-	count atomic.Int64 // of keys; changed with the map
+	count atomic.Int64 // number of keys; changed with the map
 	most  int64
 	life  time.Duration
 }
 
-// A refusal holds for requests of need tokens and more under a quota, until a time of this node's clock.
+// A refusal applies to requests for need tokens and more under a quota, until a time of this node's clock.
 type refusal struct {
 	quota    script.Quota
 	need     uint64
@@ -47,7 +47,7 @@ func newRefusals(most int, life time.Duration) *refusals {
 	return &refusals{keys: xsync.NewMap[string, refusal](), most: int64(most), life: life}
 }
 
-// of returns the refusal of a request of n tokens, if it is known.
+// of returns the decision for a request for n tokens, if a refusal is known that applies to it.
 func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engine.Decision, bool) {
 	if r.count.Load() == 0 {
 		return engine.Decision{}, false
@@ -61,7 +61,7 @@ func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engi
 	return d, true
 }
 
-// remember notes the store's answer to a request of n tokens that was sent at a time.
+// remember notes the store's answer to a request for n tokens. sent is when the request was sent.
 func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64, d engine.Decision) {
 	if d.Allowed || d.RetryAfter <= 0 || r.life == 0 {
 		return
@@ -81,12 +81,12 @@ func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64
 	})
 }
 
-// drop forgets the refusal of a key, because tokens were given back.
+// drop forgets the refusal of a key, because tokens were given back or its RetryAfter has changed.
 func (r *refusals) drop(key string) {
 	r.dropIf(key, func(refusal) bool { return true })
 }
 
-// sweep forgets what is over.
+// sweep forgets the refusals whose time is over.
 func (r *refusals) sweep(now int64) {
 	r.keys.Range(func(key string, _ refusal) bool {
 		r.dropIf(key, func(old refusal) bool { return now >= old.until })

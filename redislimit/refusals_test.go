@@ -14,11 +14,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A timed limiter has its store's clock and its own moved by the test.
+// A timed limiter gets its time, and its store's time, from the test.
 type timed struct {
 	*Limiter
 	server *miniredis.Miniredis
-	nanos  atomic.Int64 // read by senders
+	nanos  atomic.Int64 // the limiter's time; also read by senders
 	t      *testing.T
 }
 
@@ -33,7 +33,7 @@ func newTimed(t *testing.T, policy engine.Policy, options ...Option) *timed {
 	l.after(1_000_000_000 * time.Second)
 	l.Limiter, err = New(client, "refusals", policy, options...)
 	require.NoError(t, err)
-	require.NoError(t, l.Close()) // nothing in the background, which would read the clock
+	require.NoError(t, l.Close()) // so that nothing in the background reads the clock
 	l.now = l.nanos.Load
 	for i := range l.ways.Load().queues {
 		l.ways.Load().queues[i].now = l.now
@@ -51,7 +51,8 @@ func (l *timed) take(n uint64) engine.Decision {
 	return d
 }
 
-// A key that the store refused is refused by the node until it can pass, exactly, and the store is asked once.
+// If the store refuses a request, the node also refuses such requests until exactly the moment at which they can pass.
+// It asks the store only once.
 func TestRefusalsAreRemembered(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.PerSecond(20), 5),
@@ -78,8 +79,8 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-// This node notices at once when tokens are given back on it. It notices tokens that other nodes give back after a
-// tenth of a second.
+// If tokens are given back on this node, it asks the store again at once. If tokens are given back on another node,
+// this node asks again after a tenth of a second.
 func TestRefusalsAreForgotten(t *testing.T) {
 	policy := engine.TokenBucket(engine.Per(5, time.Minute), 5)
 	l := newTimed(t, policy)
@@ -110,7 +111,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	assert.Zero(t, l.known.keys.Size())
 }
 
-// Smaller requests than what was refused go to the store, and their refusal counts from then on.
+// A request that is smaller than a refused one is asked about. If it is refused, this refusal is remembered instead.
 func TestASmallerRequestIsAsked(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5))
 	require.True(t, l.take(3).Allowed)
@@ -123,7 +124,8 @@ func TestASmallerRequestIsAsked(t *testing.T) {
 	assert.Equal(t, calls, l.client.Health().Calls)
 }
 
-// As many keys are remembered as there may be, and with no time none.
+// The number of keys whose refusals are remembered is bounded by MaxKeys. With TrustRefusals(0), no refusal is
+// remembered.
 func TestRefusalsAreBounded(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5), MaxKeys(10))
 	for i := range 20 {

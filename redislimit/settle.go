@@ -12,15 +12,15 @@ import (
 // settleEvery is how often [Limiter.Settle] makes the limiter check its debts.
 const settleEvery = 5 * time.Millisecond
 
-// Settle waits until all debts are charged to the store: the tokens that the node's share admitted while the store was
+// Settle waits until all debts are charged to the store: tokens that the node's share admitted while the store was
 // lost, overdrafts of leases, and costs beyond holds. A program calls it at its end, after the last request, with a
 // context for the time that remains. Tokens that are not charged when the process ends are admitted once more, unless
 // the limiter has [DebtFiles]. If the store is lost, Settle waits for it, also after Close. It also waits for the debts
-// of closed limiters of the same client and limit, such as those before a reload. The error reports how many keys still
-// owe something. After [Client.Close] nothing is charged any more.
+// of closed limiters of the same client and limit, such as the limiters before a reload. The error reports how many
+// keys still owe something. After [Client.Close], nothing is charged any more.
 func (l *Limiter) Settle(ctx context.Context) error { return l.settleAll(ctx, true) }
 
-// settleAll is Settle; without patience it does not wait for a store that is lost.
+// settleAll does the same as Settle. If patient is false, it does not wait for a store that is lost.
 func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 	ticker := time.NewTicker(settleEvery)
 	defer ticker.Stop()
@@ -62,7 +62,7 @@ func (l *Limiter) owes() (owing, lost int) {
 	return owing, lost
 }
 
-// owesHere is owes without the tiers.
+// owesHere does the same as owes, without the tiers.
 func (l *Limiter) owesHere() (owing, lost int) {
 	count := func(key string) {
 		owing++

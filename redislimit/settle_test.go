@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Tokens that a share has admitted in an outage are charged before the program ends: Settle waits for the store, and
-// Close does not wait for one that is lost. A node that comes afterwards admits the rest.
+// Tokens that a share admitted in an outage are charged before the program ends: Settle waits for the store. Close does
+// not wait for a store that is lost. A node that starts afterwards admits only the rest.
 func TestSettle(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.Per(1, time.Hour), 40)
@@ -75,7 +75,7 @@ func TestCloseSettlesLeases(t *testing.T) {
 	assert.Zero(t, l.Stats().Debt)
 }
 
-// Close does not wait for a store that is lost, and says nothing.
+// If the store is lost, Close does not wait for it, and returns no error.
 func TestCloseWithoutTheStore(t *testing.T) {
 	server := redistest.Start(t)
 	client := open(t, server.URL(), redislimit.Timeout(10*time.Second))

@@ -12,16 +12,16 @@ import (
 )
 
 // A share decides for a node when the store does not answer. The node owes the store all tokens that the share admits,
-// and charges them when the store answers again. The share is refilled at its own rate only. So over any time the
-// shares of all nodes admit at most one limit. When the store returns, some nodes notice it before others. In that time
-// the store admits, in addition, at most the tokens that come back.
+// and charges the store with them when it answers again. The share is refilled only at its own rate, so over any time
+// the shares of all nodes admit at most one limit. When the store returns, some nodes notice it before others. During
+// that time the store admits, in addition to the shares, at most the tokens that come back.
 type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]
-	slow *shares.Slow[string] // the shares of less than a token, by key
+	slow *shares.Slow[string] // by key, for shares of less than a token
 
-	spent *xsync.Map[owing, engine.Key] // debts that may still be taken from the share, with their keys in it
-	most  int                           // of these
+	spent *xsync.Map[owing, engine.Key] // debts that may still be missing from the share, with their keys in it
+	most  int                           // the maximum length of spent
 	next  int64                         // when to sweep next; only used by the background goroutine
 }
 
@@ -35,8 +35,8 @@ func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], opti
 	}, nil
 }
 
-// takeShare decides about n tokens when the store did not. A share of less than one token is empty unless the store is
-// lost: a single late answer gives no node a token.
+// takeShare decides about n tokens when the store did not. A share of less than one token stays empty while the store
+// is not lost. So a single late answer gives no node a token.
 func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) {
 	interval := shares.Interval(q.policy, l.divisor())
 	if interval == 0 || n > 1 {
@@ -72,7 +72,7 @@ func (s *share) take(key string, q *Quota, n uint64) engine.Decision {
 	return d
 }
 
-// charge charges n tokens, whether the share has them or not.
+// charge takes n tokens, whether the share has them or not.
 func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added bool) {
 	added = s.change(key, q, func() uint64 {
 		d, _ = s.Charge(s.Key(key).With(q.share), n)
@@ -81,8 +81,9 @@ func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added
 	return d, added
 }
 
-// change calls take, which takes tokens of a key from the share and returns how many. change notes them as a debt, and
-// takes them from the shares of the limit's other limiters, too. It reports whether there was room for the debt.
+// change calls take, which takes tokens of a key from the share and returns how many it took. change notes them as a
+// debt, and takes them from the shares of the limit's other limiters, too. It reports whether there was room for the
+// debt.
 func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
 	l, of := q.limiter, owing{key, q.numbers}
 	l.client.limiters.kin.change(l, func(others []*Limiter) {
@@ -131,8 +132,8 @@ func (l *Limiter) resetShare(key string) {
 	l.share.slow.DropKey(key)
 }
 
-// shareOf returns the key in l's share for a debt of the limiter from, which is l or another limiter of the same limit.
-// ok is false if l decides no request under that key.
+// shareOf returns the key, in l's share, of a debt of the limiter from, which is l or another limiter of the same
+// limit. ok is false if no request that l decides uses that key.
 func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	key = l.share.Key(of.key)
 	if of.numbers == (script.Quota{}) {
@@ -145,7 +146,7 @@ func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 			return key.With(quota), true
 		}
 	}
-	return key, !l.limit.IsOfQuotas() // the share does not hold this quota, so no request has it
+	return key, !l.limit.IsOfQuotas() // l's share does not have this quota, so no request has it
 }
 
 // spendShare takes n tokens from l's share for a debt of the limiter from, which is l or another limiter of the same
@@ -155,12 +156,12 @@ func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 		return
 	}
 	if key, ok := l.shareOf(from, of); ok {
-		_, _ = l.share.Charge(key, n) // tokens above the bound of a debt do not count
+		_, _ = l.share.Charge(key, n) // tokens above the bound of a debt are not taken
 		l.share.spend(of, key)
 	}
 }
 
-// spend notes that tokens were taken from the share for the debt of.
+// spend notes, under the debt of, that tokens were taken from the share.
 func (s *share) spend(of owing, key engine.Key) {
 	s.spent.Compute(of, func(old engine.Key, known bool) (engine.Key, xsync.ComputeOp) {
 		if known || s.spent.Size() >= s.most {
@@ -170,10 +171,10 @@ func (s *share) spend(of owing, key engine.Key) {
 	})
 }
 
-// sweepEvery is the time between two sweeps of spent.
+// sweepEvery is the time between two sweeps of share.spent.
 const sweepEvery = 5 * time.Second
 
-// sweep removes the entries of spent whose key in the share is full again.
+// sweep removes an entry of spent when its key in the share is full again.
 func (s *share) sweep(now int64) {
 	if now < s.next {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Tokens that a share admits while the store is away are charged when it is back: over any number of losses, all shares
-// together admit at most one limit more.
+// Tokens that a share admits while the store is away are charged when the store is back. So over any number of losses,
+// all shares together admit at most one limit more.
 func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	const nodes = 4
 	for name, policy := range map[string]engine.Policy{ // nothing comes back during the test
@@ -26,7 +26,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 		"leased":         engine.FixedWindow(360_000, time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of the time it waits
+			t.Parallel() // it waits most of the time
 			server := redistest.Start(t)
 			proxy := redistest.StartProxy(t, server.Addr())
 			node := func(url string, options ...ClientOption) *Limiter {
@@ -46,11 +46,11 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 			}
 			part, whole, taken, inHand := policy.Limit()/nodes, left(), uint64(1), uint64(0)
 			if l.Mode() == Leased {
-				taken, inHand = 1000, 1000 // more than goes without asking, and than leases hold at such rates
+				taken, inHand = 1000, 1000 // more than a node has without the store
 			}
 			_, err := other.Take(t.Context(), "k", taken)
 			require.NoError(t, err)
-			unsure := uint64(0) // settlements whose answer may be lost: they are charged again
+			unsure := uint64(0) // settlements whose answer may be lost, so they may be charged twice
 			for loss := range 3 {
 				proxy.BlackHole()
 				require.Eventually(t, func() bool {
@@ -69,7 +69,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 				}
 				require.LessOrEqual(t, admitted, part+inHand)
 
-				// No request is needed for the node to notice that the store is back, and to settle.
+				// No request is needed: the node notices by itself that the store is back, and settles.
 				failed := l.client.Health().Failures
 				proxy.Clear()
 				require.Eventually(t, func() bool { return !l.isLost("k") && l.share.owed.Of(owing{key: "k"}) == 0 }, 10*time.Second, time.Millisecond,
@@ -82,8 +82,8 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	}
 }
 
-// A share may admit tokens that came back to it while the store was away. These are charged, too, so all tokens that it
-// admitted are.
+// A share may admit tokens that came back to the share while the store was away. These are charged, too, so all tokens
+// that the share admitted are charged.
 func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 	server := redistest.StartWithClock(t, time.Date(2010, 1, 2, 12, 0, 0, 0, time.UTC))
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -98,7 +98,7 @@ func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 	proxy.BlackHole()
 	require.Eventually(t, func() bool { _, _ = l.Take(t.Context(), "elsewhere", 1); return l.isLost("k") }, 10*time.Second, time.Millisecond)
 	admitted := uint64(0)
-	require.Eventually(t, func() bool { // the store's clock stands still meanwhile
+	require.Eventually(t, func() bool { // the store's clock stands still, so nothing comes back in the store
 		for l.Allow("k") {
 			admitted++
 		}
@@ -111,7 +111,8 @@ func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 	assert.LessOrEqual(t, d.Remaining, limit-admitted)
 }
 
-// Nothing is charged that the share did not admit, and nothing twice by callers that ask at once.
+// The store is charged only with tokens that the share admitted. If several callers ask at once, nothing is charged
+// twice.
 func TestSettlementsDoNotOverlap(t *testing.T) {
 	server := redistest.Start(t)
 	store, err := Open(t.Context(), server.URL(), Timeout(10*time.Second))
@@ -130,7 +131,7 @@ func TestSettlementsDoNotOverlap(t *testing.T) {
 	assert.EqualValues(t, 93, d.Remaining)
 }
 
-// A share may be smaller than a node's part.
+// LocalShare can make a share smaller than limit/nodes.
 func TestASmallerShare(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)
@@ -142,7 +143,8 @@ func TestASmallerShare(t *testing.T) {
 	assert.False(t, l.share.take("k", &l.own, 1).Allowed)
 }
 
-// While the store is lost the node's share decides under the quota, and what it admitted is charged under that.
+// While the store is lost, the node's share decides under the quota. The tokens that it admits are charged under the
+// same quota.
 func TestSharesHaveQuotas(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -181,12 +183,13 @@ func TestSharesHaveQuotas(t *testing.T) {
 	require.Eventually(t, func() bool { d, err = day.Peek(t.Context(), "k", 1); return err == nil }, 10*time.Second, time.Millisecond)
 	if l.client.Health().Failures == failed {
 		assert.EqualValues(t, 67, d.Remaining, "28 of its own, and 5 of the other")
-	} else { // what an answer that was lost has charged is charged again
+	} else { // an answer that was lost may have charged tokens, which are charged again
 		assert.LessOrEqual(t, d.Remaining, uint64(67))
 	}
 }
 
-// A caller that has asked the store in another way decides by the node's share without a second question.
+// A caller has asked the store in another way. Fallback lets it decide by the node's share, without a call to the
+// store.
 func TestFallbackAsksNoStore(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)
@@ -214,7 +217,8 @@ func TestFallbackAsksNoStore(t *testing.T) {
 	assert.EqualValues(t, 5, l.share.owed.Of(owing{"k", quota.numbers}))
 }
 
-// TestWhatIsAdmittedWithoutAStoreIsFromNowhere, also of a limiter whose lease was asked first.
+// TestWhatIsAdmittedWithoutAStoreIsFromNowhere: if FailOpen admits a request without the store, the receipt says that
+// the tokens are from nowhere, even if the lease was asked first.
 func TestWhatIsAdmittedWithoutAStoreIsFromNowhere(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL())
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Where the limit is smaller than the number of nodes, a store that stalls or is lost gives no node a token at once: it
-// would be more than the limit. Each earns its part from then on.
+// If the limit is smaller than the number of nodes, no node gets a token at the moment at which the store stalls or is
+// lost, because all these tokens would be more than the limit. From then on, each node earns its part with time.
 func TestALimitSmallerThanNodes(t *testing.T) {
 	const nodes = 8
 	for name, policy := range map[string]engine.Policy{
@@ -25,7 +25,7 @@ func TestALimitSmallerThanNodes(t *testing.T) {
 		"sliding log":    engine.SlidingLog(1, time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of the time it waits
+			t.Parallel() // it waits most of the time
 			proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
 			all := make([]*Limiter, nodes)
 			for i := range all {
@@ -52,8 +52,8 @@ func TestALimitSmallerThanNodes(t *testing.T) {
 				require.Eventually(t, func() bool { _, _ = l.Take(t.Context(), "elsewhere", 1); return l.isLost("k") }, 10*time.Second, time.Millisecond)
 			}
 			require.Zero(t, ask(), "gone")
-			for _, l := range all { // the time in which the nodes earn half a limit together
-				require.NoError(t, l.Close()) // nothing in the background, which would read the clock
+			for _, l := range all { // the time in which all nodes together earn half a limit
+				require.NoError(t, l.Close()) // so that nothing in the background reads the clock
 				l.now = func() int64 { return now() + int64(time.Hour)*nodes/int64(policy.Limit())/2 }
 			}
 			require.Zero(t, ask(), "half a token each")
@@ -66,7 +66,8 @@ func TestALimitSmallerThanNodes(t *testing.T) {
 	}
 }
 
-// A quota that is smaller than the number of nodes has such a share, too, whatever the limiter's own policy has.
+// A quota that is smaller than the number of nodes also has a share of less than one token, even if the limiter's own
+// share is larger.
 func TestAQuotaSmallerThanNodes(t *testing.T) {
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
 	client, err := Open(t.Context(), proxy.URL())

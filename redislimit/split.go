@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// errMoves is the error of a group whose keys are divided between two nodes of a cluster at the moment. The group took
-// nothing.
+// errMoves is the error for a group whose keys are, at the moment, divided between two nodes of a cluster. The group
+// took nothing.
 var errMoves = errors.New("the keys of the request are being moved within the cluster")
 
 // run makes a call for some questions. While their slot moves between nodes of a cluster, each node has some of the
-// keys, and both refuse a call for several keys without carrying it out. Then run asks about each key with a call of
-// its own, and the node that has it answers. Groups get errMoves.
+// keys, and both refuse a call for several keys without carrying it out. Then run asks about each key in a separate
+// call, and the node that has the key answers. Groups get errMoves.
 func (q *queue) run(ctx context.Context, questions []question, answers []script.Answer) error {
 	if q.limit == nil {
 		groups := make([][]script.Item, len(questions))

@@ -12,12 +12,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// slowEvery is the shortest time between two log entries about single calls that time out.
+// slowEvery is the shortest time between two log entries about single calls that timed out.
 const slowEvery = time.Minute
 
-// Logger makes a client log the state of the store: that it is lost, with the cause, and each other kind of cause while
-// it stays lost; that it is back; and, at most once a minute, that calls time out while it is not lost. By default, or
-// with nil, nothing is logged.
+// Logger makes a client log the state of the store. It logs that the store is lost, with the cause; each other kind of
+// cause while the store stays lost; that the store is back; and, at most once per minute, that calls time out while the
+// store is not lost. By default, or with nil, nothing is logged.
 func Logger(log *slog.Logger) ClientOption {
 	return func(c *clientConfig) error {
 		c.log = log
@@ -25,7 +25,7 @@ func Logger(log *slog.Logger) ClientOption {
 	}
 }
 
-// A condition has what is known about a store, apart from its breakers.
+// A condition contains what is known about a store, apart from its breakers.
 type condition struct {
 	lost outage
 	slow atomic.Int64 // when timeouts were last logged; 0 for never
@@ -37,7 +37,7 @@ type failure struct {
 	at  time.Time
 }
 
-// noteFailure notes a failed call, and whether it made a part of the store lost.
+// noteFailure notes a failed call. isLost says whether the call made a part of the store lost.
 func (c *Client) noteFailure(err error, isLost bool, now int64) {
 	c.failed.Add(1)
 	c.condition.last.Store(&failure{err, time.Now()})
@@ -93,7 +93,7 @@ func kindOf(err error) string {
 	return "connection"
 }
 
-// isForbidden reports whether a reply says that the user, or a script, may not run a command.
+// isForbidden reports whether a reply says that the user, or a script, is not allowed to run a command.
 func isForbidden(reply string) bool {
 	return strings.HasPrefix(reply, "NOPERM") || strings.Contains(reply, "can't run this command") ||
 		strings.Contains(reply, "No permissions") || strings.Contains(reply, "NOAUTH")

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A store that is lost and back is one line each, with the cause, however many requests there are; and it is found to
-// be back without any request.
+// The log has one line for each loss of the store, with the cause, and one line for each return, no matter how many
+// requests there are. The client notices that the store is back without any request.
 func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -39,7 +39,7 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 		assert.Equal(t, "timeout", h.LastErrorKind)
 		assert.Contains(t, h.LastError, "no answer within")
 		assert.WithinDuration(t, time.Now(), h.LastErrorAt, time.Minute)
-		var all []string // the log is written behind the number
+		var all []string // the log is written after the number
 		require.Eventually(t, func() bool { all = log.With("the store is lost"); return len(all) >= loss }, backSoon, time.Millisecond)
 		require.Len(t, all, loss)
 		assert.Contains(t, all[loss-1], "kind=timeout")
@@ -55,8 +55,7 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 	assert.LessOrEqual(t, len(log.With("the store is slow")), 1, "in a minute")
 }
 
-// A user with the rights that are documented can do everything; for one that lacks any of them, the start returns an
-// error.
+// A user with the documented rights can do everything. For a user that lacks any one of them, Open returns an error.
 func TestTheLeastRights(t *testing.T) {
 	server := redistest.Start(t)
 	rights := strings.Fields(redislimit.Rights)
@@ -83,7 +82,7 @@ func TestTheLeastRights(t *testing.T) {
 	}
 	for i, right := range rights {
 		grant(slices.Delete(slices.Clone(rights), i, i+1)...)
-		server.Do("SCRIPT", "FLUSH") // else EVAL is not needed
+		server.Do("SCRIPT", "FLUSH") // otherwise EVAL is not needed
 		_, err := redislimit.Open(t.Context(), url, redislimit.Timeout(10*time.Second))
 		if assert.Error(t, err, "without %s", right) {
 			assert.ErrorContains(t, err, "want the rights ~weir:*")
@@ -91,7 +90,7 @@ func TestTheLeastRights(t *testing.T) {
 		}
 	}
 
-	// Rights that are taken away later are the cause of a loss.
+	// If rights are taken away later, the store is lost, and the missing rights are the cause.
 	grant(rights...)
 	var log testlog.Log
 	late, err := redislimit.Open(t.Context(), url, redislimit.Timeout(10*time.Second),

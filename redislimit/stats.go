@@ -12,18 +12,18 @@ import (
 // Stats are a limiter's statistics.
 type Stats struct {
 	Mode      Mode
-	Leases    int           // keys that the node has a lease of
+	Leases    int           // number of keys for which the node has a lease
 	Held      uint64        // tokens in hand
 	Debt      uint64        // tokens admitted and not charged yet
-	OnLoss    FailurePolicy // that of the limiter
+	OnLoss    FailurePolicy // the limiter's failure policy
 	Fallbacks int64         // decisions by OnLoss, because the store failed to make them
 	Store     Health
 	// Differs names settings or numbers of another node that differ from this node's; "" if none were seen for a minute
 	Differs string
 }
 
-// Stats returns the limiter's statistics. The counts include its tiers; Mode is that of the limiter's own policy. It
-// visits every lease.
+// Stats returns the limiter's statistics. The counts include its tiers; Mode is the mode for the limiter's own policy.
+// Stats visits every lease.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
 		Mode: l.Mode(), OnLoss: l.config.onLoss, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
@@ -46,7 +46,7 @@ func (l *Limiter) Stats() Stats {
 	return s
 }
 
-// Bound returns the most tokens that all nodes together admit of one key in any time T:
+// Bound returns the maximum number of tokens that all nodes together admit of one key in any time T:
 //
 //   - For a token bucket it is burst + rate*T.
 //   - For windows and logs it is one limit, plus one for each window that can begin in T. For the calendar, the
@@ -54,8 +54,9 @@ func (l *Limiter) Stats() Stats {
 //   - For [engine.Concurrency] it is the limit, at a time.
 //   - For [engine.TokenBuckets] it is 0, because such a limiter admits by quotas only, and each has its own bound.
 //
-// If the limit is leased, O + N*D is added. O is N times the most that a lease may have in hand, which was charged
-// before T began. D is the [Overdraft], which is charged after T ended. N is [Nodes], and there must not be more nodes.
+// If the limit is leased, O + N*D is added. O is N times the most that a lease may have in hand; the store charged
+// these tokens before T began. D is the [Overdraft], which is charged after T ended. N is [Nodes]; the bound requires
+// that there are not more nodes.
 //
 // The bound holds while the store answers. docs/distributed.md says what shares admit beyond it.
 func (l *Limiter) Bound(t time.Duration) uint64 {
@@ -65,7 +66,7 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 	bound := float64(l.policy.Limit())
 	periods := float64(t) / float64(shortest(l.policy))
 	switch l.policy.Algorithm() {
-	case engine.AlgorithmConcurrency: // at a time
+	case engine.AlgorithmConcurrency: // at any moment
 	case engine.AlgorithmTokenBucket:
 		bound += l.policy.Rate().Tokens * periods
 	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:

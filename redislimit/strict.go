@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store under a quota: with the renewal of the lease that carries the request, or with a question of
-// its own. It fills in the receipt if there is one.
+// strict asks the store under a quota: with the renewal of the lease that carries the request, or with a separate
+// question. It fills in the receipt if there is one.
 func (l *Limiter) strict(
 	ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease, r *receipt,
 ) (engine.Decision, error) {
@@ -28,7 +28,7 @@ func (l *Limiter) strict(
 		}
 		ask := script.Ask{Need: n, Want: n, Quota: q.numbers}
 		if r != nil {
-			ask.Window = script.AnyWindow // so that a bucket has one, too
+			ask.Window = script.AnyWindow // so that the answer has a window for a bucket, too
 		}
 		a, err = l.ask(ctx, key, ask)
 		paid = a.Granted == n
@@ -47,10 +47,11 @@ func (l *Limiter) strict(
 	return l.fallback(q, key, n, err, r)
 }
 
-// fallback decides when the store did not, because of an error, or returns the error.
+// fallback decides by the failure policy if the store did not decide because it failed with err. With FailClosed, and
+// for an error that is not the store's, it returns err.
 func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt) (engine.Decision, error) {
 	if !isStore(err) {
-		return engine.Decision{}, err // the context's
+		return engine.Decision{}, err // the context's error
 	}
 	l.fallbacks.Add(1)
 	switch l.config.onLoss {
@@ -76,8 +77,8 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 
 func isStore(err error) bool { return errors.Is(err, ErrStore) }
 
-// Fallback decides about n tokens as [OnLoss] says, without asking the store. It is for a caller whose own question to
-// the store has failed with the error cause. n = 0 takes nothing, and returns what the node's share has left.
+// Fallback decides about n tokens as [OnLoss] says, without asking the store. It is for a caller that asked the store
+// itself and got the error cause. n = 0 takes nothing, and returns what the node's share has left.
 func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -98,7 +99,7 @@ func (q *Quota) answered(a script.Answer, allowed bool) engine.Decision {
 	}
 }
 
-// ask asks the store about one key and waits.
+// ask asks the store about one key and waits for the answer.
 func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return script.Answer{}, err
@@ -115,8 +116,8 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	return r.answer, r.err
 }
 
-// carry makes a renewal of a lease that carries a request of n tokens, and reports whether that request is paid. The
-// renewal ends even if the request is given up; the tokens for the request are then lost.
+// carry makes a renewal of a lease that carries a request for n tokens, and reports whether that request is paid. If
+// the request is given up, the renewal still ends normally, but the tokens for the request are lost.
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
 	queue, item := l.place(key, held.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)
@@ -139,12 +140,12 @@ func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.L
 // A reply is the result of a question.
 type reply struct {
 	answer  script.Answer
-	answers []script.Answer // of a group
-	paid    bool            // a request that went with a renewal
+	answers []script.Answer // the answers for a group
+	paid    bool            // whether a request that was carried by a renewal is paid
 	err     error
 }
 
-// wait waits until the queue sends a reply, which it does within its time limit, or until the context is done.
+// wait waits for the reply, which the queue sends within its time limit, or until the context is done.
 func wait(ctx context.Context, replies <-chan reply) reply {
 	select {
 	case r := <-replies:

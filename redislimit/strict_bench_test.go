@@ -19,9 +19,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// BenchmarkStrict compares requests of a strict limiter with what any script costs, and any script that knows the time:
-// each by 128 goroutines, of 1,024 keys. It reports what time of a processor the server and this process use for a
-// request, which other processes disturb less. Compare within one run.
+// BenchmarkStrict compares three costs: a request of a strict limiter, any script, and a script that reads the time. In
+// each case, 128 goroutines use 1,024 keys. The benchmark reports how much processor time the server and this process
+// use per request, because other processes disturb it less than elapsed time. Compare only within one run.
 func BenchmarkStrict(b *testing.B) {
 	server := redistest.Start(b)
 	plain, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})
@@ -71,7 +71,7 @@ func BenchmarkStrict(b *testing.B) {
 	})
 }
 
-// serverTime returns how much time of a processor the server has used.
+// serverTime returns how much processor time the server has used.
 func serverTime(b *testing.B, server *redistest.Server) (sum time.Duration) {
 	for _, line := range strings.Fields(server.Do("INFO", "cpu")) {
 		if name, value, _ := strings.Cut(line, ":"); name == "used_cpu_user" || name == "used_cpu_sys" {
@@ -83,7 +83,7 @@ func serverTime(b *testing.B, server *redistest.Server) (sum time.Duration) {
 	return sum
 }
 
-// ownTime returns how much time of a processor this process has used.
+// ownTime returns how much processor time this process has used.
 func ownTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))

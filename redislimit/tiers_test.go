@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A key of any algorithm keeps what it has taken when it changes its tier, one call of the store decides, and a tier
-// that the limiter does not have is refused without a call.
+// For each algorithm, a key that changes its tier keeps the tokens that it has taken, and one call of the store
+// decides. A tier that the limiter does not have is refused without a call.
 func TestTiers(t *testing.T) {
 	perDay := func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), 24*time.Hour), n) }
 	for name, of := range map[string]func(uint64) engine.Policy{
@@ -66,7 +66,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// Tiers that could not share their keys, and those whose numbers the store cannot hold, are errors.
+// Tiers that cannot share their keys are errors. So are tiers whose numbers the store cannot keep.
 func TestBadTiers(t *testing.T) {
 	bucket := engine.TokenBucket(engine.PerSecond(1), 1)
 	many := make([]engine.Policy, 65)
@@ -82,7 +82,7 @@ func TestBadTiers(t *testing.T) {
 	assert.ErrorContains(t, redislimit.Check("test", bucket, redislimit.Tiers(many...)), "Tiers: 65 policies: want at most 64")
 }
 
-// The statistics include the tokens that tiers have in hand, and Close gives these back.
+// The statistics include the tokens that tiers have in hand, and Close gives these tokens back.
 func TestTiersInTheStatistics(t *testing.T) {
 	fast := func(n uint64) engine.Policy { return engine.TokenBucket(engine.PerSecond(float64(n)), n) }
 	_, store := miniAs(t, true)

@@ -24,13 +24,13 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// issue makes a certificate for 127.0.0.1 by an authority, which is the certificate itself where there is none, and
-// writes it and its key to files.
+// issue makes a certificate for 127.0.0.1 and writes the certificate and its key to files. authority signs it. If
+// authority is nil, the certificate signs itself.
 func issue(t *testing.T, dir, name string, authority *tls.Certificate) *tls.Certificate {
 	return issueFor(t, dir, name, authority, time.Now().Add(time.Hour))
 }
 
-// issueFor makes one that ends at a time.
+// issueFor makes such a certificate, which expires at end.
 func issueFor(t *testing.T, dir, name string, authority *tls.Certificate, end time.Time) *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func issueFor(t *testing.T, dir, name string, authority *tls.Certificate, end ti
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// A store over TLS with an authority of its own, which wants a certificate of its clients.
+// A store uses TLS with a private certificate authority, and requires a certificate from its clients.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	authority := issue(t, dir, "authority", nil)
@@ -80,7 +80,8 @@ func TestTLS(t *testing.T) {
 		_, err = redislimit.Open(t.Context(), "rediss://"+address, redislimit.TLS(bad))
 		assert.Error(t, err, name)
 	}
-	// The server reports after the handshake whether it accepts a client's certificate.
+	// The server reports only after the handshake whether it accepts a client's certificate. Open must still return the
+	// reason.
 	other := issue(t, dir, "other authority", nil)
 	for range 20 {
 		for want, certificates := range map[string][]tls.Certificate{"unknown": {*issue(t, dir, "stranger", other)}, "certificate required": nil} {

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Source returns the limiter as a [limits.Source], for a limit of packages limits, httplimit and rpclimit. It has the
-// limiter's quotas and tiers ([Tiers]).
+// Source returns the limiter as a [limits.Source], for a limit of packages limits, httplimit and rpclimit. The source
+// has the limiter's quotas and tiers ([Tiers]).
 //
-// All limits of a request that share a [Client] are decided together, all or nothing. The node's own knowledge comes
-// first: refusals that it remembers and tokens that leases have in hand. Then one call asks the store. In a cluster,
+// All limits of a request that share a [Client] are decided together, all or nothing. The node first uses what it
+// knows: refusals that it remembers and tokens that leases have in hand. Then one call asks the store. In a cluster,
 // keys of different slots need different calls, one after the other. See docs/distributed.md.
 func (l *Limiter) Source() limits.Source { return source{l.own} }
 
@@ -45,7 +45,7 @@ func (s source) Tier(tier int) limits.Source {
 
 func (s source) Store() limits.Store { return store{s.quota.limiter.client} }
 
-// A store decides about all limits of a client.
+// A store decides about all limits that share its client.
 type store struct{ client *Client }
 
 func (s store) parts(asks []limits.Ask) ([]part, error) {
@@ -84,7 +84,7 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 	for i := range parts {
 		p := &parts[i]
 		p.putBack()
-		if p.carrier != nil { // it was not asked: the renewal that the lease began must end
+		if p.carrier != nil { // the store was not asked, so the renewal that the lease began must end
 			p.quota.limiter.renew(p.carrier, p.Key, p.N)
 		}
 	}
@@ -97,7 +97,7 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 	return nil
 }
 
-// asking counts the request in its limiters, as [Limiter.asks] does.
+// asking calls [Limiter.asks] for each part's limiter.
 func asking(parts []part, n int64) {
 	for i := range parts {
 		parts[i].quota.limiter.asks(n)
@@ -143,7 +143,7 @@ func (s store) takeAll(ctx context.Context, parts []part) error {
 	return nil
 }
 
-// next returns the parts of the next call: parts whose keys are in the same part of the store, each key once.
+// next returns the parts for the next call. Their keys are in the same part of the store, and each key occurs once.
 func (s store) next(parts []part) (group []*part) {
 	n, at := len(s.client.link.Load().breakers), 0
 	for i := range parts {
@@ -273,7 +273,7 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 			p.N = held.taken
 			p.receipt = receipt{held.from, held.window}
 		case *Entry:
-			_, p.taken = held.settle() // otherwise the renewal in progress gives it back
+			_, p.taken = held.settle() // otherwise the renewal in progress gives the tokens back
 			p.receipt = receipt{fromStore, held.number}
 		default:
 			p.taken = true
@@ -282,8 +282,8 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return s.giveBack(ctx, parts)
 }
 
-// giveBack gives back what was taken. The tokens of the node's share or lease go back there, all others to the store,
-// with one call for each part of the store. If one call fails, the others are still made.
+// giveBack gives back the tokens that were taken. Tokens of the node's share or lease go back there, and all others to
+// the store, with one call for each part of the store. If one call fails, the others are still made.
 func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 	for i := range parts {
 		p := &parts[i]
@@ -295,7 +295,7 @@ func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 		case l.flight != nil:
 			p.decided = true
 			err = errors.Join(err, l.giveUp(ctx, p.Key, p.N, p.receipt))
-		case p.receipt.from == fromShare: // also before the store counts as lost
+		case p.receipt.from == fromShare: // even before the store counts as lost
 			p.decided = true
 			l.share.refund(p.Key, &p.quota, p.N)
 		default:

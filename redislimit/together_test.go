@@ -18,11 +18,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// An errand is a request of the tests: which key it has of each limit. A limit for which it has no key does not apply
-// to it.
+// An errand is a request of the tests. It maps each limit's name to the request's key. A limit without a key here does
+// not apply to the request.
 type errand map[string]string
 
-// together makes a set of limits in a store, strict ones, by their names.
+// together makes strict limits in a store, and returns them as a set and by their names.
 func together(t *testing.T, store *redislimit.Client, policies map[string]engine.Policy, options ...redislimit.Option) (*limits.Set[errand], map[string]*redislimit.Limiter) {
 	t.Helper()
 	all, list := map[string]*redislimit.Limiter{}, []limits.Limit[errand]{}
@@ -47,7 +47,7 @@ func limitOf(name string, l *redislimit.Limiter) limits.Limit[errand] {
 	}
 }
 
-// textOf returns what a limit calls a key in a store.
+// textOf returns the text by which a limit stores a key.
 func textOf(key string) string { return "text:" + key }
 
 // used returns how many tokens a key of a limit has taken.
@@ -57,8 +57,8 @@ func used(t *testing.T, l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// A request with limits of every algorithm is one call of the store, whether it is admitted or refused, and so is its
-// refund. A refusal takes nothing from any limit, and the next request of the same client needs no call.
+// A request with limits of every algorithm is one call of the store, whether it is admitted or refused. Its refund is
+// also one call. A refusal takes nothing from any limit, and the next request of the same client needs no call.
 func TestARequestIsOneScript(t *testing.T) {
 	_, store := miniAs(t, true)
 	set, all := together(t, store, map[string]engine.Policy{
@@ -92,7 +92,7 @@ func TestARequestIsOneScript(t *testing.T) {
 	decide(limits.Admitted, 1)
 }
 
-// Clients that are refused do not hinder others, not even for a moment: their requests take nothing.
+// Requests that are refused take nothing, so refused clients do not hinder other clients, not even for a moment.
 func TestRefusedClientsHinderNoOther(t *testing.T) {
 	_, store := miniAs(t, true)
 	const victims = 300
@@ -121,8 +121,8 @@ func TestRefusedClientsHinderNoOther(t *testing.T) {
 	assert.EqualValues(t, victims, used(t, all["all"], "x"))
 }
 
-// Of random concurrent requests, some of which are given back, each limit has taken exactly what the admitted
-// ones cost: nothing is taken twice and nothing is lost.
+// Random concurrent requests take tokens, and some give them back. Each limit must then have taken exactly what the
+// admitted requests cost: nothing is taken twice and nothing is lost.
 func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	_, store := miniAs(t, true)
 	policies := map[string]engine.Policy{
@@ -177,8 +177,8 @@ func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	assert.Greater(t, refused, 50)
 }
 
-// If a strict limit of the same store refuses, tokens of a lease go back into the node's hand. A lease that cannot
-// decide is asked for together with the other limits.
+// If a strict limit of the same store refuses, tokens that a lease paid go back to the lease's tokens in hand. If a
+// lease cannot decide, the store is asked for its tokens in the same call as for the other limits.
 func TestLeasesJoinAGroup(t *testing.T) {
 	_, store := miniAs(t, true)
 	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
@@ -201,7 +201,8 @@ func TestLeasesJoinAGroup(t *testing.T) {
 	assert.EqualValues(t, 20, used(t, strict, "k"))
 }
 
-// While the store is lost each limit decides as it says. If another limit refuses, the share gets its tokens back.
+// While the store is lost, each limit decides by its failure policy. If another limit refuses, the share gets its
+// tokens back.
 func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Millisecond))
 	list := []limits.Limit[errand]{}
@@ -243,8 +244,8 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	}
 }
 
-// A share decides from the first answer that is missing, before the store counts as lost. If another limit refuses
-// then, the share gets its tokens back.
+// A share decides as soon as an answer is missing, before the store counts as lost. If another limit refuses then, the
+// share gets its tokens back.
 func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Minute))
 	set, _ := together(t, store, map[string]engine.Policy{
@@ -268,8 +269,8 @@ func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	assert.Zero(t, store.Health().Lost)
 }
 
-// In a cluster the limits of a request are in different slots. A refusal by one takes nothing from the others in the
-// end, and requests while slots move are decided, too.
+// In a cluster, the limits of a request are in different slots. If one limit refuses, in the end nothing is taken from
+// the others. Requests are also decided while slots move.
 func TestGroupsInACluster(t *testing.T) {
 	c := redistest.StartCluster(t)
 	store := patient(t, c.URL())
@@ -279,7 +280,7 @@ func TestGroupsInACluster(t *testing.T) {
 	admitted := map[string]uint64{}
 	for i := range 200 {
 		user := fmt.Sprintf("user%d", i%25)
-		// The same text is the same slot: some of the limits are asked together, others are not.
+		// Equal texts are in the same slot, so some of the limits are asked together and others are not.
 		res := set.Decide(t.Context(), errand{"all": "x", "user": user, "team": user})
 		if res.Verdict() == limits.Admitted {
 			admitted[user]++
@@ -294,7 +295,7 @@ func TestGroupsInACluster(t *testing.T) {
 	assert.EqualValues(t, 75, used(t, all["all"], "x"))
 }
 
-// While the slot of a request's limits moves within a cluster, they are decided one by one, and none fails.
+// While the slot of a request's limits moves within a cluster, the limits are decided one by one, and no request fails.
 func TestGroupsWhoseSlotMoves(t *testing.T) {
 	c := redistest.StartCluster(t)
 	store := open(t, c.URL(), redislimit.Partitions(1), redislimit.Timeout(10*time.Second), redislimit.BreakAfter(silence))
@@ -333,7 +334,7 @@ func TestGroupsWhoseSlotMoves(t *testing.T) {
 	assert.Zero(t, store.Health().Failures)
 }
 
-// setOf is a set of one limit, or of the limit's first tier.
+// setOf returns a set of one limit, or of the limit's first tier if tier is true.
 func setOf(t *testing.T, l limits.Limit[errand], tier bool) *limits.Set[errand] {
 	t.Helper()
 	if tier {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// trials are limits whose keys live for at most a second.
+// trials are policies whose keys live for at most a second.
 var trials = []engine.Policy{
 	engine.TokenBucket(engine.PerSecond(1e6), 1),
 	engine.FixedWindow(1, time.Millisecond),
@@ -21,7 +21,7 @@ var trials = []engine.Policy{
 }
 
 // try runs every script once, so that missing rights of the store's user are found at the start. Otherwise the failure
-// policy would decide forever. Temporary errors, such as that of a store that is loading its data, are ignored.
+// policy would decide forever. Temporary errors are ignored, such as the error of a store that is loading its data.
 func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 	for _, policy := range trials {
 		limit, err := script.NewLimit(policy, script.Terms{})
@@ -43,11 +43,11 @@ func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 }
 
 // Rights are the minimal rights for the user of a store, in the syntax of ACL SETUSER, for keys with the prefix "weir".
-// With another prefix the user needs ~weir:settings:* in addition. The commands that the client library sends when it
-// connects are not included. With +info, the client also notices that the store drops keys: see [Health].
+// With another prefix, the user also needs ~weir:settings:*. The list does not include the commands that the client
+// library sends when it connects. With +info, the client also notices that the store drops keys: see [Health].
 const Rights = "~weir:* +eval +evalsha +time +get +set +del +strlen +getrange +append +pexpire"
 
-// forbidden returns the error if it says that something is not allowed; else nil.
+// forbidden returns err if err says that something is not allowed, otherwise nil.
 func forbidden(err error) error {
 	var reply *rueidis.RedisError
 	if errors.As(err, &reply) && isForbidden(reply.Error()) {

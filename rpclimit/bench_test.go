@@ -14,15 +14,16 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// raceEnabled: under the race detector a sync.Pool drops things at random.
+// raceEnabled says that the race detector is on. A sync.Pool then drops values at random, so allocations cannot be
+// counted.
 var raceEnabled bool
 
-// plenty is a limit that never refuses here.
+// plenty returns a limit that is so high that it never refuses in these tests.
 func plenty(t testing.TB, name string, key rpclimit.KeyFunc) rpclimit.Limit {
 	return rpclimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
 }
 
-// decisions are limits and calls on which a decision allocates nothing.
+// decisions returns functions that decide on a call without an allocation, by the name of what the limits use.
 func decisions(t testing.TB) map[string]func() {
 	t.Helper()
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))

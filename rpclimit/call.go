@@ -8,17 +8,17 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Call describes a call to the functions of a [Limit]. The fronts make it; it may be copied and kept.
+// A Call describes a call to the functions of a [Limit]. The fronts make it. It may be copied and stored.
 type Call struct {
 	// Context is the context of the call; nil means context.Background(). In a server it ends when the client has gone.
 	Context context.Context
 	// Method is the method's full name, "/package.Service/Method".
 	Method string
-	// Unknown is set if the server has no method of this name, and passes the call on, as a proxy does. The client may
-	// then have made the name up.
+	// Unknown is set if the server has no method of this name and passes the call on, as a proxy does. Then the client
+	// may have made up the name.
 	Unknown bool
-	// Peer is the address of the connection from which a server got the call. It is the zero Addr for a Unix socket,
-	// for any other transport without IP addresses, and in a client.
+	// Peer is the address of the client's end of the connection over which a server got the call. It is the zero Addr
+	// for a Unix socket, for any other transport without IP addresses, and in a client.
 	Peer netip.Addr
 	// Target is the target of a client's call, such as "dns:///api.example.com"; "" in a server.
 	Target string
@@ -29,10 +29,10 @@ type Call struct {
 	// Metadata is the request metadata; nil if there is none.
 	Metadata Metadata
 
-	phase phase // what is decided on
+	phase phase // whether the call, its message or both are decided
 }
 
-// phase says what a decision is about.
+// phase is a set that says whether a decision is about a call, about a message, or about both.
 type phase uint8
 
 const (
@@ -42,15 +42,15 @@ const (
 
 // Metadata is the metadata of a call.
 type Metadata interface {
-	// Values returns all values of a name, which is in lower case. Values of a name that ends in -bin are decoded; ok
+	// Values returns all values of a name. name is in lower case. If name ends in -bin, the values are decoded, and ok
 	// is false if that fails. The caller must not change the values.
 	Values(ctx context.Context, name string) (values []string, ok bool)
 }
 
-// Value returns the value of a name of metadata, "" if it is absent. ok is false if the name has several different
-// values, because servers read the first, the last, or all of them, so no value identifies the client. ok is also false
-// if a value cannot be decoded. The value of authorization is "Bearer V", however the scheme and the blanks are
-// written.
+// Value returns the value of a name in the metadata, or "" if the name is absent. ok is false if the name has several
+// different values: some servers read the first value, some the last, and some all of them, so no value identifies the
+// client. ok is also false if a value cannot be decoded. For authorization, all spellings of the scheme and the blanks
+// give the same value, such as "Bearer V".
 func (c Call) Value(name string) (value string, ok bool) {
 	if c.Metadata == nil {
 		return "", true
@@ -76,7 +76,7 @@ const (
 	Unavailable       Code = 14
 )
 
-// FullMethod returns a method's name with a leading slash, which some transports let a client leave out. It does not
+// FullMethod returns a method's name with a leading slash. Some transports let a client omit the slash. It does not
 // allocate for a name that already has the slash.
 func FullMethod(name string) string {
 	if strings.HasPrefix(name, "/") {
@@ -86,7 +86,8 @@ func FullMethod(name string) string {
 }
 
 // ParsePeer parses an address with or without a port, such as "192.0.2.1:80" or "2001:db8::1". For any other text it
-// returns the zero Addr. It does not allocate for an address with a port, or for "", which a Unix socket may have.
+// returns the zero Addr. It does not allocate for an address with a port, or for "", which is the address of some Unix
+// sockets.
 func ParsePeer(text string) netip.Addr {
 	if text == "" {
 		return netip.Addr{}

@@ -66,7 +66,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	assert.Equal(t, "small", tightest.Name())
 }
 
-// TestOneLimiterTwice: two limits may meet on one key of one limiter; both take.
+// TestOneLimiterTwice: two limits share a limiter, and a call has the same key in both. Both limits take.
 func TestOneLimiterTwice(t *testing.T) {
 	limiter := testclock.New().Burst(t, 3)
 	l := newLimits(t, []rpclimit.Limit{{Name: "a", Limiter: limiter}, {Name: "b", Limiter: limiter}})
@@ -142,7 +142,8 @@ func TestQuota(t *testing.T) {
 	assert.Equal(t, 1, seen.of(limits.Failed))
 }
 
-// TestAQuotaThatFailsGivesBackWhatOthersTook: and one in shadow mode refuses nothing.
+// TestAQuotaThatFailsGivesBackWhatOthersTook: if the quota of one limit fails, the other limits get their tokens back.
+// In shadow mode, a limit whose quota fails refuses nothing.
 func TestAQuotaThatFailsGivesBackWhatOthersTook(t *testing.T) {
 	bad := func(rpclimit.Call) (engine.Policy, error) { return engine.Policy{}, nil }
 	other := testclock.New().Burst(t, 1)
@@ -205,7 +206,7 @@ func TestRefund(t *testing.T) {
 	assert.Equal(t, []rpclimit.Code{refused}, codes(kept, 1, from("")))
 }
 
-// TestCountedDecisions: of many goroutines together just as many calls pass as there are tokens.
+// TestCountedDecisions: many goroutines make calls. Together, exactly as many calls pass as there are tokens.
 func TestCountedDecisions(t *testing.T) {
 	limiter := testclock.New().Burst(t, 1000)
 	l := newLimits(t, []rpclimit.Limit{{Name: "all", Limiter: limiter, Key: rpclimit.Everyone}, {Name: "peer", Limiter: testclock.New().Burst(t, 400)}})
@@ -241,7 +242,7 @@ func TestLimitsThatNewDidNotMake(t *testing.T) {
 	}
 }
 
-// TestTheZeroCall: nothing that is missing makes it panic.
+// TestTheZeroCall: a decision on a Call without any field does not panic.
 func TestTheZeroCall(t *testing.T) {
 	value, err := rpclimit.MetadataValue("x", rpclimit.Join(rpclimit.Method, rpclimit.Target, rpclimit.Peer))
 	require.NoError(t, err)
@@ -310,7 +311,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestTheLongestRetryAfter: the refusal has the longest RetryAfter of the limits: nothing passes sooner.
+// TestTheLongestRetryAfter: a refusal has the longest RetryAfter of all limits that refuse, because the call cannot
+// pass sooner.
 func TestTheLongestRetryAfter(t *testing.T) {
 	slow := rpclimit.Limit{Name: "slow", Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.Per(1, time.Minute), 1))}
 	fast := rpclimit.Limit{Name: "fast", Limiter: testclock.New().Burst(t, 1)}
@@ -323,7 +325,7 @@ func TestTheLongestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestFinishOnce: the first code is the one, and only what was taken is given back.
+// TestFinishOnce: only the first call of Finish counts. A limit in shadow mode that took nothing gives nothing back.
 func TestFinishOnce(t *testing.T) {
 	seen := &counts{}
 	l := newLimits(t, []rpclimit.Limit{{Name: "real", Limiter: testclock.New().Burst(t, 2), Refund: rpclimit.RefundCodes(ok)},

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// stopped is a clock that stands still, so that the examples end the same every time. Without it
-// a limiter uses the system's.
+// stopped is a clock that stands still, so that the output of the examples is always the same. Without this option, a
+// limiter uses the system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
-// A front of another framework decides on a call, and ends it.
+// A front for another framework decides on a call, and ends it.
 func Example() {
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 2), stopped)
 	if err != nil {
@@ -37,7 +37,8 @@ func Example() {
 	// 8 rate limit exceeded 1s
 }
 
-// An API key, or the client's address behind the proxies of 10.0.0.0/8, has a bucket for each service.
+// Each API key has a bucket for each service. Without an API key, the client's address is the key. The clients are
+// behind proxies in 10.0.0.0/8.
 func ExampleJoin() {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	if err != nil {
@@ -74,7 +75,7 @@ func ExampleJoin() {
 	// /shop.Search/Find true
 }
 
-// Writes cost five tokens, and calls that the server could not serve are given back.
+// Writes cost five tokens, and calls that the server could not serve get their cost back.
 func ExampleMethodCosts() {
 	cost, err := rpclimit.MethodCosts(map[string]uint64{"/shop.Orders/Create": 5}, 1)
 	if err != nil {

@@ -32,12 +32,12 @@ func one(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpclimit.L
 	return newLimits(t, []rpclimit.Limit{l}, options...)
 }
 
-// metadata is that of a call.
+// metadata is the metadata of a call.
 type metadata map[string][]string
 
 func (m metadata) Values(_ context.Context, name string) ([]string, bool) { return m[name], true }
 
-// from is a call from an address, with metadata.
+// from returns a call from an address, with metadata.
 func from(peer string, pairs ...string) rpclimit.Call {
 	m := metadata{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -50,7 +50,7 @@ func from(peer string, pairs ...string) rpclimit.Call {
 	return c
 }
 
-// codes decides on a call that many times.
+// codes decides on a call n times, and returns the codes.
 func codes(l *rpclimit.Limits, n int, c rpclimit.Call) (got []rpclimit.Code) {
 	for range n {
 		res := l.Decide(c)
@@ -61,14 +61,14 @@ func codes(l *rpclimit.Limits, n int, c rpclimit.Call) (got []rpclimit.Code) {
 
 const ok, refused = rpclimit.OK, rpclimit.ResourceExhausted
 
-// counts is limits.Metrics.
+// counts implements limits.Metrics and counts outcomes.
 type counts struct{ seen [16]atomic.Int64 }
 
 func (c *counts) Observe(_ string, o limits.Outcome) { c.seen[o].Add(1) }
 
 func (c *counts) of(o limits.Outcome) int { return int(c.seen[o].Load()) }
 
-// same reports whether two calls have one key.
+// same reports whether two calls have the same key.
 func same(t testing.TB, key rpclimit.KeyFunc, a, b rpclimit.Call) bool {
 	t.Helper()
 	h := limits.HasherOf(testclock.New().Burst(t, 1))

@@ -15,14 +15,15 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// budget is a limit of that many tokens for all clients. The estimate of a call is some of them.
+// budget returns a limit of that many tokens for all clients together. Every call takes the same estimate.
 func budget(t testing.TB, name string, tokens, estimate uint64) rpclimit.Limit {
 	return rpclimit.Limit{Name: name, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return estimate },
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(tokens, time.Hour))}
 }
 
-// TestAHandlerSettles: a handler settles the cost of its call: less or more, once, by the name of the limit, which may
-// belong to an earlier interceptor. A hold that it does not settle costs the estimate.
+// TestAHandlerSettles: a handler settles the holds of its call by the names of the limits. A limit may belong to an
+// earlier interceptor. The cost may be less or more than the estimate, and a second Settle changes nothing. A hold that
+// is not settled costs the estimate.
 func TestAHandlerSettles(t *testing.T) {
 	one, two, dropped := budget(t, "one", 100, 30), budget(t, "two", 100, 30), budget(t, "dropped", 100, 30)
 	outer, inner := newLimits(t, []rpclimit.Limit{one}), newLimits(t, []rpclimit.Limit{two, dropped})
@@ -43,7 +44,7 @@ func TestAHandlerSettles(t *testing.T) {
 	assert.EqualValues(t, 70, left(dropped.Limiter))
 }
 
-// TestNoHoldNoContext: if no limit holds, Context returns the original context.
+// TestNoHoldNoContext: if no limit has Hold, Context returns the original context.
 func TestNoHoldNoContext(t *testing.T) {
 	res := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 1)}).Decide(from(""))
 	ctx := context.Background()
@@ -69,8 +70,8 @@ func TestAnEstimateAboveTheLimit(t *testing.T) {
 	assert.EqualValues(t, 1, left(gate.Limiter))
 }
 
-// TestWhatIsHeldGoesBack: if a limit behind refuses, or the call ends with a code that gives back. A handler that has
-// settled has the last word, and its call is not observed as refunded.
+// TestWhatIsHeldGoesBack: a hold is given back if a later limit refuses, or if the call ends with a code that is
+// refunded. If the handler has settled the hold, nothing is given back, and the call does not count as refunded.
 func TestWhatIsHeldGoesBack(t *testing.T) {
 	seen := &counts{}
 	l := budget(t, "budget", 100, 30)
@@ -92,7 +93,7 @@ func TestWhatIsHeldGoesBack(t *testing.T) {
 	assert.EqualValues(t, 90, left(l.Limiter))
 }
 
-// A handler says what the answer has cost when it is there.
+// A handler settles its hold with the cost of the answer when it knows the cost.
 func ExampleHoldFrom() {
 	tokens, err := engine.New(engine.FixedWindow(1000, time.Minute), stopped)
 	if err != nil {
@@ -100,7 +101,7 @@ func ExampleHoldFrom() {
 	}
 	defer tokens.Close()
 	set, err := rpclimit.New([]rpclimit.Limit{{Name: "tokens", Limiter: tokens, Key: rpclimit.Everyone, Hold: true,
-		Cost: func(rpclimit.Call) uint64 { return 400 }}}) // an estimate
+		Cost: func(rpclimit.Call) uint64 { return 400 }}}) // the estimate
 	if err != nil {
 		panic(err)
 	}
@@ -108,7 +109,7 @@ func ExampleHoldFrom() {
 		limits.HoldFrom(ctx, "tokens").Settle(150)
 		return "an answer of 150 tokens"
 	}
-	res := set.Decide(rpclimit.Call{Method: "/models.Text/Complete"}) // as the interceptors do
+	res := set.Decide(rpclimit.Call{Method: "/models.Text/Complete"}) // as the interceptors of the fronts do
 	fmt.Println(complete(res.Context(context.Background()), "a question"))
 	fmt.Println(tokens.Peek(tokens.KeyUint64(0), 0).Remaining)
 	// Output:

@@ -16,16 +16,16 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight is a limit of that many calls of all clients at a time.
+// inFlight returns a limit of that many calls in flight, for all clients together.
 func inFlight(t testing.TB, limit uint64) rpclimit.Limit {
 	return rpclimit.Limit{Name: "in flight", Key: rpclimit.Everyone,
 		Limiter: testclock.New().Limiter(t, engine.Concurrency(limit, time.Hour))}
 }
 
-// left returns the tokens that Everyone has left in a limiter.
+// left returns how many tokens a limiter has left for the key of Everyone.
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
-// TestACallIsInFlightUntilItEnds: however it ends, and once.
+// TestACallIsInFlightUntilItEnds: a call gives its place back when it ends in any way, and only once.
 func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -53,7 +53,8 @@ func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	}
 }
 
-// TestCallsInFlightBesideRates: all limits admit or none, whichever refuses, and the time to come back is the rate's.
+// TestCallsInFlightBesideRates: a call has a limit in flight and a rate. If either of them refuses, nothing is taken
+// from the other. The time to come back is that of the rate.
 func TestCallsInFlightBesideRates(t *testing.T) {
 	for _, rateFirst := range []bool{false, true} {
 		c := testclock.New()
@@ -87,7 +88,7 @@ func TestCallsInFlightBesideRates(t *testing.T) {
 	}
 }
 
-// TestACallThatIsMoreThanTheLimitInFlight: a call that counts as more than the limit in flight never passes.
+// TestACallThatIsMoreThanTheLimitInFlight: a call that costs more than the limit in flight never passes.
 func TestACallThatIsMoreThanTheLimitInFlight(t *testing.T) {
 	l := inFlight(t, 2)
 	l.Cost = func(rpclimit.Call) uint64 { return 3 }
@@ -96,7 +97,7 @@ func TestACallThatIsMoreThanTheLimitInFlight(t *testing.T) {
 	assert.Equal(t, "the call costs more than the limit of calls in flight", res.Reason())
 }
 
-// TestNoMoreCallsInside: at no moment are more calls inside than the limit, and the others are refused.
+// TestNoMoreCallsInside: at no moment are more calls in flight than the limit allows. The other calls are refused.
 func TestNoMoreCallsInside(t *testing.T) {
 	const limit = 3
 	l := inFlight(t, limit)
@@ -122,7 +123,7 @@ func TestNoMoreCallsInside(t *testing.T) {
 	assert.EqualValues(t, limit, left(l.Limiter))
 }
 
-// TestAShadowedLimitInFlight: a call under a limit in shadow mode enters and leaves, and is not refused.
+// TestAShadowedLimitInFlight: a limit in flight in shadow mode counts calls while they are in flight, and refuses none.
 func TestAShadowedLimitInFlight(t *testing.T) {
 	l := inFlight(t, 1)
 	l.Shadow = true
@@ -136,8 +137,8 @@ func TestAShadowedLimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(l.Limiter))
 }
 
-// TestADecisionThatPanicsLeaves: if a decision panics, the call gives back the places that it took from limits in
-// flight before.
+// TestADecisionThatPanicsLeaves: if a decision panics, the call gives back the places in flight that it has taken
+// before.
 func TestADecisionThatPanicsLeaves(t *testing.T) {
 	l := inFlight(t, 1)
 	set := newLimits(t, []rpclimit.Limit{l}, rpclimit.ObserveWith(panics{}))
@@ -162,7 +163,7 @@ func TestLimitsThatMakeNoSense(t *testing.T) {
 		"Hold and MaxWait are both set":                    {rate(), func(l *rpclimit.Limit) { l.Hold, l.MaxWait = true, time.Second }},
 	} {
 		if c.limit.Limiter.Algorithm() == engine.AlgorithmConcurrency {
-			require.NoError(t, c.limit.Limiter.SetPolicy(engine.Unlimited())) // it stays one
+			require.NoError(t, c.limit.Limiter.SetPolicy(engine.Unlimited())) // it is still a limit in flight
 		}
 		c.change(&c.limit)
 		_, err := rpclimit.New([]rpclimit.Limit{c.limit})

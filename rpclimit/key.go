@@ -10,27 +10,27 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A Hasher makes the keys of one limit. In a limit of HTTP requests the same text or address has the same key.
+// A Hasher makes the keys of one limit. A text or an address has the same key as in a limit of package httplimit.
 type Hasher = limits.Hasher
 
 // A KeyFunc returns the key from which a call takes its tokens: see [limits.KeyFunc]. It is also called for each
 // message.
 type KeyFunc = limits.KeyFunc[Call]
 
-// peerIP finds the address for [Peer].
+// peerIP makes the key for [Peer].
 var peerIP, _ = httplimit.NewClientIP() // without options it never fails
 
-// Peer is the [KeyFunc] of the address of the connection, IPv6 cut to /64. Without a proxy in between, this is the
-// client. All peers without an address, such as those on a Unix socket, share one key. So do all calls that are limited
-// in a client.
+// Peer is a [KeyFunc] whose key is the address of the connection, and for IPv6 only the first 64 bits of the address.
+// If there is no proxy in between, this identifies the client. All peers without an address, such as peers on a Unix
+// socket, share one key. In a client, all calls share that key, too.
 func Peer(h Hasher, c Call) (engine.Key, bool) {
 	return h.KeyAddr(peerIP.PrefixOf(peerIP.AddrOf(c.Peer, nil)).Addr()), true
 }
 
-// ClientAddr returns the [KeyFunc] of the client's address as ip finds it. This is the peer. If the peer is a proxy
-// that ip trusts, it is the address that the proxies wrote into the metadata (x-forwarded-for, or the name from
-// [httplimit.IPHeader]). Metadata from any other peer is ignored, so a client cannot choose its key. A nil ip is an
-// error.
+// ClientAddr returns a [KeyFunc] whose key is the client's address, as ip finds it. This is usually the address of the
+// peer. If the peer is a proxy that ip trusts, it is the address that the proxies have written into the metadata
+// (x-forwarded-for, or the name from [httplimit.IPHeader]). Metadata from any other peer is ignored, so a client cannot
+// choose its key. If ip is nil, ClientAddr returns an error.
 func ClientAddr(ip *httplimit.ClientIP) (KeyFunc, error) {
 	if ip == nil {
 		return nil, errors.New("rpclimit: ClientAddr(nil): want what httplimit.NewClientIP returns")
@@ -48,18 +48,20 @@ func ClientAddr(ip *httplimit.ClientIP) (KeyFunc, error) {
 	}, nil
 }
 
-// MetadataValue returns the [KeyFunc] of a value of the metadata, such as x-api-key. If the name is absent or its value
-// empty, fallback makes the key. With a nil fallback this limit does not apply to such calls. A client that leaves the
-// name out then has no limit, so give a fallback, such as [Peer].
+// MetadataValue returns a [KeyFunc] whose key is a value of the metadata, such as x-api-key. If the name is absent or
+// its value is empty, fallback makes the key. With a nil fallback, the limit does not apply to such calls, so a client
+// that omits the name has no limit. Therefore give a fallback, such as [Peer].
 //
-// All calls in which the name has several different values ([Call.Value]) share one key. The server may read another
-// value than the limit does. So if the first value were the key, a client could get a new bucket for every call.
+// All calls in which the name has several different values ([Call.Value]) share one key. The reason is that the server
+// may read another value than the limit. If the first value were the key, a client could get a new bucket for every
+// call.
 //
-// Use a value that is checked before the limit: if a client can make up values, each value is a fresh bucket. A value
-// of any length has a key of eight bytes.
+// Use a value that is verified before the limit, because each value that a client makes up would get a fresh bucket.
+// The key has eight bytes for a value of any length.
 //
-// The name may be written in upper case, although metadata has lower case only. A name that metadata cannot have is an
-// error, and so is a name that begins with grpc-, which the protocol reserves.
+// The name may have upper-case letters, although names in metadata have only lower case. MetadataValue returns an error
+// for a name that metadata cannot have, and for a name that begins with grpc-, because the protocol reserves these
+// names.
 func MetadataValue(name string, fallback KeyFunc) (KeyFunc, error) {
 	lower := strings.ToLower(name)
 	if strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" || lower == "" {
@@ -79,17 +81,19 @@ func MetadataValue(name string, fallback KeyFunc) (KeyFunc, error) {
 	}, nil
 }
 
-// ambiguous returns the key of all calls whose value or method is not certain. No text and no address has this key.
+// ambiguous returns the key that all calls share whose value or method is not certain. No text and no address has this
+// key.
 func ambiguous(h Hasher) (engine.Key, bool) { return h.KeyUint64(0), true }
 
 // Everyone is the [KeyFunc] of a global limit: all calls have one key.
 func Everyone(h Hasher, _ Call) (engine.Key, bool) { return h.KeyUint64(0), true }
 
-// Target is the [KeyFunc] of the target of a client's call ([Call].Target).
+// Target is a [KeyFunc] whose key is the target of a client's call ([Call].Target).
 func Target(h Hasher, c Call) (engine.Key, bool) { return h.Key(c.Target), true }
 
-// Method is the [KeyFunc] of the method. All methods that the server does not have ([Call].Unknown) share one key, so
-// that made-up methods share one bucket. A proxy uses [MethodOf] to name the methods that it passes on.
+// Method is a [KeyFunc] whose key is the method. All methods that the server does not have ([Call].Unknown) share one
+// key, so that made-up methods share one bucket. In a proxy, use [MethodOf] with the names of the methods that the
+// proxy passes on.
 func Method(h Hasher, c Call) (engine.Key, bool) {
 	if c.Unknown {
 		return ambiguous(h)
@@ -97,8 +101,9 @@ func Method(h Hasher, c Call) (engine.Key, bool) {
 	return h.Key(c.Method), true
 }
 
-// MethodOf returns the [KeyFunc] of the method, for the methods that names lists ([MatchMethods]). All methods that a
-// name with a star matches share one key, and all methods that no name matches share another.
+// MethodOf returns a [KeyFunc] for methods. names are in the form of [MatchMethods]. Each name has its own key. So all
+// methods of a service that a name with a star matches share the key of this name. All methods that no name matches
+// share one further key.
 func MethodOf(names ...string) (KeyFunc, error) {
 	known, err := newMethods("MethodOf", names)
 	if err != nil {
@@ -112,9 +117,9 @@ func MethodOf(names ...string) (KeyFunc, error) {
 	}, nil
 }
 
-// Join returns the [KeyFunc] of several parts together, such as for a limit per user and method. ("a", "bc") and ("ab",
-// "c") differ. If one of the parts says that the limit does not apply, the limit does not apply. Join itself does not
-// allocate for a call.
+// Join returns a [KeyFunc] whose key has several parts, for example for a limit per user and method. The keys of ("a",
+// "bc") and ("ab", "c") differ. If one of the parts says that the limit does not apply, the limit does not apply. Join
+// itself does not allocate for a call.
 //
 // Every part must make its key with the [Hasher] that it is given; otherwise the part counts as the empty text.
 func Join(parts ...KeyFunc) KeyFunc { return limits.Join(parts...) }

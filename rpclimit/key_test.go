@@ -35,7 +35,7 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// TestKeysAreThoseOfHTTP: a limiter that serves HTTP and RPC has one bucket for a client.
+// TestKeysAreThoseOfHTTP: if a limiter is used for HTTP and for RPC, a client has one bucket for both.
 func TestKeysAreThoseOfHTTP(t *testing.T) {
 	h := limits.HasherOf(testclock.New().Burst(t, 1))
 	r := httptest.NewRequest("POST", "/", nil)

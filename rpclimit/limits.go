@@ -11,33 +11,34 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Limits are several limits against which each call is checked together. Make them with [New]. All methods are safe for
-// concurrent use. Limits that New did not make refuse every call.
+// Limits has several limits and checks each call against all of them together. Make it with [New]. All methods are safe
+// for concurrent use. Limits that New did not make refuse every call.
 type Limits struct {
 	set      *limits.Set[Call]
-	messages []Limit // those that count messages
+	messages []Limit // the limits that count messages
 	options  limits.Options[Call]
 }
 
-// A Limit is one of the limits of [Limits]: see [limits.Limit]. Name and one of Limiter, Spread and Source must be set;
-// a nil Key is [Peer] without a Spread.
+// A Limit is one of the limits of [Limits]: see [limits.Limit]. Name and one of Limiter, Spread and Source must be set.
+// A nil Key means [Peer], unless Spread is set.
 //
-// The outcome that Refund gets is the status code of the call: see [RefundCodes]. If the call's context is done at its
-// end, Refund is not called, and nothing is given back: otherwise a client could get its tokens back by going away. A
-// deadline that a client sets may end the call before the server's context is done. So give tokens back only for codes
-// that a client cannot cause.
+// Refund gets the status code of the call as its outcome: see [RefundCodes]. If the call's context is done when the
+// call ends, Refund is not called and nothing is given back. Otherwise a client could get its tokens back by going
+// away. A deadline that the client sets may end the call before the server's context is done. So give tokens back only
+// for codes that a client cannot cause.
 type Limit = limits.Limit[Call]
 
 // A Check has the effect of one limit on a call or message: see [limits.Check].
 type Check = limits.Check[Call]
 
-// An Option changes one thing about limits at [New].
+// An Option for [New] changes one thing about the limits.
 type Option func(*Limits) error
 
-// New returns limits of calls; a stream is one call. A call is checked against the limits that match it, in this order,
-// all or nothing: if one limit refuses, nothing is taken from the others. [Messages] adds limits that count messages.
+// New returns limits of calls. A stream counts as one call. A call is checked against the limits that match it, in the
+// order of the list. If one limit refuses, nothing is taken from the others. [Messages] adds limits that count
+// messages.
 //
-// The error for a bad limit or option names it and the reason.
+// If a limit or an option is bad, the error names it and says why.
 func New(calls []Limit, options ...Option) (*Limits, error) {
 	l := &Limits{}
 	for i, option := range options {
@@ -65,7 +66,7 @@ func New(calls []Limit, options ...Option) (*Limits, error) {
 	return l, nil
 }
 
-// of returns a limit that is for calls or for messages only.
+// of returns the limit changed so that it applies only to calls, or only to messages.
 func of(l Limit, counts phase) Limit {
 	match := l.Match
 	l.Match = func(c Call) bool { return c.phase&counts != 0 && (match == nil || match(c)) }
@@ -99,7 +100,7 @@ func Messages(messages ...Limit) Option {
 	}
 }
 
-// CountMessages reports whether one of the limits counts messages, so that a front has to call [Limits.DecideMessage].
+// CountMessages reports whether one of the limits counts messages. If so, a front must call [Limits.DecideMessage].
 func (l *Limits) CountMessages() bool { return l != nil && len(l.messages) > 0 }
 
 // Skip exempts the calls for which skip returns true from all limits. skip is called for each message, too. See
@@ -137,8 +138,8 @@ func OnError(callback func(limit string, err error)) Option {
 	}
 }
 
-// ObserveWith sets the metrics that count outcomes. HTTP requests may use the same metrics. A limit that cannot be
-// applied counts as [limits.Failed].
+// ObserveWith sets the metrics that count outcomes. The same metrics may also be used for HTTP requests. A limit that
+// cannot be applied counts as [limits.Failed].
 func ObserveWith(metrics limits.Metrics) Option {
 	return func(l *Limits) error {
 		if metrics == nil {
@@ -149,9 +150,9 @@ func ObserveWith(metrics limits.Metrics) Option {
 	}
 }
 
-// RetryJitter adds up to most to the retry time in a refusal, so that clients that were refused together do not come
-// back together. most is above 0 and up to 1h. random returns numbers in [0, 1) and must be safe for concurrent use;
-// nil means math/rand/v2.
+// RetryJitter adds a random time of up to most to the retry time of a refusal, so that clients that were refused
+// together do not come back together. most is above 0 and up to 1h. random returns numbers in [0, 1) and must be safe
+// for concurrent use; nil means math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(l *Limits) error {
 		if most <= 0 || most > spec.MaxJitter {
@@ -163,8 +164,8 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 }
 
 // MaxWaiting bounds how many calls and messages wait for tokens at a time, for all limits with a MaxWait together. The
-// default is 1,000. Above the bound, calls and messages that would have to wait are refused at once, so that a flood of
-// calls does not hold a flood of streams. most is 1 or more.
+// default is 1,000. If that many wait, further calls and messages that would have to wait are refused at once, so that
+// a flood of calls does not occupy a flood of streams. most is 1 or more.
 func MaxWaiting(most int) Option {
 	return func(l *Limits) error {
 		if most < 1 {
@@ -175,9 +176,9 @@ func MaxWaiting(most int) Option {
 	}
 }
 
-// Pause sets the function that waits when a limit has a MaxWait. The default is a timer. pause returns nil after the
-// time, or the error of the context when the context is done. It must be safe for concurrent use. It is for tests and
-// for simulated time.
+// Pause sets the function that makes a call wait for a limit with a MaxWait. The default is a timer. pause returns nil
+// after the time, or the error of the context when the context is done. It must be safe for concurrent use. Use it in
+// tests and for simulated time.
 func Pause(pause func(context.Context, time.Duration) error) Option {
 	return func(l *Limits) error {
 		if pause == nil {
@@ -188,11 +189,11 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 	}
 }
 
-// Decide checks a call against the limits: a stream when it opens, and a unary call together with its message. A front
-// ends a refused call with [Result.Code]. At the end of an admitted call it calls [Result.Finish] if the call is
-// [limits.Result.Refundable] or in flight ([limits.Result.InFlight]).
+// Decide checks a call against the limits. Call it for a stream when it opens, and for a unary call together with its
+// message. A front must end a refused call with [Result.Code]. At the end of an admitted call, it must call
+// [Result.Finish] if [Result.Refundable] reports true.
 //
-// It waits for tokens if a limit has a MaxWait. [limits.Set.Decide] says what it allocates.
+// Decide waits for tokens if a limit has a MaxWait. [limits.Set.Decide] says what it allocates.
 func (l *Limits) Decide(c Call) (res Result) {
 	c.phase = countsCalls
 	if !c.Stream {

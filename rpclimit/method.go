@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// methods maps the names of methods and services to the texts that stand for them.
+// methods maps a method, or the beginning of the methods of a service, to the name in the list that matches it.
 type methods map[string]string
 
-// newMethods checks names: "/package.Service/Method" and "/package.Service/*".
+// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". function is named in errors.
 func newMethods(function string, names []string) (methods, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("rpclimit: %s(): want at least one method, such as /package.Service/Method or /package.Service/*", function)
@@ -29,8 +29,8 @@ func newMethods(function string, names []string) (methods, error) {
 	return m, nil
 }
 
-// find returns the text for a method. An entry for the method takes precedence over one for its service. It does not
-// allocate.
+// find returns the name that matches a method. A name of the method takes precedence over a name of its service. It
+// does not allocate.
 func (m methods) find(method string) (name string, found bool) {
 	if name, found = m[method]; found {
 		return name, true
@@ -39,12 +39,12 @@ func (m methods) find(method string) (name string, found bool) {
 	return name, found
 }
 
-// MatchMethods returns a [Limit].Match function for methods: "/package.Service/Method" is one method,
-// "/package.Service/*" all methods of a service. Names are case-sensitive, as in servers.
+// MatchMethods returns a [Limit].Match function for methods: "/package.Service/Method" matches one method, and
+// "/package.Service/*" matches all methods of a service. Names are case-sensitive, as in servers.
 //
-// A server that passes calls on to another ([Call].Unknown) must not rely on it alone: the other server may accept
-// another spelling of the method's name. In such a server, also set a limit for all methods, or refuse methods that it
-// does not know.
+// A server that passes calls on to another server ([Call].Unknown) must not rely only on such limits, because the other
+// server may accept another spelling of a method's name. In such a server, also set a limit for all methods, or refuse
+// methods that it does not know.
 func MatchMethods(names ...string) (func(Call) bool, error) {
 	known, err := newMethods("MatchMethods", names)
 	if err != nil {
@@ -56,8 +56,9 @@ func MatchMethods(names ...string) (func(Call) bool, error) {
 	}, nil
 }
 
-// MethodCosts returns a [Limit].Cost function. costs has the cost of methods, by names as in [MatchMethods], and others
-// is the cost of all other methods. An entry for a method takes precedence over one for its service.
+// MethodCosts returns a [Limit].Cost function. costs has the costs of methods. Its keys are names in the form of
+// [MatchMethods]. others is the cost of all other methods. A name of a method takes precedence over a name of its
+// service.
 func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, error) {
 	names := make([]string, 0, len(costs))
 	byName := make(map[string]uint64, len(costs))
@@ -77,8 +78,8 @@ func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, err
 }
 
 // HealthAndReflection is a function for [Skip]. It selects the calls of gRPC's health and reflection services, if the
-// server implements them itself. Without it these calls are limited like all others. With it no limit counts their
-// streams either, such as the stream of Watch.
+// server itself implements these services. Without it, these calls are limited like all other calls. With it, no limit
+// counts their streams either, such as the stream of Watch.
 func HealthAndReflection(c Call) bool {
 	if c.Unknown {
 		return false

@@ -10,7 +10,7 @@ import (
 )
 
 // A Result is the decision on a call or a message, with the methods that end the call. Its methods are not safe for
-// concurrent use. Of several copies only one may be finished or released.
+// concurrent use. If a Result is copied, only one of the copies may be finished or released.
 type Result struct {
 	limits.Result[Call]
 	call   Call
@@ -20,9 +20,9 @@ type Result struct {
 // Allowed reports whether the call or message may pass.
 func (res *Result) Allowed() bool { return !res.unmade && res.Result.Allowed() }
 
-// Code returns the status code of the decision. It is OK for an admitted call, ResourceExhausted for a refused one,
-// Canceled or DeadlineExceeded if the context ended while the call waited, Unavailable if a store failed or a quota
-// could not be applied, and Internal if [New] did not make the limits.
+// Code returns the status code of the decision. It is OK for an admitted call, and ResourceExhausted for a refused
+// call. It is Canceled or DeadlineExceeded if the context ended while the call waited, Unavailable if a store failed or
+// a quota could not be applied, and Internal if [New] did not make the limits.
 func (res *Result) Code() Code {
 	if res.unmade {
 		return Internal
@@ -39,7 +39,7 @@ func (res *Result) Code() Code {
 	return OK
 }
 
-// Reason returns a few words that say why the call was refused; "" if it was not refused.
+// Reason returns a few words that say why the call was refused, or "" if it was not refused.
 func (res *Result) Reason() string {
 	switch res.Code() {
 	case OK:
@@ -81,8 +81,8 @@ func (res *Result) Tightest() (c *Check, ok bool) {
 	return res.Result.Tightest()
 }
 
-// Refundable reports whether a limit may give tokens back when the call ends, or will do so because it counts calls in
-// flight. A front must then call [Result.Finish] or [limits.Result.Release].
+// Refundable reports whether a limit may give tokens back when the call ends, or counts the call as in flight. If so, a
+// front must call [Result.Finish] or [limits.Result.Release].
 func (res *Result) Refundable() bool { return res.Result.Refundable() || res.InFlight() }
 
 // Context returns the context for the handler of an admitted call, in which [limits.HoldFrom] finds the holds of limits
@@ -94,9 +94,9 @@ func (res *Result) Context(ctx context.Context) context.Context {
 	return res.Result.Context(ctx)
 }
 
-// Finish ends an admitted call that ended with a code. The call is no longer in flight ([limits.Result.Release]), and
-// limits whose Refund function returns true get their tokens back, unless the context of the call is done ([Limit]). A
-// second call of Finish, and one after a refusal, does nothing.
+// Finish ends an admitted call that has ended with a code. The call is no longer in flight ([limits.Result.Release]).
+// Limits whose Refund function returns true get their tokens back, unless the context of the call is done ([Limit]). A
+// second call of Finish does nothing, and neither does a call after a refusal.
 func (res *Result) Finish(code Code) {
 	res.Release()
 	if res.call.Context != nil && res.call.Context.Err() != nil {
@@ -105,8 +105,9 @@ func (res *Result) Finish(code Code) {
 	res.Result.Finish(res.call.Context, res.call, int(code))
 }
 
-// RefundCodes returns a Refund function ([Limit]) for calls that end with one of the codes, from package grpc/codes or
-// from connect. With codes.OK only failures count; with codes.Unavailable a failure of the server does not count.
+// RefundCodes returns a Refund function ([Limit]). It gives tokens back to calls that end with one of the codes. The
+// codes are from package grpc/codes or from connect. For example, with codes.OK only failures count, and with
+// codes.Unavailable a failure of the server does not count.
 func RefundCodes[C ~uint32](codes ...C) func(Call, int) bool {
 	set := map[Code]bool{}
 	for _, c := range codes {

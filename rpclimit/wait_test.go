@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// TestWaitInOrder: calls wait for tokens of a bucket one behind the other.
+// TestWaitInOrder: calls of one client wait for the tokens of a bucket, one after the other.
 func TestWaitInOrder(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -43,7 +43,7 @@ func TestAWaitThatIsTooLongIsRefusedAtOnce(t *testing.T) {
 		"its deadline would come first")
 }
 
-// TestWaitOfAWindow: other algorithms take nothing ahead, so the call asks again.
+// TestWaitOfAWindow: with other algorithms, a call cannot take tokens in advance. So it waits and then asks again.
 func TestWaitOfAWindow(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.FixedWindow(1, time.Second), engine.SlidingWindow(1, time.Second), engine.SlidingLog(1, time.Second),
 		engine.BatchRefill(1, time.Second, 1)} {
@@ -55,8 +55,8 @@ func TestWaitOfAWindow(t *testing.T) {
 	}
 }
 
-// TestAskingAgainEnds: all waits of one call together are no longer than MaxWait, even if other calls are always
-// faster.
+// TestAskingAgainEnds: all waits of one call together are not longer than MaxWait, even if other calls always take the
+// tokens first.
 func TestAskingAgainEnds(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -73,7 +73,7 @@ func TestAskingAgainEnds(t *testing.T) {
 	assert.Equal(t, 3*time.Second, c.Now().Sub(begin))
 }
 
-// TestAllOrNothingWithWaits: tokens that were taken ahead go back when another limit refuses.
+// TestAllOrNothingWithWaits: tokens that were taken in advance are given back if another limit refuses.
 func TestAllOrNothingWithWaits(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), c.Burst(t, 1)
@@ -102,7 +102,7 @@ func TestACallThatEndsWhileItWaitsGivesBack(t *testing.T) {
 	}
 }
 
-// TestRefundOfAWait: tokens that were waited for can be given back.
+// TestRefundOfAWait: tokens for which a call has waited can be given back.
 func TestRefundOfAWait(t *testing.T) {
 	c := testclock.New()
 	l := one(t, rpclimit.Limit{Limiter: c.Burst(t, 1), MaxWait: time.Minute, Refund: rpclimit.RefundCodes(ok)}, rpclimit.Pause(c.Pause))
@@ -115,8 +115,8 @@ func TestRefundOfAWait(t *testing.T) {
 	assert.Equal(t, begin, c.Now(), "no wait")
 }
 
-// TestMaxWaiting: calls beyond the allowed number of waiting calls are refused at once, and places are given back
-// however a wait ends.
+// TestMaxWaiting: if the allowed number of calls waits, further calls are refused at once. A place is free again when a
+// wait ends in any way.
 func TestMaxWaiting(t *testing.T) {
 	c := testclock.New()
 	limiter := c.Burst(t, 1)
@@ -133,7 +133,7 @@ func TestMaxWaiting(t *testing.T) {
 	assert.Zero(t, (*rpclimit.Limits)(nil).Waiting())
 }
 
-// TestWaitInRealTime: without Pause a call waits by a timer, until its context ends.
+// TestWaitInRealTime: without Pause, a call waits for a timer, or until its context ends.
 func TestWaitInRealTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(10), engine.ClockFunc(time.Now))
@@ -155,8 +155,8 @@ func TestWaitInRealTime(t *testing.T) {
 	})
 }
 
-// TestTokensThatCameMeanwhileGoBack: a limit refuses, its tokens come before they are reserved, and then another limit
-// refuses the call: it has taken nothing.
+// TestTokensThatCameMeanwhileGoBack: a limit refuses a call, and its tokens come before they can be reserved. Then
+// another limit refuses the call. The call must have taken nothing.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), testclock.New().Burst(t, 1)
@@ -166,14 +166,14 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	l := newLimits(t, []rpclimit.Limit{{Name: "patient", Limiter: patient, Key: rpclimit.Everyone, MaxWait: time.Minute},
 		{Name: "strict", Limiter: strict, Key: rpclimit.Everyone}})
 	c.Advance(400 * time.Millisecond)
-	c.Hurry(300 * time.Millisecond) // refused at 0.7 s, there at 1 s
+	c.Hurry(300 * time.Millisecond) // the limit refuses at 0.7 s, and the token comes at 1 s
 	assert.Equal(t, []rpclimit.Code{refused}, codes(l, 1, from("")))
 	c.Hurry(0)
 	c.Advance(300 * time.Millisecond)
 	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
-// TestTheLongestWait: a call with several waits waits for the longest.
+// TestTheLongestWait: if several limits make a call wait, the call waits only as long as the longest wait.
 func TestTheLongestWait(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -184,8 +184,8 @@ func TestTheLongestWait(t *testing.T) {
 	assert.Equal(t, time.Minute, c.Now().Sub(begin))
 }
 
-// TestWaitsOfBothKinds: a call waits for a bucket and then for a window. Its second attempt does not wait again for the
-// tokens that the bucket reserved in the first.
+// TestWaitsOfBothKinds: a bucket and a window make a call wait. The call waits only as long as the longer of the two
+// waits.
 func TestWaitsOfBothKinds(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -203,7 +203,7 @@ func TestWhatCanNeverPassDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestAShadowTakesNoPlaceAmongThoseThatWait.
+// TestAShadowTakesNoPlaceAmongThoseThatWait: a limit in shadow mode with a MaxWait takes no waiting place.
 func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
 	c := testclock.New()
 	set := []rpclimit.Limit{{Name: "tried", Limiter: c.Burst(t, 1), Shadow: true, MaxWait: time.Hour},
@@ -211,15 +211,15 @@ func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
 	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok}, codes(newLimits(t, set, rpclimit.MaxWaiting(1), rpclimit.Pause(c.Pause)), 4, from("")))
 }
 
-// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call waits for a token. When it ends, that token has already
-// come back with time, and other calls have taken it. The tokens that it gives back would let one request more pass
-// than the limit.
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call waits for a token. When the call ends, that token has
+// already come back with time, and other calls have taken it. If the call gave the token back again, one call more than
+// the limit allows could pass.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, test := range map[string]struct {
 		lasts  time.Duration
-		others uint64 // tokens that others take before it ends
+		others uint64 // tokens that other calls take before it ends
 		shadow bool
-		left   uint64 // when it has ended
+		left   uint64 // tokens left when it has ended
 	}{
 		"at once":                       {0, 0, false, 1},
 		"back by itself, and had again": {10 * time.Second, 3, false, 0},

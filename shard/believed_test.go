@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestWhatACallGoesByWhenItsClockIsAhead (R23): such a call uses the machine's clock, unless its caller has supplied
-// the time.
+// TestWhatACallGoesByWhenItsClockIsAhead (R23): a call whose clock is ahead of the machine's clock uses the machine's
+// clock. If the caller has supplied the time of the decision, that time is unchanged.
 func TestWhatACallGoesByWhenItsClockIsAhead(t *testing.T) {
 	for name, c := range map[string]struct{ now, clock, machine, wantNow, wantClock int64 }{
 		"its clock is ahead":                  {100, 100, 50, 50, 50},

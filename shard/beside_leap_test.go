@@ -12,8 +12,8 @@ import (
 )
 
 // TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund for a key that has taken
-// something, time leaps. Then the key is idle and forgotten, or it has a new record that is too far ahead to be judged.
-// The answer is that of the time after the leap.
+// something, time leaps. After the leap, the key is idle and forgotten, or it has a new record that is too far ahead to
+// be judged. The call must return what is true after the leap.
 func TestALeapBesideALookAtEveryStep(t *testing.T) {
 	for name, taken := range map[string]uint64{"forgotten": 0, "taken again": 3} {
 		later := start + 2*int64(aPlan(t, 1, 5).skew)
@@ -93,7 +93,8 @@ func TestACommitBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 }
 
 // TestACommitBesideASweepAtEveryStep (I3): R11. Before any operation of a sweep that lowers probe bounds, a call
-// commits a record far from its home, whose bound the call has extended before. Searches still find it.
+// commits a record far from its home, after the call has extended the home's bound to it. Searches still find the
+// record.
 func TestACommitBesideASweepAtEveryStep(t *testing.T) {
 	committed := map[bool]int{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -116,8 +117,9 @@ func TestACommitBesideASweepAtEveryStep(t *testing.T) {
 	require.Positive(t, committed[false])
 }
 
-// TestAStrangersBucketRefusesNobodyAtEveryStep (I9): R2. Before any operation of a call, the slot of a drained stranger
-// is given to the call's key, which has tokens. The call is not refused because of what it has read of the stranger.
+// TestAStrangersBucketRefusesNobodyAtEveryStep (I9): R2. Before any operation of a call, the slot of another key, which
+// is drained, is given to the call's key, which has tokens. The call is not refused because of what it has read from
+// the other key's record.
 func TestAStrangersBucketRefusesNobodyAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for verb, call := range map[string]func(tb *Table) Verdict{
@@ -159,7 +161,7 @@ func TestAStrangersBucketRefusesNobodyAtEveryStep(t *testing.T) {
 }
 
 // TestTwoProbeBoundsAreExtendedAtEveryStep: R11. The bounds of several homes share a word. No extension is lost when
-// two are made at once. If both are of one home, the larger one counts.
+// two are made at the same time. If both extend the bound of one home, the larger one counts.
 func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 	tb := newTable(t, 64, 16, nil)
 	var places []Place
@@ -184,7 +186,7 @@ func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 }
 
 // TestAnInsertBesideASweepAtEveryStep (I7): R7. The watermark moves before any operation of the first take of a key. If
-// the record is not committed yet, it starts full at the watermark.
+// the key's record is not committed yet, it starts full at the new watermark.
 func TestAnInsertBesideASweepAtEveryStep(t *testing.T) {
 	later := start + int64(aPlan(t, 1, 5).skew)/2
 	injected(t, func() (call, other func(), check func(string)) {
@@ -206,8 +208,8 @@ func TestAnInsertBesideASweepAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAnInsertBesideARefundToItsVictimAtEveryStep (I7): before any operation of an insert into a full probe window the
-// record that it would evict becomes idle. It is reclaimed, and no eviction is counted.
+// TestAnInsertBesideARefundToItsVictimAtEveryStep (I7): before any operation of an insert into a full probe window, the
+// record that the insert would evict becomes idle. The insert reclaims this record, and no eviction is counted.
 func TestAnInsertBesideARefundToItsVictimAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 1, 1, nil)
@@ -221,7 +223,8 @@ func TestAnInsertBesideARefundToItsVictimAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestTwoRaisesAtEveryStep: if two times are recorded at once, the later one stays.
+// TestTwoRaisesAtEveryStep: if two calls raise a word to two times at the same time, the word has the later time at the
+// end.
 func TestTwoRaisesAtEveryStep(t *testing.T) {
 	for _, other := range []int64{3, 7} {
 		injected(t, func() (call, beside func(), check func(string)) {

@@ -17,7 +17,7 @@ import (
 // A process is owner 1 or 2. It knows whether the other one is dead. Owners with any other number are dead.
 type process struct {
 	claimant uint64
-	died     *bool // process 1 has
+	died     *bool // whether process 1 has died
 }
 
 func (p process) Claimant() uint64 { return p.claimant }
@@ -28,13 +28,13 @@ func (p process) Dead(claimant uint64) bool {
 	return claimant > 2 || claimant == 1 && *p.died
 }
 
-// numbersOf returns the numbers of a bucket of one token a second. Both are the burst, so a mixture of the numbers of
-// two plans cannot be a plan.
+// numbersOf returns the two numbers of a bucket of one token per second. Both are the burst, so build refuses a mixture
+// of the numbers of two plans.
 func numbersOf(burst uint64) []uint64 { return []uint64{burst, burst} }
 
-// processes returns a table of one line as two processes see it: one token a second, burst 5, and one token taken. dies
-// makes a call in the first process, which dies before one of the call's operations, unless the call has fewer, and
-// returns whether the process died.
+// processes returns a table of one line as two processes see it: one token per second, burst 5, and one token taken.
+// dies makes a call in the first process. The process dies before the call's operation number at, if the call has that
+// many operations. dies returns whether the process died.
 func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies func(at int, call func()) bool) {
 	cfg = Config{Plan: aPlan(t, 1, 5), Slots: 1, Shards: 1, ProbeWindow: 1, Overflow: Refuse, Start: start}
 	bytes, err := cfg.SharedBytes()
@@ -76,8 +76,9 @@ func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies
 // burst returns the burst of a plan.
 func burst(plan *Plan) uint64 { return plan.Quota(0).Tokens }
 
-// TestTheOperationsOfAReplacement (R21, R22): the reads and writes, in order, of a replacement of a shared table's
-// plan, of a call that completes one from each stage, and of a call that follows one.
+// TestTheOperationsOfAReplacement (R21, R22) checks the reads and writes, in order, of three calls: a call that
+// replaces the plan of a shared table, a call that completes a replacement from each stage, and a call that follows a
+// replacement.
 func TestTheOperationsOfAReplacement(t *testing.T) {
 	announced := func(tb *Table) {
 		tb.areas.write(2, numbersOf(6))
@@ -119,7 +120,8 @@ func TestTheOperationsOfAReplacement(t *testing.T) {
 }
 
 // TestTwoCallsFollowAtEveryStep (R21): before any operation of a call that follows a replacement, another call of the
-// process follows it. Both get one plan with one unit, so a quota of one is valid for the other.
+// process follows it. Both calls get the same plan with the same unit, so a quota made for one call is valid for the
+// other.
 func TestTwoCallsFollowAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		_, _, one, tb, _ := processes(t)
@@ -134,8 +136,8 @@ func TestTwoCallsFollowAtEveryStep(t *testing.T) {
 }
 
 // TestAPlanIsFollowedBesideReplacementsAtEveryStep (R21): before any operation of a call that follows a replacement,
-// there are two more replacements, so that the area that the call reads is rewritten. The plan that the call builds has
-// the numbers that belong to the plan's number, whichever that is.
+// there are two more replacements, so the area that the call reads is rewritten. Whichever plan the call builds, that
+// plan has the numbers that were announced under its own plan number.
 func TestAPlanIsFollowedBesideReplacementsAtEveryStep(t *testing.T) {
 	followed := map[uint64]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -157,8 +159,8 @@ func TestAPlanIsFollowedBesideReplacementsAtEveryStep(t *testing.T) {
 }
 
 // TestNumbersAreReadBesideReplacementsAtEveryStep (R21): before any operation of a call that reads the numbers of the
-// current plan, there are two replacements. The call checks planned at the end, and returns the numbers of the plan
-// that is current by then.
+// current plan, there are two replacements. The call checks the word planned at the end, and returns the numbers of the
+// plan that is current at that time.
 func TestNumbersAreReadBesideReplacementsAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		cfg, memory, one, _, _ := processes(t)
@@ -176,8 +178,8 @@ func TestNumbersAreReadBesideReplacementsAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAReplacementBesideAnotherAtEveryStep (R22): before any operation of a replacement, another process makes one.
-// Each is made, or reports that it was not, and those that were made are complete.
+// TestAReplacementBesideAnotherAtEveryStep (R22): before any operation of a replacement, another process makes another
+// replacement. Each of the two either is made or reports that it was not made. A replacement that was made is complete.
 func TestAReplacementBesideAnotherAtEveryStep(t *testing.T) {
 	replaced := map[[2]bool]bool{}
 	injected(t, func() (call, also func(), check func(string)) {
@@ -205,7 +207,8 @@ func TestAReplacementBesideAnotherAtEveryStep(t *testing.T) {
 }
 
 // TestAReplacementBesideOneThatBeginsAtEveryStep (R22): before any operation of a replacement, another process tries to
-// enter its number in setting, and goes no further. Exactly one of the two writes the numbers.
+// enter its number in the word setting, and then does nothing more. Exactly one of the two processes gets to write the
+// numbers.
 func TestAReplacementBesideOneThatBeginsAtEveryStep(t *testing.T) {
 	replaced := map[bool]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -226,8 +229,9 @@ func TestAReplacementBesideOneThatBeginsAtEveryStep(t *testing.T) {
 	assert.Len(t, replaced, 2)
 }
 
-// TestAProcessDiesAtEveryStepOfAReplacement (R22): a replacement that was announced is completed by the other process,
-// and one that was not has no effect. Then the other process replaces the plan in turn.
+// TestAProcessDiesAtEveryStepOfAReplacement (R22): if a process dies after it has announced a replacement, the other
+// process completes it. If the process dies earlier, the replacement has no effect. Then the other process replaces the
+// plan itself.
 func TestAProcessDiesAtEveryStepOfAReplacement(t *testing.T) {
 	left := map[bool]bool{}
 	for at := 1; ; at++ {
@@ -250,8 +254,8 @@ func TestAProcessDiesAtEveryStepOfAReplacement(t *testing.T) {
 }
 
 // TestTheWatermarkBesideADeathAtEveryStepOfAReplacement (R7, R22): before any operation of a call that is about to move
-// the watermark, another process dies in some step of a replacement. The call uses the skew of a plan that all records
-// follow.
+// the watermark, another process dies in some step of a replacement. The call moves the watermark by the skew of a plan
+// that all records follow.
 func TestTheWatermarkBesideADeathAtEveryStepOfAReplacement(t *testing.T) {
 	for at, more := 1, true; more; at++ {
 		injected(t, func() (call, other func(), check func(string)) {
@@ -267,8 +271,8 @@ func TestTheWatermarkBesideADeathAtEveryStepOfAReplacement(t *testing.T) {
 	}
 }
 
-// TestAStepTowardsAPlanThatIsPresentByThen (R7, R22): before any operation of a call that moves the watermark towards
-// the next plan's time, another process completes the replacement. The watermark does not move from then on.
+// TestAStepTowardsAPlanThatIsPresentByThen (R7, R22): before any operation of a call that moves the watermark as a step
+// of a replacement, another process completes the replacement. After that, this call does not move the watermark.
 func TestAStepTowardsAPlanThatIsPresentByThen(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		_, _, one, tb, _ := processes(t)

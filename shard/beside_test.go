@@ -23,15 +23,15 @@ func taken(tb *Table, key uint64, now int64) uint64 {
 	return plan.algorithm.Tokens(plan.algorithm.Debt(record, plan.algorithm.Ticks(now)))
 }
 
-// TestCallsBesideATakeAtEveryStep (I2): before any operation of a call, another call takes a token of the same key.
-// Both take effect once. If the first call started over, it is counted as a retry.
+// TestCallsBesideATakeAtEveryStep (I2): before any operation of a call, another call takes a token from the same key.
+// Both calls take effect once. If the first call started over, this is counted as a retry.
 func TestCallsBesideATakeAtEveryStep(t *testing.T) {
 	const now = start
 	var status atomicbucket.Status
 	for name, c := range map[string]struct {
 		call    func(tb *Table) Verdict
 		want    Verdict
-		left    []uint64 // tokens that are taken at the end
+		left    []uint64 // the possible numbers of tokens that are taken at the end
 		retries map[string]bool
 	}{
 		"take": {func(tb *Table) Verdict { return tb.Take(tb.Find(1), now, 1, 0).Verdict }, Admitted, []uint64{3},
@@ -132,8 +132,8 @@ func TestASweepBesideATakeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTwoInsertsOfAKeyAtEveryStep (I1, I2, I3): before any operation of the first take of a key another call takes from
-// it. There is one record, with both.
+// TestTwoInsertsOfAKeyAtEveryStep (I1, I2, I3): before any operation of the first take of a key, another call takes
+// from the same key. At the end the key has one record, which includes both takes.
 func TestTwoInsertsOfAKeyAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestTwoInsertsOfAKeyAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAnInsertBesideATakeOfItsVictimAtEveryStep (I7): before each operation of an insert, in turn, the test takes for
-// the key whose idle record the insert will claim. One of the two calls finds no room, or the eviction is counted.
+// TestAnInsertBesideATakeOfItsVictimAtEveryStep (I7): before any operation of an insert, another call takes from the
+// key whose idle record the insert will claim. One of the two calls finds no room, or the eviction is counted.
 func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for _, overflow := range []Overflow{Refuse, Evict, Admit} {
@@ -182,10 +182,10 @@ func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
 							assert.Equal(t, counts[NoRoom], stats.NoRoom, what)
 							assert.Equal(t, counts[Unrecorded], stats.Unrecorded, what)
 							assert.EqualValues(t, 2, counts[Admitted]+counts[NoRoom]+counts[Unrecorded], what)
-							// Each of the two calls has its tokens taken, or is counted.
+							// The tokens of each call are taken, or the call or the eviction is counted.
 							assert.EqualValues(t, 5, taken(tb, 1, now)+taken(tb, 2, now)+stats.Forgiven+
 								uint64(btoi(first == NoRoom || first == Unrecorded)*3+btoi(second == NoRoom || second == Unrecorded)*2), what)
-							if overflow == Evict { // or no room while the other has claimed the only slot
+							if overflow == Evict { // or NoRoom, while the other call has claimed the only slot
 								assert.EqualValues(t, 1, stats.Evictions+stats.NoRoom, what)
 							}
 						}
@@ -196,7 +196,7 @@ func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
 }
 
 // TestAReservationBesideOthersAtEveryStep (I1): before any operation of a reservation, its record is removed, its plan
-// is replaced, or time leaps. The reservation is decided by the state after that.
+// is replaced, or time leaps. The reservation is decided by the state after this change.
 func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
 	for name, other := range map[string]func(tb *Table){
 		"reset":           func(tb *Table) { tb.Reset(tb.Find(1)) },
@@ -222,7 +222,8 @@ func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
 								return
 							}
 							assert.LessOrEqual(t, uint64(4), o.Plan.Quota(0).Tokens, "I1, %s", what)
-							// It was judged by a time that is not too far from the watermark, whichever plan it was.
+							// The record was judged at a time that is not too far from the watermark, whichever plan it
+							// follows.
 							assert.Equal(t, o.State.Tag(), o.Plan.Live(), what)
 							assert.LessOrEqual(t, o.Overdrawn(0), patience, what)
 						}
@@ -232,9 +233,9 @@ func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAReservationBesideARefundAtEveryStep (R25): the tokens come back before any operation of a reservation. Then it
-// does not wait, and records no end of a wait. If it has already recorded one, the refund gives nothing back, and the
-// reservation waits.
+// TestAReservationBesideARefundAtEveryStep (R25): before any operation of a reservation, a refund gives tokens back.
+// Then the reservation does not wait, and records no end of a wait. If the reservation has already recorded the end of
+// its wait, the refund gives nothing back, and the reservation waits.
 func TestAReservationBesideARefundAtEveryStep(t *testing.T) {
 	promised := map[bool]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -255,8 +256,9 @@ func TestAReservationBesideARefundAtEveryStep(t *testing.T) {
 }
 
 // TestARecordIsCommittedBesideAnotherAtEveryStep (I2, I3): before any operation of a call that settles a record,
-// another call commits a take in one of two tentative records of the key: in the higher one, or in the settling call's
-// own record after that call has aborted the lower one. The take is charged, and there is one record.
+// another call commits a take in one of two tentative records of the key: in the one with the higher index, or in the
+// settling call's own record after that call has aborted the one with the lower index. The take is charged, and there
+// is one record.
 func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
 	for name, mine := range map[string]uint64{"the higher one": 0, "its own": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -287,7 +289,7 @@ func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
 						}
 					}, func(what string) {
 						if s := sl.state.Load(); s.Tag() == atomicbucket.Tentative {
-							sl.state.Abort(s) // its own call would
+							sl.state.Abort(s) // as the call that inserted it would
 						}
 						assert.Equal(t, charged, taken(tb, 1, start), what)
 						assert.LessOrEqual(t, records(tb, 1), 1, what)
@@ -327,8 +329,8 @@ func TestAChangeOfPlanBesideATakeAtEveryStep(t *testing.T) {
 }
 
 // TestTheEndsOfACallAtEveryStep (R15): before one operation of a call, another call takes from its key. Before a later
-// one, time passes, and a sweep frees what is idle by then. Each call reports how many tenures it has ended by force
-// itself, however often it started over.
+// operation, time passes, and a sweep frees the records that are idle by then. Each call reports how many tenures it
+// has ended by force itself, however often it started over.
 func TestTheEndsOfACallAtEveryStep(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for name, call := range map[string]func(tb *Table, p Place) Outcome{
@@ -369,8 +371,8 @@ func TestTheEndsOfACallAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAnInsertBesideAChangeOfPlanAtEveryStep (R9): the record that the insert has published is aborted. The insert
-// starts over, and counts a retry.
+// TestAnInsertBesideAChangeOfPlanAtEveryStep (R9): if the plan changes after an insert has published its record, the
+// record is aborted. The insert starts over, and this is counted as a retry.
 func TestAnInsertBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	retries := map[uint64]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -388,14 +390,14 @@ func TestAnInsertBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 }
 
 // TestAnInsertThatIsAbortedTakesNoOtherTake (I2): between two operations of the first take of a key, the plan is
-// replaced, so that the take starts over. Between two later ones, another call takes from the record that the first
-// call has published.
+// replaced, so the take starts over. Between two later operations, another call takes from the record that the first
+// call has published. Each admitted take is charged once.
 func TestAnInsertThatIsAbortedTakesNoOtherTake(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for name, c := range map[string]struct {
 		fall  func(tb *Table)
 		n     uint64
-		ahead bool // by all of the skew, that of which plan so ever
+		ahead bool // the calls are ahead of the watermark, by the skew of the first plan
 	}{
 		"nothing": {func(*Table) {}, 2, false},
 		"limit":   {func(tb *Table) { tb.Adopt(aPlan(t, 1, 4), clockAt(start)) }, 5, false},
@@ -435,8 +437,8 @@ func TestAnInsertThatIsAbortedTakesNoOtherTake(t *testing.T) {
 	}
 }
 
-// TestThePlanMayFallTwiceAtEveryStep: before one operation of an insert, the skew becomes smaller, so that the insert
-// starts over. Before a later one, the limit becomes smaller, so that it gives up. It leaves no tentative record.
+// TestThePlanMayFallTwiceAtEveryStep: before one operation of an insert, the skew becomes smaller, so the insert starts
+// over. Before a later operation, the limit becomes smaller, so the insert gives up. It leaves no tentative record.
 func TestThePlanMayFallTwiceAtEveryStep(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for first := 1; first < 40; first++ {
@@ -466,14 +468,14 @@ func TestThePlanMayFallTwiceAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTwoSweepsAtEveryStep: before any operation of a sweep, there is another one, at an earlier or a later time. The
-// recorded time of the last sweep is the later of the two.
+// TestTwoSweepsAtEveryStep: before any operation of a sweep, another sweep is made at an earlier or a later time.
+// Afterwards, the recorded time of the last sweep is the later of the two times.
 func TestTwoSweepsAtEveryStep(t *testing.T) {
 	for _, other := range []int64{5, 15} {
 		injected(t, func() (call, also func(), check func(string)) {
 			tb := newTable(t, 1, 1, nil)
 			return func() { require.True(t, tb.Sweep(start+10*second, nil)) },
-				func() { // the earlier one has read the watermark before
+				func() { // the sweep at the earlier time has already read the watermark
 					tb.raise(start + other*second)
 					require.True(t, tb.pass(start+other*second, start+other*second, nil))
 				},
@@ -486,7 +488,7 @@ func TestTwoSweepsAtEveryStep(t *testing.T) {
 }
 
 // TestProbeBoundsFallBesideOthersAtEveryStep (R11): before any operation of a sweep that clears probe bounds, the bound
-// of another home in the same word is extended. The old bounds are cleared, and the extended one is right.
+// of another home in the same word is extended. The old bounds are cleared, and the extended bound keeps its new value.
 func TestProbeBoundsFallBesideOthersAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 8*lineSlots, 4*lineSlots, nil)
@@ -504,8 +506,8 @@ func TestProbeBoundsFallBesideOthersAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestTwoPagesAreMarkedAtEveryStep (R12): before any operation of an insert, another one claims a slot of another page
-// for the first time.
+// TestTwoPagesAreMarkedAtEveryStep (R12): before any operation of an insert, another insert claims a slot of another
+// page for the first time. Both pages are marked.
 func TestTwoPagesAreMarkedAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 4*pageSlots, 4, nil)

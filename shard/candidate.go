@@ -7,9 +7,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A candidate is the best slot to claim that the search of an insert has met so far. Every slot that may be claimed is
-// correct (R5, R7), so the choice is only a hint. It decides how often a key that comes back still finds its record: a
-// key below its limit is idle whenever it comes back.
+// A candidate is the best slot to claim that the search of an insert has met so far. Any slot that may be claimed is a
+// correct choice (R5, R7). The choice only decides how often a key that comes back still finds its record. That matters
+// because a key below its limit is idle whenever it comes back.
 type candidate struct {
 	slot  *slot
 	state atomicbucket.State
@@ -29,13 +29,13 @@ const (
 	unowned         rank = 1 << 63
 )
 
-// nearSlots is in how many slots an insert looks for the best one: two lines, as far as [Table.Hit] searches. Beyond
-// that it takes the first slot that may be claimed.
+// nearSlots is the number of slots among which an insert looks for the best one: two lines, as far as [Table.Hit]
+// searches. Beyond them it takes the first slot that may be claimed.
 const nearSlots = hitLines * lineSlots
 
 // atHome returns the candidate if the home line of p has one and the records are token buckets. It prefers a slot
 // without a record, then the slot that has been idle longest at the watermark. Otherwise the result has no slot, and
-// the search of the insert finds one. Like Hit it calls no other function, so that its values stay in registers.
+// the search of the insert finds one. Like Hit, atHome calls no other function, so its values stay in registers.
 func (t *Table) atHome(p Place) (c candidate) {
 	for i := range min(t.near, lineSlots) {
 		sl := p.at(i)
@@ -55,9 +55,9 @@ func (t *Table) atHome(p Place) (c candidate) {
 }
 
 // indebted passes the slots at the start of p's probe window that an insert may not claim: live records of other keys
-// that follow plan and owe something at an instant, in a table of token buckets whose current plan is plan. It returns
-// the number of the first other slot and, among the records that it passed, the one that owes the least, if there is
-// one. It computes the tick once, and calls no other function in its loop.
+// that follow plan and owe something at the time nanos. It is for a table of token buckets whose current plan is plan.
+// It returns the number of the first slot that it does not pass, and the passed record that owes the least, if it
+// passed any. It computes the tick once, and calls no other function in its loop.
 func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least victim) {
 	line, order, tick := p.line(), p.order(), plan.bucket.Ticks(nanos)
 	at, state, owes := uint64(0), atomicbucket.State(0), uint64(math.MaxUint64)
@@ -88,7 +88,8 @@ func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least vict
 }
 
 // rank returns the rank of a slot for a request whose clock reads now. The caller does not call rank for a token bucket
-// with a debt. Its rank is 0: the watermark is not later than now, so the debt there is at least as large.
+// with a debt at now. The rank of such a bucket is 0, because the watermark is not later than now, so the debt at the
+// watermark is at least as large.
 func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
 	if s.Tag() <= atomicbucket.Free {
 		return unowned
@@ -102,11 +103,11 @@ func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
 	return plan.idleFor(s, now)
 }
 
-// A victim is the live record that may be evicted, in a probe window with no slot to claim.
+// A victim is the live record that an insert may evict from a probe window that has no slot to claim.
 type victim struct {
 	slot  *slot
 	state atomicbucket.State
-	plan  *Plan // that the record follows
+	plan  *Plan // the plan that the record follows
 	owed  uint64
 }
 
@@ -117,8 +118,8 @@ func (c *candidate) consider(sl *slot, s atomicbucket.State, r rank) {
 	}
 }
 
-// suffices reports whether the candidate is claimed without a look at slot i of the probe window and the slots behind
-// it. If its key has not come back since the watermark moved, no further line is loaded.
+// suffices reports whether the insert may claim the candidate without reading slot i of the probe window and the slots
+// behind it. If the candidate was idle at the watermark, no further line is loaded.
 func (c *candidate) suffices(i uint64) bool {
 	return c.rank >= unowned || c.rank >= idleAtWatermark && i%lineSlots == 0 || c.rank > 0 && i >= nearSlots
 }

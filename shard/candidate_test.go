@@ -9,15 +9,16 @@ import (
 )
 
 // TestWhichSlotIsClaimed: an insert claims the best slot of the first two lines, or the first slot beyond them that may
-// be claimed. A bucket of 5 is full again after as many seconds as tokens were taken.
+// be claimed. The buckets have a burst of 5 and get one token per second, so a bucket from which n tokens were taken is
+// full again after n seconds.
 func TestWhichSlotIsClaimed(t *testing.T) {
 	const swept, now = start + 10*second, start + 20*second
-	indebted := func(slot int) int64 { return now - 1 } // a request that is not paid back yet
+	indebted := func(slot int) int64 { return now - 1 } // the time of a request whose tokens have not come back yet
 	for _, c := range []struct {
 		name      string
-		requests  func(slot int) int64 // when the key in each of nine slots came; 0 for a free slot
+		requests  func(slot int) int64 // when the key in each of nine slots took its tokens; 0 for a free slot
 		want      int                  // the slot that is claimed
-		watermark int64                // swept, if it is 0
+		watermark int64                // the watermark; 0 means swept
 	}{
 		{"the longest idle at the watermark, of the first line", func(slot int) int64 {
 			return []int64{start + 3*second, start + second, start + 2*second, start + 4*second, start, start, start, start, start}[slot]
@@ -46,7 +47,7 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			table := newTable(t, 1, 9, nil)
-			for slot := range 9 { // the others in its way are indebted for the moment
+			for slot := range 9 { // each key is given its slot while the slots before it are indebted
 				assert.Equal(t, Admitted, take(table, uint64(100+slot), start, 5))
 			}
 			for slot := range 9 {
@@ -74,8 +75,9 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 	}
 }
 
-// TestALateClockDoesNotMakeIdle (R7): the watermark passes the clock of a request during the call. By that clock, a
-// debt of two skews that was charged a skew ahead is so far in the future that the record looks idle.
+// TestALateClockDoesNotMakeIdle (R7): during a call, the watermark passes the time that the call has read from its
+// clock. A debt of two skews that was charged a skew ahead is so far after that time that the record looks idle by it.
+// The record must not be claimed.
 func TestALateClockDoesNotMakeIdle(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Overflow = Refuse; c.Plan.SetCharges(1<<32, Nothing) })
 	skew, now := int64(table.Plan().skew), start+2*second

@@ -12,7 +12,7 @@ type mode uint8
 
 const (
 	taking    mode = iota // it is refused, and charged for the refusal if the plan says so
-	reserving             // it is refused without a charge; its caller will then try to reserve
+	reserving             // it is refused without a charge, and its caller then tries to reserve
 	charging              // it takes what fits under the bound of the debt
 	draining              // it takes what the record has
 	filling               // like draining, but it is refused if the record has less than request.least
@@ -30,8 +30,8 @@ const (
 	Penalty
 )
 
-// DefaultMaxDebt is how many limits a token bucket may owe without [Plan.SetCharges], including one that is refilled in
-// batches.
+// DefaultMaxDebt is how many limits a token bucket may owe if [Plan.SetCharges] is not called. It also applies to token
+// buckets that are refilled in batches.
 const DefaultMaxDebt = 10
 
 // SetCharges sets how many limits a key may owe because of [Table.Charge], from 1 on, and what refusals cost. The plan
@@ -46,8 +46,8 @@ func (p *Plan) SetCharges(maxDebt uint64, refusals RefusalCharge) {
 // MaxDebt returns how many limits a key may owe.
 func (p *Plan) MaxDebt() uint64 { return p.maxDebt }
 
-// bound returns how much a key may owe after a request with a mode, in units of the algorithm: the limit or a multiple
-// of it, as far as a record has room.
+// bound returns how much a key may owe after a request with mode m, in units of the algorithm: the limit or a multiple
+// of it, but at most what a record has room for.
 func (p *Plan) bound(q quota, m mode) uint64 {
 	if m >= draining {
 		return q.limit
@@ -111,8 +111,8 @@ func (r *request) enough(q quota) uint64 {
 	return min(r.least, q.Tokens)
 }
 
-// asks returns the demand for which an admitted request reports its status: nothing more, or one more token after a
-// charge, so that the client learns when the key is admitted again.
+// asks returns the demand to which the status of an admitted request refers. After a charge it is one more token, so
+// that the client learns when the key is admitted again. Otherwise it is no further token.
 func (r *request) asks(q quota) atomicbucket.Demand {
 	if r.mode < charging || r.mode == filling {
 		return q.Demand(0)
@@ -120,8 +120,8 @@ func (r *request) asks(q quota) atomicbucket.Demand {
 	return q.Demand(1)
 }
 
-// HitCharge is [Table.Hit] for [Table.Charge]. It handles the common case: a token bucket that has a record and room
-// for the whole charge. It is Admitted or Undecided.
+// HitCharge does for [Table.Charge] what [Table.Hit] does for Take. It handles the common case: a key with a token
+// bucket that has a record and room for the whole charge. The verdict is Admitted or Undecided.
 func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	sl, label := p.home, t.label(p, q)
 	for i := uint64(0); i < t.hits; { // as in Hit
@@ -167,18 +167,18 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 
 // Charge takes n tokens, n >= 1, from the key at p, even if the key does not have them. It takes fewer if the key would
 // owe more than the plan allows ([Plan.SetCharges]) or than its record has room for, and returns how many it took. The
-// verdict is Admitted if it took any, and Refused if the key owed that much already. It takes nothing if there is no
-// room for a record, or under a quota that grants nothing or everything. status is for a request for one token, after
-// the charge.
+// verdict is Admitted if it took any, and Refused if the key already owed the maximum. It takes nothing if there is no
+// room for a record, or under a quota that grants nothing or everything. status is the status, after the charge, for a
+// request for one token.
 func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) (o Outcome, charged uint64) {
 	return t.takeWhatFits(p, request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging})
 }
 
 // TakeUpTo takes as many tokens from the key at p as the key has, up to most, in one step, and returns how many. most
 // and least are at least 1. The verdict is Refused, and nothing is taken, if the key has fewer than least tokens and
-// less than its whole limit. If no record was looked at, or there was no room for one, the verdict is that of
-// [Table.TakeAt], and taken is 0. status is what the client may want to know: after the take, or for a request for
-// least tokens.
+// less than its whole limit. If the call read no record, or there was no room for one, the verdict is that of
+// [Table.TakeAt], and taken is 0. If the call took tokens, status is the status after the take. Otherwise it is the
+// status for a request for least tokens.
 func (t *Table) TakeUpTo(
 	p Place, now, clock int64, least, most uint64, q Quota, status *atomicbucket.Status,
 ) (o Outcome, taken uint64) {
@@ -230,7 +230,7 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 }
 
 // moveBy takes a demand from a record that has room for it, and sets the status for the demand asks. A demand for
-// nothing is refused, and writes nothing. moveBy is undecided if the record has changed.
+// nothing is refused, and nothing is written. The outcome is undecided if the record has changed.
 func (t *Table) moveBy(
 	p Place, seen view, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand,
 ) (atomicbucket.State, Verdict) {
@@ -268,8 +268,8 @@ func (t *Table) moveBy(
 }
 
 // penalize charges a record for a request that it refuses, under a plan that charges for refusals. The charge and the
-// refusal are one step, so no request pays that could have been admitted. penalize is undecided if the record has
-// changed.
+// refusal are one step, so a request that could have been admitted is never charged as refused. The outcome is
+// undecided if the record has changed.
 func (t *Table) penalize(p Place, seen view, plan *Plan, sl *slot, r *request, quota quota) Outcome {
 	m := charging
 	if plan.refusals == TheRest {
@@ -291,8 +291,8 @@ func (t *Table) penalize(p Place, seen view, plan *Plan, sl *slot, r *request, q
 	return Outcome{State: after, Plan: plan, At: r.now, Verdict: Refused}
 }
 
-// penalizeTooMuch charges for a request for more than the limit. No record could have admitted it, so this is a charge
-// like any other.
+// penalizeTooMuch charges for a request for more than the limit. No record could have admitted the request, so this
+// charge may be a separate step, like any other charge (R14).
 func (t *Table) penalizeTooMuch(p Place, r request) {
 	var charged uint64
 	r.mode, r.status, r.charged = charging, nil, &charged

@@ -13,8 +13,8 @@ import (
 // clockAt returns a clock that stands still.
 func clockAt(now int64) func() int64 { return func() int64 { return now } }
 
-// TestTheWatermarkFollowsTheEarlierOfTwoTimes (R7): the time of a call, and the time of its clock. The watermark
-// follows only if the call would be too far ahead of it.
+// TestTheWatermarkFollowsTheEarlierOfTwoTimes (R7): the watermark moves to the time of a call or to the time of the
+// call's clock, whichever is earlier. It moves only if the call would otherwise be too far ahead of it.
 func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 	skew := int64(planOf(t, perSecond(t, 1, 5)).skew)
 	for name, call := range map[string]func(tb *Table, now, clock int64) int64{
@@ -43,7 +43,7 @@ func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 			{skew / 2, -5, skew / 2, 0},
 			{-5, -5, 0, 0},
 			{-5, 9 * skew, 0, 0},
-			{5 * skew, 5 * skew, 5 * skew, 4 * skew}, // then it is a skew ahead
+			{5 * skew, 5 * skew, 5 * skew, 4 * skew}, // then the call is a skew ahead of the watermark
 		} {
 			table := newTable(t, 4, 4, nil)
 			at := call(table, start+c.now, start+c.clock)
@@ -53,9 +53,9 @@ func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 	}
 }
 
-// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): a claim that slept while the plan was replaced twice reads
-// its record by the new plan, which has the same tag. It would raise the watermark to a time before the origin. Its
-// compare-and-swap will fail.
+// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): a call that was suspended while the plan was replaced twice
+// reads the record that it wants to claim by the new plan, which has the same tag. It then raises the watermark to a
+// time before the origin. The watermark must stay where it is. (The compare-and-swap of such a claim fails.)
 func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
 	plan := planOf(t, perSecond(t, 1, 5))
 	long := plan.idleSince(atomicbucket.NewState(plan.live, 0, plan.bucket.Ticks(2*second)), second)
@@ -65,8 +65,8 @@ func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
 	assert.Equal(t, start, table.Watermark())
 }
 
-// TestAnInsertFarAheadOfTheWatermarkClaimsNothing (R7): this happens if the plan was replaced by one with a smaller
-// skew.
+// TestAnInsertFarAheadOfTheWatermarkClaimsNothing (R7): an insert that is more than a skew ahead of the watermark is
+// undecided, and leaves no record. This happens if the plan is replaced by one with a smaller skew during the call.
 func TestAnInsertFarAheadOfTheWatermarkClaimsNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	for ahead, want := range map[int64]Verdict{0: Admitted, 1: Undecided} {
@@ -105,7 +105,8 @@ func TestALeapIsMadeInSteps(t *testing.T) {
 	assert.Equal(t, start+ahead+2, table.Watermark())
 }
 
-// TestTheWatermarkGoesNoFurther: it moves exactly to the given time, also while the plan is being replaced.
+// TestTheWatermarkGoesNoFurther: raise moves the watermark exactly to the given time, even while the plan is being
+// replaced.
 func TestTheWatermarkGoesNoFurther(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	table.pace.Store(table.Plan().skew | replacing)
@@ -129,7 +130,7 @@ func TestALeapTakesFewSweeps(t *testing.T) {
 	assert.LessOrEqual(t, table.Stats().Epoch, uint64(circle/leapStep+1))
 }
 
-// TestVerdicts: which verdicts admit a request, and which ones report that tokens are missing.
+// TestVerdicts checks which verdicts admit a request, and which verdicts report that tokens are missing.
 func TestVerdicts(t *testing.T) {
 	for verdict, want := range map[Verdict][2]bool{
 		Refused: {false, true}, Doubtful: {false, true}, Admitted: {true, false}, NoRoom: {false, false},

@@ -7,12 +7,13 @@ import (
 )
 
 // Debts calls visit for every key that owes something at a time, which it judges as [Table.Survey] does. visit gets the
-// key's label, the debt, and the price of a token, or 0 if records have no prices (R27). The debt is in units of the
-// table's plan. If in is not nil, it is what the record would owe, in units of in, if in replaced the table's plan at
-// that time. in must be a plan that can follow the table's algorithm, and must not be in use. A slot that changes hands
-// during the call may be left out. Debts writes nothing to the table.
+// key's label, the debt, and the price of a token, or 0 if records have no prices (R27). If in is nil, the debt is in
+// units of the table's plan. Otherwise the debt is what the record would owe, in units of in, if in replaced the
+// table's plan at that time. in must be a plan that can follow the table's algorithm, and must not be in use. A slot
+// that changes hands during the call may be left out. Debts writes nothing to the table.
 //
-// If all is false, the plan of the table was replaced during the call, and what was visited must be ignored.
+// If all is false, the plan of the table was replaced during the call, and the caller must ignore everything that visit
+// got.
 func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)) (all bool) {
 	defer runtime.KeepAlive(t)
 	plan, at := t.current(), t.judge(now)
@@ -54,11 +55,11 @@ func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)
 	return t.current() == plan
 }
 
-// Owe makes the key of a label owe at least debt at a time, at a price, as [Table.Debts] passes them in units of plan.
-// What the key owes already counts towards it. Owe is a charge like any other (R14), so it may be repeated, and may run
-// concurrently with other calls. If plan is no longer the current plan, the call must be repeated with the debt in
-// units of the current one. The verdict is NoRoom or Unrecorded if there is no room for a record, so that the key owes
-// nothing.
+// Owe makes the key of a label owe at least debt at the time now, at the price token. Label, debt and price are those
+// that [Table.Debts] passes to visit, in units of plan. What the key already owes counts towards debt. Owe is a charge
+// like any other (R14), so it may be repeated, and may run concurrently with other calls. If plan is no longer the
+// current plan, the call must be repeated with the debt in units of the current one. The verdict is NoRoom or
+// Unrecorded if there is no room for a record, so that the key owes nothing.
 func (t *Table) Owe(label uint64, now int64, debt, token uint64, plan *Plan) Outcome {
 	defer runtime.KeepAlive(t)
 	p := t.Find(label)

@@ -23,7 +23,7 @@ func TestDebtsAreCarriedOver(t *testing.T) {
 	require.True(t, from.Reset(from.Find(99)))
 	debts := owed(from, start)
 	require.Len(t, debts, 5)
-	require.Equal(t, Admitted, take(to, 1, start, 5)) // owes one in the other table
+	require.Equal(t, Admitted, take(to, 1, start, 5)) // the key owes one token in the other table
 	require.Equal(t, Admitted, take(to, 4<<40+1, start, 2))
 	for range 2 {
 		for key, debt := range debts {
@@ -37,7 +37,8 @@ func TestDebtsAreCarriedOver(t *testing.T) {
 			if key == 0 {
 				want = 5 * want
 			}
-			// A debt of 2^32 units and more is rounded up to a multiple of a unit for each 2^32.
+			// A debt of 2^32 units or more is rounded up. The rounding is at most one unit for each 2^32 units of the
+			// debt.
 			assert.GreaterOrEqual(t, after[key<<40+1], want, "key %d", key)
 			assert.Less(t, after[key<<40+1], want+1<<10, "key %d", key)
 		}

@@ -21,14 +21,14 @@
 //	record         a slot that holds a key's bucket, and the slot's ring or prices if the algorithm has them
 //	ring           the words of a slot that hold the times of a sliding log's requests (R10)
 //	price          what one token cost, in ticks, when the record was last charged (R27)
-//	fingerprint    the 64-bit hash of a key, without four bits whose place holds the tier (R24)
+//	fingerprint    the 64-bit hash of a key, without the four bits in which the key word holds the tier (R24)
 //	label          the content of a key word: a fingerprint and a tier
 //	tenure         the time from one claim of a slot to the next claim
 //	version        seven bits of the state word. R3 lists what changes them
 //	transition     a named change of a state word. Each is a method of atomicbucket.Word
 //	page           256 slots, the usual size of a memory page. A page is marked before its first slot is used (R12)
 //	plan           an algorithm, and a quota for each tier. A replacement makes another plan the current one
-//	quota          the limit that a call is subject to: that of a tier of the plan, or numbers that the call brings
+//	quota          the limit of a call: the limit of a tier of the plan, or numbers that the call brings
 //	unit           identifies the scale in which the numbers of a quota are given (R13)
 //	tick           the unit of time of a plan's algorithm, in which payloads count
 //	bucket         the content of a payload, whatever the algorithm
@@ -98,10 +98,10 @@
 // tenures, and a key could be refused because of a stranger's bucket.
 //
 // R3. Each claim changes the version. The fingerprint is written only under CLAIM, before TENT. Without the version, a
-// compare-and-swap that was prepared in an earlier tenure could succeed in a later one. If the key were written after
-// TENT, a call could find and settle the record under the label of the slot's previous owner. Three other changes also
-// change the version: a conversion (R9), a refund that takes something out of a log (R10), and a refund of a token
-// bucket. The exception is the first refund of a take after which nothing else was taken (see TokenBucket.Refund).
+// compare-and-swap that was prepared in one tenure could succeed in a later one. If the key were written after TENT, a
+// call could find and settle the record under the label of the slot's previous owner. Three other changes also change
+// the version: a conversion (R9), a refund that takes something out of a log (R10), and a refund of a token bucket. The
+// exception is the first refund of a take after which nothing else was taken (see TokenBucket.Refund).
 //
 // R4. An insert publishes first and searches second. Suppose that two goroutines insert one key at the same time. Both
 // publish before they search, and Go's atomics are sequentially consistent, so at least one of them sees the other's
@@ -142,13 +142,13 @@
 // The watermark also bounds how far apart two ticks can be when a call subtracts them modulo 2^54. If the clock of a
 // call is ahead of the watermark by more than a skew, the call first moves the watermark to its clock. If the watermark
 // is already more than a skew ahead of the last complete sweep, the call sweeps before it moves the watermark. A move
-// by more than four skews (a leap) is made in steps: any number of whole turns of the circle and at most four skews.
-// After such a step, every record that is idle in truth also looks idle on the circle. A sweep reads the watermark
-// after each state. The last take of the record cannot be far ahead of that time, so the sweep judges the record
-// correctly. A sweep also aborts tentative records, because the call that is about to commit one read the watermark
-// earlier and would start a bucket at that earlier time. Such a call may still commit if the sweep began before its
-// record was published. Then the watermark is ahead of the commit by at most one step of four skews, so by at most five
-// skews in all, and the record is still judged correctly.
+// by more than four skews (a leap) is made in steps, each of any number of whole turns of the circle plus at most four
+// skews. After such a step, every record that is idle in truth also looks idle on the circle. A sweep reads the
+// watermark after each state. The last take of the record cannot be far ahead of that time, so the sweep judges the
+// record correctly. A sweep also aborts tentative records, because the call that is about to commit one read the
+// watermark earlier and would start a bucket at that earlier time. Such a call may still commit if the sweep began
+// before its record was published. Then the watermark is ahead of the commit by at most one step of four skews, so by
+// at most five skews in all, and the record is still judged correctly.
 //
 // The skew in the previous paragraph is the pace: a word that is read at each step. It is not the skew of the plan with
 // which the call decided how far to move. While a plan is replaced, the pace is the smaller skew of the two plans, and
@@ -160,15 +160,15 @@
 // current plan, read while no replacement is under way, and a replacement moves the watermark itself (R22).
 //
 // SweepEpoch leaves some idle records, so that keys that come back find them: those that have been idle for less than a
-// skew. If more than half of the slots hold a record, it leaves fewer: of these records, those that were not idle at
-// the last complete sweep. The next complete sweep visits such a record at most five skews later, because the watermark
+// skew. If more than half of the slots hold a record, it leaves only those of these records that were not idle at the
+// last complete sweep. The next complete sweep visits such a record at most five skews later, because the watermark
 // moves by up to four skews when it is within one skew of the last complete sweep. A call may be one skew ahead of the
-// watermark, and a refund may move the time at which the record became idle back by two. That is nine of the thirteen
-// skews for which a payload is recognized as past. If sweeps left records for longer, those records would look indebted
-// again.
+// watermark, and a refund may move the time at which the record became idle back by two. With the first skew, that
+// makes nine of the thirteen skews for which a payload is recognized as past. If sweeps left records for longer, those
+// records would look indebted again.
 //
-// A caller may supply a time that is ahead of the limiter's clock. That time applies to the decision of this call only.
-// The watermark follows the clock alone. So a record that is idle only at the supplied time is not forgotten, and other
+// A caller may supply a time that is ahead of the limiter's clock. That time applies only to the decision of this call.
+// The watermark follows only the clock. So a record that is idle only at the supplied time is not forgotten, and other
 // calls are not affected. (The record may then be charged ahead of the watermark, by at most a skew.)
 //
 // R8. The call that commits a record is charged. The commit writes LIVE together with the bucket after the call's own
@@ -185,11 +185,11 @@
 // back, so a conversion changes the version, as a claim does. Without this rule a call would read a bucket by the
 // numbers of another plan, and see more or fewer tokens than it has.
 //
-// A conversion preserves at least the tokens that the key has taken (R24). So whatever the changes, a key gets over any
-// interval at most what a bucket of the highest limit and the highest rate of that interval would grant. The reason is
-// that a debt in tokens is at least the debt of such a bucket from which the same tokens were taken. An idle record
-// owes no tokens by any plan, so it may be forgotten whatever plan comes next. R24 says at which time the tokens are
-// counted.
+// A conversion preserves at least the tokens that the key has taken (R24). So whatever plans follow each other, a key
+// gets in any interval at most what a bucket with the highest limit and the highest rate of that interval would grant.
+// The reason is that a debt in tokens is at least the debt of such a bucket from which the same tokens were taken. An
+// idle record owes no tokens by any plan, so it may be forgotten whatever plan comes next. R24 says at which time the
+// tokens are counted.
 //
 // R10. The state alone holds the last change of a sliding log, which is a request or a refund. The next call that
 // changes the state first enters that last change in the ring. A request is one entry for each of its tokens. A refund
@@ -204,12 +204,12 @@
 // refund were made in the ring instead of the state, a late call could remove a request of another key from its log.
 //
 // A refund by a receipt first removes the oldest ticks by its change of the state. It then exchanges them, one by one,
-// for the ticks of its own take, so that those are the ones that are gone. If windows were longer before, ticks stay
-// that have left the window. Then any refund removes those, and exchanges them for the oldest ticks of the window. (If
-// such ticks fill the ring, older ones may have been overwritten, so nothing is given back.) Each exchange makes an
-// entry older, but never older than it will be in the end. The refund stops when the version has changed. So at every
-// moment any window holds at least as many requests as it should. If an exchange makes room while another call decides
-// on a refusal, that call decides again.
+// for the ticks of its own take, so that those are the ones that are gone. If windows were longer before, the ring may
+// still have ticks that have left the window. Then any refund removes these, and exchanges them for the oldest ticks of
+// the window. (If such ticks fill the ring, older ones may have been overwritten, so nothing is given back.) Each
+// exchange makes an entry older, but never older than it will be in the end. The refund stops when the version has
+// changed. So at every moment any window holds at least as many requests as it should. If an exchange makes room while
+// another call decides on a refusal, that call decides again.
 //
 // R11. A live record lies within the probe bound of its home, and a search for a key's record ends at that bound. The
 // first stride is always within the bound. A call that settles a record beyond it extends the bound to the record's
@@ -247,13 +247,13 @@
 // compare-and-swap like any take. The first charge of a key is part of its commit (R8). The bound is a number of
 // limits, as far as the payload has room: at most two skews for a bucket, so that R7 holds. The charge for a refusal is
 // made in the same step as the refusal, from the state that refused. If a second compare-and-swap made it, tokens could
-// have come back in between, and a request would pay that could have been admitted. A request for more than the limit
-// is refused by any state, so it may be charged in a separate step. A take of between a least and a most number of
-// tokens compares the least with the state from which it takes. If it only took what an earlier look at the record had
-// shown, it could take less than the least when other calls take in between.
+// have come back in between, and a request that could have been admitted would pay. A request for more than the limit
+// is refused by any state, so it may be charged in a separate step. A take may name a least and a most number of
+// tokens. It compares the least with the state from which it takes. If it compared it with an earlier state, it could
+// take less than the least when other calls take in between.
 //
-// R15. A refund gives back what its take has taken, and nothing else. The record alone does not show whether the take
-// is still in it. Words outside the record show the rest, and a refund reads them after the record.
+// R15. A refund gives back what its take has taken, and nothing else. The record alone does not show whether it still
+// includes the take. Words outside the record show the rest, and a refund reads them after the record.
 //
 // A receipt belongs to a take of one tenure. A tenure ends in one of two ways. If it ends because the record is idle,
 // everything that the record owed has come back with time. A record of a later tenure shows this, because the time at
@@ -264,27 +264,26 @@
 // none has begun since, no tenure was ended by force between the take and the refund. Otherwise nothing is given back.
 // The word is shared by several homes, so less may be given back than possible, but never more.
 //
-// The order of these steps matters. If an end were counted after it is made, a refund could see the next tenure and no
-// count. If an end were no longer under way before it is made, a take of the old tenure could read it as past. (The
-// compare-and-swap of the end then fails because of the take, unless a refund of another take restores the state.) If
-// the call read the word after its take, it would miss an end in between. A call may itself evict records near its key
-// to make room. Those evictions end before its take, so its receipt counts them as past. Otherwise every receipt of
-// such a take would be void.
+// The order of these steps matters. If an end were counted only after it is made, a refund could see the next tenure
+// and no count. If an end stopped counting as under way before it is made, a take of the old tenure could read it as
+// past. (The compare-and-swap of the end then fails because of the take, unless a refund of another take restores the
+// state.) If the call read the word after its take, it would miss an end in between. A call may itself evict records
+// near its key to make room. Those evictions end before its take, so its receipt counts them as past. Otherwise every
+// receipt of such a take would be void.
 //
 // A receipt also names the plan of its take, by a number that is unique among the plans of the table. After a
 // conversion (R9) the share of a single take is unknown, so a receipt of an earlier plan is void. Logs are the
 // exception: a conversion does not change their requests.
 //
-// If a bucket is exactly, to the bit, what the take left, no later take contributes to it that was not given back:
-// within a version the payload grows by takes and falls only by refunds of the latest take. So the refund sets it to
-// what it would be if the take had taken less. That is right at any time, and no clock is read. Three other buckets
-// could look the same: one of another tenure, one of another plan, and one of a later turn of the circle. The receipt
-// identifies the first two as above. (There is one gap. If an earlier take of the tenure was given back, the bucket is
-// full before the tick that this take left, and a later tenure may reach the same tick. Then only the version
-// distinguishes them. In another slot the version is the same in one of 128 cases.) The third cannot occur if the
-// watermark, read after the record, is at most a skew later than the take: no take is more than a skew ahead of the
-// watermark, and a take of the next turn would be at least 14 skews later than this one. Without this check, a refund
-// could forgive a later take.
+// If a bucket is, to the bit, what the take left, every later take in it has been given back: within a version the
+// payload grows by takes and falls only by refunds of the latest take. So the refund sets it to what it would be if the
+// take had taken less. That is right at any time, and no clock is read. Three other buckets could look the same: one of
+// another tenure, one of another plan, and one of a later turn of the circle. The receipt identifies the first two as
+// above. (There is one gap. If an earlier take of the tenure was given back, the bucket is full before the tick that
+// this take left, and a later tenure may reach the same tick. Then only the version distinguishes them. In another slot
+// the version is the same in one of 128 cases.) The third cannot occur if the watermark, read after the record, is at
+// most a skew later than the take: no take is more than a skew ahead of the watermark, and a take of the next turn
+// would be at least 14 skews later than this one. Without this check, a refund could forgive a later take.
 //
 // If tokens come back with time before a later take, that later take has used them. So a refund is calculated at a time
 // that is not before any take of the record: its own time, which it reads from the clock after the record (R7), or the
@@ -292,12 +291,12 @@
 // records that time before its compare-and-swap.
 //
 // R16. A receipt of tokens in flight stays valid after a change of the plan, and after a forced end of another key's
-// tenure. It is valid for its whole cost, whatever the key's limit is now. Otherwise a place would stay occupied that
-// no caller has, for as long as it is remembered. So R15 does not decide to which tenure the receipt belongs. The
-// record does: its payload holds how many forced ends near by had begun when it was committed, modulo 2^16. The commit
-// reads this number after the search that found no record, so it includes an end that made room for the commit, and
-// does not include the end of this tenure. A record may drop tokens that were never given back. The call whose
-// compare-and-swap drops them counts them, after it.
+// tenure. It is valid for its whole cost, whatever the key's limit is now. Otherwise tokens that no caller has any
+// longer would stay in flight for as long as they are remembered. So R15 does not decide to which tenure the receipt
+// belongs. The record does: its payload holds how many forced ends nearby had begun when it was committed, modulo 2^16.
+// The commit reads this number after the search that found no record, so it includes an end that made room for the
+// commit, and does not include the end of this tenure. A record may drop tokens that were never given back. The call
+// whose compare-and-swap drops them counts them, after it.
 //
 // R25. A reservation is due at the end of its wait, and all that is taken or due fits the limit. Count each take at its
 // time, and each reservation when it is due, unless it was given back. Over any time t their sum is at most the limit
@@ -306,15 +305,15 @@
 // times. A refund may subtract only as much as keeps this true. For the time of its own take and for earlier times,
 // that is the cost of the take. For a later time, it is what the bucket would owe then by that take alone, because the
 // rest of the debt may have been taken for that time. So a refund is calculated at the latest time at which a
-// reservation near by is due, if that is later than the time of R15. A call that grants a reservation records the end
-// of its wait before its compare-and-swap, and a refund reads that time after the state.
+// reservation nearby is due, if that is later than the time of R15. A call that grants a reservation records the end of
+// its wait before its compare-and-swap, and a refund reads that time after the state.
 //
 // There is one exception. If nothing else was taken since, a refund of a take, or of a part of it, makes the bucket
 // what it would be if the take had taken less. This holds at all times, so no clock is read. (Earlier refunds of the
-// same take that were made in this way do not matter.) So the last reservation in line comes back in whole, or in part.
-// A reservation in the middle of the line gives back only what the line behind it does not need. The rest is lost,
-// because the payload cannot represent a gap in the line. If a refund were calculated at its own time, the tokens that
-// it gives back could be taken at the time for which others have reserved.
+// same take that were made in this way do not matter.) So the last reservation in line can be given back in whole or in
+// part. A reservation in the middle of the line gives back only what the line behind it does not need. The rest is
+// lost, because the payload cannot represent a gap in the line. If a refund were calculated at its own time, the tokens
+// that it gives back could be taken at the time for which others have reserved.
 //
 // R24. A conversion uses the numbers of the record's own tier. Four bits of the key word name the tier under which the
 // key last took, or say that it took under a quota with its own numbers. If records have no prices (R27), a token costs
@@ -356,30 +355,30 @@
 // only the price of a token converts it to tokens. So a record has two words with prices: one for even versions, one
 // for odd ones. A call with another price sees the same number of tokens at its own price, rounded up. If it is
 // admitted, the compare-and-swap of its take writes the payload at its own price, with the next version. Before that,
-// it offers its price for that version: by a compare-and-swap of the other price word, from a value that was read
-// before the state was read again. So the price word of the record's current version never changes. (A record leaves
-// version v only when the word of version v+1 holds an offer. A late call that would replace this offer read another
-// value of the word before it read a state of version v, so its compare-and-swap fails.) Within a version tokens are
-// only taken, so a past state does not return. (A refund changes the version, even one of the latest take.)
+// it offers its price for that version, by a compare-and-swap of the other price word from a value that was read before
+// the state was read again. So the price word of the record's current version never changes. (A record leaves version v
+// only when the word of version v+1 holds an offer. A late call that would replace this offer read another value of the
+// word before it read a state of version v, so its compare-and-swap fails.) Within a version tokens are only taken, so
+// a past state does not return. (A refund changes the version, even one of the latest take.)
 //
 // An offer holds twelve bits of the state for which it was made. A call that finds an offer for the state that it has
 // read uses that price for its own take, so no two calls can block each other. It counts what the record owed as a call
 // with that price counts it, at both times (see below), and adds its own tokens. If it scaled everything at its own
 // time, tokens that are taken for a later time would be forgiven. An offer for another state with the same twelve bits
-// is as good. If the record has no room for its debt at that price, the call adds a tick to the payload, so the offer
-// is for another state. (There is one gap. A call can be suspended while it offers, and others can come to a state with
-// the same twelve bits and use the offer before the call overwrites it. This changes a record's price. It needs one
-// state of 4096.)
+// is equally valid. If the record has no room for its debt at that price, the call adds a tick to the payload, so the
+// offer is for another state. (There is one gap. A call can be suspended while it offers. Others can reach a state with
+// the same twelve bits, as one of 4096 states has, and use the offer before the call overwrites it. This changes a
+// record's price.)
 //
 // A record is committed at the price of the call that claimed it. If a call with another price settles it, it commits a
 // full bucket and starts over. Hit ignores tables with prices. HitQuota and HitTier compare the price with the state
-// that they read before it. Without prices, 100 tokens taken at 100/s would count as one token of 1/s. So a table
-// without prices has a single price, and a quota with another price is an error. If the price were written after the
-// state, or by a plain store, a debt could be read at a price at which it was not charged.
+// that they read before it. Without prices, 100 tokens taken at 100/s would count as one token of 1/s. So in a table
+// without prices all tokens cost the same, and a quota with another price is an error. If the price were written after
+// the state, or by a plain store, a debt could be read at a price at which it was not charged.
 //
 // What a record owes comes back at the record's price. A refused request leaves the price unchanged, unless its own
 // price is lower: then it converts the record to its price and takes nothing. A refused reservation does the same, and
-// so does a charge of which nothing fits. Otherwise a key under a fast quota would wait for a token of a slow one.
+// so does a charge if no token of it fits. Otherwise a key under a fast quota would wait for a token of a slow one.
 //
 // Tokens are counted at two times, as in R24. If the new price is higher, they are counted at the earliest time at
 // which a later call may be decided: the time of the call's clock. The call first moves the watermark there, unless the
@@ -402,7 +401,7 @@
 // the debt counts as above all limits of the key (R24), since it may be tokens of another tier, or of a quota.
 // Otherwise the record owes the same time at the same price: a plan has room for the debt of any quota, or the
 // replacement is refused. If the part above the tier's own highest limit kept its time, a change of a slow tier would
-// forgive what was taken under another tier. So would a debt that is cut off because the record has no room.
+// forgive what was taken under another tier. Cutting off a debt for which the record has no room would also forgive it.
 //
 // A refund counts in tokens of the record. A receipt with the record's version has the record's price, unless the
 // version has come round after 128 changes of the price (R15). In that case the refund may also give back what has come
@@ -421,10 +420,11 @@
 // Charged once, to its own key (I2). A hit is one compare-and-swap from a state that was read before the key (R1). A
 // commit is one compare-and-swap and includes its own take (R8).
 //
-// Never above the limit (I1). If calls for one key have several limits, the limit of the call counts. Within a tenure
-// the payload rises only by takes that the bucket admits and by charges (R14), and falls only by refunds. Between two
-// tenures of a key the record was idle at the watermark, and the next tenure starts no earlier than the watermark (R7):
-// the payload is what it would be if the record had stayed. Evictions are the exception, and they are counted.
+// Never above the limit (I1). If calls for one key have different limits, each call is held to its own limit. Within a
+// tenure the payload rises only by takes that the bucket admits and by charges (R14), and falls only by refunds.
+// Between two tenures of a key the record was idle at the watermark, and the next tenure starts no earlier than the
+// watermark (R7): the payload is what it would be if the record had stayed. Evictions are the exception, and they are
+// counted.
 //
 // A refusal writes nothing (I4), unless the plan charges for refusals (R14). The second read of R2 is only a read. A
 // key that is refused already has a record, since a full bucket admits every cost up to the burst.
@@ -441,9 +441,9 @@
 //
 // A hit usually costs one cache line, and 1.34 lines on average if 0.6 of the table is live records. An insert searches
 // twice more, as far as the probe bound of its home. That is one or two lines, if a sweep has run since the table was
-// fuller. Nothing is allocated after New, slots hold no pointers, and large tables lie outside the Go heap. No call
-// waits for the sweeper (Sweep). It counts records, lowers probe bounds, and frees idle records before they are older
-// than the circle allows.
+// last fuller. Nothing is allocated after New, slots hold no pointers, and large tables lie outside the Go heap. No
+// call waits for the sweeper (Sweep). It counts records, lowers probe bounds, and frees idle records before they are
+// older than the circle allows.
 //
 // # Stability
 //

@@ -1,53 +1,54 @@
 // # A table of several processes
 //
 // A shared table ([Map]) consists of the same words, in memory that several processes have mapped. A killed process is
-// the same as goroutines that stop forever, and the rules above allow for those. The rules below are about three more
-// things: the state that such goroutines leave behind, words that no process should have written, and the plan. Each
-// process builds its own plan from numbers in the memory, and has its own units of quotas. If windows begin with
+// the same as goroutines that stop forever, and the rules of doc.go allow for such goroutines. The rules below are
+// about three more things: what such goroutines leave behind, words that no process should have written, and the plan.
+// Each process builds its own plan from numbers in the memory, and has its own units of quotas. If windows begin with
 // periods of a calendar, all processes have the same calendar. Otherwise a process in the next period could reclaim a
 // record that still counts for a process in the previous one, and its key would get the limit once more.
 //
 // R17. A claim names its claimer: the payload is the number of the claimer's attachment to the table. A sweep that
 // meets a claim of a dead attachment frees the slot. An attachment is dead when none of its goroutines runs or ever
-// will run. No later attachment has its number. So no goroutine is about to publish in that slot. (Tentative records
-// need no owner: any call settles them, and a sweep aborts them.) If a sweep freed the claim of a live attachment, the
-// claimer would publish over another key's record. If numbers were reused, claims of dead attachments would look alive,
-// and their slots would be lost.
+// will run. No later attachment has its number. So when a sweep frees the slot, no goroutine is about to publish in it.
+// (Tentative records need no owner: any call settles them, and a sweep aborts them.) If a sweep freed the claim of a
+// live attachment, the claimer would publish over another key's record. If numbers were reused, claims of dead
+// attachments would look alive, and their slots would be lost.
 //
 // R18. One sweep at a time lowers probe bounds. The word that ensures this names the sweep's attachment. If that is
 // dead, its sweep counts as one that stopped early, and the next sweep continues with its target (R11). Otherwise probe
 // bounds would never be lowered again. A sweep of all slots, and the clearing of bounds, may be restarted at any point:
 // bounds are cleared by compare-and-swap, and the word is written last.
 //
-// R19. Calls of a dead process may have counted forced ends as under way (R15). These ends stay counted, and make valid
-// receipts void: less is given back, never more. A process that attaches removes them. It reads the word, finds that no
-// other process is attached, and then writes the word by a compare-and-swap. So all ends that the word counted as under
-// way belonged to dead processes. If a call counts there in the meantime, the compare-and-swap fails. Other processes
-// may attach at any time, and none waits for one that stops while it attaches.
+// R19. A process may die while a forced end of one of its calls counts as under way (R15). Such ends stay counted as
+// under way, and make valid receipts void: less is given back, never more. A process that attaches removes these
+// counts. It reads the word, finds that no other process is attached, and then writes the word by a compare-and-swap.
+// So all ends that the word counted as under way belonged to dead processes. If a call counts there in the meantime,
+// the compare-and-swap fails. Other processes may attach at any time, and none of them waits for a process that stops
+// while it attaches.
 //
 // R20. Any word may hold any value. No call crashes, loops forever, or accesses memory outside the table because of it.
 // A mark of a page beyond the last one is ignored, and so is a bound for a slot outside the key's window. A live record
-// that follows no plan is freed. So is a record that searches do not find because a slot before it says that it was
-// never used. A record beyond its probe bound is brought within it. Otherwise an insert that meets such a record would
-// search for it forever. (A reservation may be refused by a record that only Hit finds. Since other searches do not
-// find the record, the reservation then inserts.) If a call reads words that no process wrote, its decision follows
-// those words: the records of this table are wrong, and no other table's. Any value of a price word is a price. Logs
-// are not shared, because calls follow the positions in their rings without a check.
+// that follows no plan is freed. A record that searches do not find, because a slot before it looks as if it was never
+// used, is also freed. If a record is beyond its probe bound, the bound is extended to it. Otherwise an insert that
+// meets such a record would search for it forever. (A reservation may be refused by a record that only Hit finds. Since
+// other searches do not find the record, the reservation then inserts.) If a call reads words that no process wrote,
+// its decision follows those words. This affects the records of this table only. Any value of a price word is a price.
+// Logs are not shared, because calls follow the positions in their rings without a check.
 //
 // R21. A shared table holds its plan by value. The numbers of plan n are in one of two areas, and the word planned
 // holds the number of the current plan. A process that has built plan n decides by it only if planned, read after the
-// state, says n. So R9 holds for all processes, even for one that slept through any number of replacements: planned is
-// the word that is read after the state, and the process's own plan is the meaning of that word. (Tags distinguish two
-// plans only while they are the current and the previous one.) If a call finds another number n, it builds plan n, and
-// plan n-1, from which records are converted. Then it checks that planned still says n. The numbers of a plan are
-// complete before it is announced (R22). Their area is rewritten for plan n+2, when all records follow plan n+1 and
-// planned says so. So if planned still says n, the numbers of plan n were those announced. The numbers of plan n-1 may
-// have been rewritten, but then all records follow plan n, and the compare-and-swap of a conversion fails. Without
-// planned, a process would decide by an old plan with the same tag as the current one. Without the check, it would
-// decide by the numbers of a later plan.
+// state, says n. So R9 holds for all processes, even for one that was suspended during any number of replacements: what
+// R9 requires to be read after the state is the word planned. The process's own plan only says what that number means.
+// (Tags distinguish two plans only while they are the current and the previous one.) If a call finds another number n,
+// it builds plan n, and plan n-1, from which records are converted. Then it checks that planned still says n. The
+// numbers of a plan are complete before it is announced (R22). Their area is rewritten for plan n+2, when all records
+// follow plan n+1 and planned says so. So if planned still says n, the call has read the numbers that were announced
+// for plan n. The numbers of plan n-1 may have been rewritten, but then all records follow plan n, and the
+// compare-and-swap of a conversion fails. Without planned, a process would decide by an old plan with the same tag as
+// the current one. Without the check, it would decide by the numbers of a later plan.
 //
-// R22. A replacement consists of steps, and after each step any call can continue. The words are setting, change and
-// planned.
+// R22. A replacement consists of steps, and after each step any call can continue it. The words setting, change and
+// planned show how far it is.
 //
 //	(1) A process writes its number to setting, unless a live process's number is there. So it is the only one that
 //	    writes numbers.
@@ -63,36 +64,36 @@
 // Any number of calls may make steps 5 to 8. They see from change and planned which step is next. Steps 6 and 8 are
 // compare-and-swaps from a number that never returns. Steps 5 and 7 may be repeated. Four callers complete a
 // replacement that they find: a call that moves the watermark, a sweep, the next replacement, and a process that
-// attaches and compares its numbers with those of the plan. So a process that dies during a replacement has made it or
-// not, and no process waits for one that has announced a plan. If it dies between steps 1 and 4, it has announced
-// nothing, and its numbers are overwritten. If it dies after step 4 and before it clears setting, the next process that
-// writes setting completes the plan in step 2, and then writes to the other area. Without step 1, two processes could
-// build different plans with one number. If the next plan were announced before step 8, records of three plans would
-// share two tags.
+// attaches and compares its numbers with those of the plan. So if a process dies during a replacement, the replacement
+// is made completely or not at all, and no process waits for a process that has announced a plan. If a process dies
+// between steps 1 and 4, it has announced nothing, and its numbers are overwritten. If it dies after step 4 and before
+// it clears setting, the next process that writes setting completes the plan in step 2, and then writes to the other
+// area. Without step 1, two processes could build different plans with one number. If the next plan were announced
+// before step 8, records of three plans would share two tags.
 //
 // Records are converted at the watermark, and calls decide by the previous plan until step 6. Any length of time may
-// pass until then: the replacing process may be suspended or die, and the next call that meets the replacement
+// pass before step 6: the replacing process may be suspended or die, and the next call that meets the replacement
 // continues it. So a call that makes step 5 reads its clock after it has seen the announcement. If it has no clock, it
 // uses the time that it was given. If the watermark stayed where it was when the replacement began, takes since then
-// would be converted at the old time. Then tokens that came back since then by the previous plan would come back again
-// by the new one, or be lost.
+// would be converted at the old time. Then tokens that came back by the previous plan after that time would come back
+// again by the new plan, or be lost.
 //
 // Step 5 moves the watermark as in R7, by the smaller skew of the two plans and without whole turns. It sweeps first if
 // the last sweep is more than that skew behind. One step is usually enough. The exception is a new skew of less than a
-// quarter of the other, if more than four of the new skews have passed. Then the watermark stays behind, and a call
-// that is a skew of the previous plan ahead of it completes the replacement before it decides.
+// quarter of the previous one, if more than four of the new skews have passed. Then the watermark stays behind. A call
+// that is ahead of it by a skew of the previous plan completes the replacement before it decides.
 //
-// When step 5 is made, all records follow the previous plan, with one exception. A call in step 5 reads the watermark,
-// then planned, and then may be suspended. Its compare-and-swap of the watermark may come while records are converted,
-// or later. Because the call read the watermark first, at most one such compare-and-swap succeeds after step 6, and
-// none after step 5 of the next replacement. It moves the watermark by no more than any call may move it by either
-// plan. If planned were read first, a move by the skews of much older plans could succeed.
+// When the watermark moves in step 5, all records follow the previous plan, with one exception. A call in step 5 reads
+// the watermark, then planned, and then may be suspended. Its compare-and-swap of the watermark may come while records
+// are converted, or later. Because the call read the watermark first, at most one such compare-and-swap succeeds after
+// step 6, and none after step 5 of the next replacement. It moves the watermark by no more than any call may move it
+// under either plan. If planned were read first, a move by the skews of much older plans could succeed.
 //
 // Apart from step 5, the watermark does not move between steps 4 and 8, since the circles of the two plans differ (R7).
 // A call that wants to move it reads the watermark, then checks that no replacement is under way, then makes its
 // compare-and-swap. If the check was before step 4, the compare-and-swap succeeds before step 5 or fails, because step
-// 5 always changes the watermark: by a nanosecond if there is nowhere to go. Without step 5, a leap by whole turns of
-// the previous plan's circle could succeed when records follow the new plan.
+// 5 always changes the watermark: by a nanosecond if it is already at its target. Without step 5, a leap by whole turns
+// of the previous plan's circle could succeed when records follow the new plan.
 //
 // R23. The watermark of a shared table moves only to a time that the machine's clock has reached. The call that moves
 // it reads that clock in the same step (except for the nanosecond of R22). Each process decides by its own clock, such
@@ -108,10 +109,10 @@
 // If the watermark is nevertheless ahead of the machine's clock, it holds a value that no process wrote (R20). A
 // process that attaches refuses such a table.
 //
-// R26. The requests that a process has in flight are freed when the process is dead. A record cannot say which
-// processes have its tokens, since there may be any number of them. So each take has an entry of three words: its
-// process (holder), its slot and number of tokens (what), and its time (since). An entry is free, pending or counted.
-// The record and the entry are separate words, and a process may die between any two writes. The steps are:
+// R26. When a process is dead, the requests that it has in flight are freed. A record cannot say which processes have
+// its tokens, because there may be any number of processes. So each take has an entry of three words: its process
+// (holder), its slot and number of tokens (what), and its time (since). An entry is free, pending or counted. The
+// record and the entry are separate words, and a process may die between any two writes. The steps are:
 //
 //	(1) The process takes a free entry by a compare-and-swap, which makes it pending, and writes what and since.
 //	(2) It marks the entry of the record's last change (see below).
@@ -128,70 +129,71 @@
 //	  '---------------' not taken; or its process is dead, and the record does not name it
 //
 // A record names only the entry of its last change. So a call that changes a record, or ends its tenure, first marks
-// that entry: as counted if it entered, as free if it left. So it is always known whether a take was made: its entry is
-// counted, or the record names it. An entry is marked by a compare-and-swap from a holder that was read before the
-// state was read again, and only if the entry still belongs to this slot: an entry that has left may already belong to
-// another slot. The state counts its changes modulo 2^11, so a record that returns to the same tokens and the same
+// that entry: as counted if it entered, as free if it left. Therefore it is always known whether a take was made: its
+// entry is counted, or the record names it. An entry is marked by a compare-and-swap from a holder that was read before
+// the state was read again, and only if the entry still belongs to this slot: an entry that has left may already belong
+// to another slot. The state counts its changes modulo 2^11, so a record that returns to the same tokens and the same
 // entry differs from the earlier one. (As with versions, there is a gap. A call that is suspended for exactly 2,048
 // changes that end in the same state, or for 256 takes of an entry, might miss one mark. If the process that has the
 // tokens dies just then, its tokens stay until the record is reset.)
 //
-// Any call may make steps 5 to 7 for an entry of a dead process, or for one that is older than the plan remembers.
-// Several may do so at once. The entry leaves only once, because its holder is read after the state. If it had left
-// before, the record would name it, or the next change would have freed it. If it leaves in between, the
-// compare-and-swap fails. A pending entry of a dead process whose slot does not name it was never counted, since no
-// other process makes step 3. An entry that is older than the plan remembers is marked before it is removed: its
-// process may be suspended between steps 3 and 4, and a record at its limit may have no next change that marks it.
+// Any call may make steps 5 to 7 for an entry of a dead process, or for an entry that is older than the plan remembers.
+// Several calls may do so at the same time. The entry leaves only once, because its holder is read after the state. If
+// the entry had already left, the record would name it, or the next change would have freed it. If it leaves in
+// between, the compare-and-swap fails. A pending entry of a dead process whose slot does not name it was never counted,
+// since no other process makes step 3. An entry that is older than the plan remembers is marked before it is removed:
+// its process may be suspended between steps 3 and 4, and a record at its limit may have no next change that marks it.
 //
 // The holder has a generation, which step 1 counts. A receipt holds the generation and the low bits of since, because
-// the generation wraps around after 256 takes. So a receipt of a forgotten entry gives back nothing of the take that
+// the generation wraps around after 256 takes. So a receipt of a forgotten entry gives back no tokens of the take that
 // uses the entry now. While something is in flight, the record stays: it is not idle, and it is not evicted. (A new key
 // is then refused.) So a slot does not change keys while an entry names it.
 //
 // A reset marks the entry of the last change, and then makes every entry of the record leave. A refund without a
 // receipt does the same, up to its number of tokens. Both visit all entries, and in the meantime the slot may change
-// keys. So they read the holder of an entry, and then the key: while the entry is counted, the key cannot change.
-// Otherwise they would give back what another key has in flight. If a reset finds no entry of the record, and the
-// record does not change meanwhile, the reset forgets the record: no entry accounts for its tokens.
+// keys. So they read the holder of an entry first, and then the key, because the key cannot change while the entry is
+// counted. In the other order, they could give back what another key has in flight. If a reset finds no entry of the
+// record, and the record does not change meanwhile, the reset forgets the record: no entry accounts for its tokens.
 //
 // After a loss of power, a file may have a record without its entry, or an entry without its record. So the first
 // process that attaches after a boot forgets all records and entries, before any other process can attach.
 //
 // If the entry of the last change were not marked before the next change, it would not be known whether that entry's
-// take was made. The tokens of a dead process would then stay, or be taken off twice. If an entry became counted before
-// its take, the tokens of another process would be taken off. If the holder were read before the state, two calls could
-// give back one entry.
+// take was made. The tokens of a dead process would then stay, or be taken off the record twice. If an entry became
+// counted before its take, and its process died in between, the tokens of another process would be taken off. If the
+// holder were read before the state, two calls could give back one entry.
 //
 // R28. The table remembers the largest quota before that quota is made. A call that makes a larger quota than any
 // before first enters its number (Remember), then reads the plan, and makes the quota by that plan. A replacement reads
 // the number (Largest), and its plan leaves room in records for that many tokens. The two exclude each other: by a lock
 // of the caller in a table of one process, by the word setting (R22) in a shared one. Only the process that has setting
 // enters a number or announces the numbers of a plan. A replacement checks the number again when it has setting, and
-// gives up if it has grown. A process that enters a number first completes any replacement that was announced without
-// it. So a plan that does not allow for a quota is complete before that quota is made. Otherwise a record could owe
-// more than the next plan has room for, and a conversion would forgive the rest.
+// gives up if the number has grown. Before a process enters a number, it completes any replacement that was announced
+// without this number. So a plan that does not allow for a quota is complete before that quota is made. Otherwise a
+// record could owe more than the next plan has room for, and a conversion would forgive the rest.
 //
 // If a token costs the same by all tiers and quotas, a conversion reads the number after the state (R24). The key may
-// have taken all of a large quota or tier, and then wait under a small one, which the key word names. A quota is
-// remembered before it is made, and the limit of tier 0 counts with the number, so the number is at least the limit
-// under which the record was charged. Tokens that a copy of a table brings in from other tiers are remembered, too. By
-// the key word alone, taken tokens would count as waiting time, and come back as if the rate had not changed.
+// have taken all tokens of a large quota or tier, and may then wait under a small one, which the key word names. A
+// quota is remembered before it is made, and the limit of tier 0 counts with the number, so the number is at least the
+// limit under which the record was charged. Tokens that a copy of a table brings in from other tiers are remembered,
+// too. With the key word alone, taken tokens would count as waiting time, and would come back as if the rate had not
+// changed.
 //
-// The first quota of windows enters a number, too: keys may have any limit from then on. A conversion reads after the
-// state whether there is a number. If a quota could be made while a replacement that does not know it converts records,
-// some windows would end as if there were no quota.
+// In a table of windows, the first quota also enters a number, because keys may have any limit from then on. A
+// conversion reads, after the state, whether there is a number. If a quota could be made while a replacement that does
+// not know about it converts records, some windows would end as if there were no quota.
 //
 // R29. After a change of the windows of the clock, the first aligned window of a key ends with the first whole window
-// of the clock since the change, or later. The key may have had a window that was over before the change, and a record
-// of it may be forgotten. If 41 in an hour became 1000 in a day a minute before midnight, the key would otherwise get
-// 1000 at once and 1000 a minute later, and again with each change to and fro.
+// of the clock since the change, or with a later one. The key may have had a window that was over before the change,
+// whose record is forgotten. If 41 per hour became 1000 per day a minute before midnight, the key would otherwise get
+// 1000 tokens at once and 1000 a minute later. Each change to and fro would admit as much again.
 //
 // When a replacement has converted all records, it enters the watermark (realigned). An old window that was forgotten
-// was over at the watermark (R7), and a record of one that was not over is converted (R24), so it ends with a window of
-// the clock. While records are being converted, a call that begins a window reads the watermark itself. It reads after
-// the plan whether they are (converting), and the replacement enters the watermark before it ends that state. So a call
-// by the new plan reads one of the two. If the replacement read the watermark before it converts the records, an old
-// window could be over, and be forgotten, after that time.
+// was over at the watermark (R7). An old window that was not over has been converted (R24), so it ends with a window of
+// the clock. While records are being converted, a call that begins a window uses the watermark itself. The call first
+// reads the plan, and then whether records are being converted (converting). The replacement enters the watermark
+// before it ends that state, so a call that uses the new plan finds the state or the entered watermark. If the
+// replacement read the watermark before it converts the records, an old window could end, and be forgotten, later.
 //
 // In a shared table every process that completes the replacement (R22) reads the watermark after the records, and
 // enters it only if the replacement is not complete by then. A later watermark is safe: it makes first windows longer.

@@ -12,12 +12,12 @@ import (
 
 // In a shared table of limits in flight, entries record which process has which tokens (R26).
 
-// An entry describes what one take has in flight. All but the holder is written by its process alone, while the entry
-// is pending.
+// An entry describes what one take has in flight. The words what and since are written only by the take's process,
+// while the entry is pending.
 type entry struct {
-	holder word.Word // an atomicbucket.Entry
-	what   word.Word // the number of its slot, and from bit tokensShift on the number of tokens
-	since  word.Word // when it was taken
+	holder word.Word // holds an atomicbucket.Entry
+	what   word.Word // the number of the take's slot and, from bit tokensShift on, the number of tokens
+	since  word.Word // the time of the take
 }
 
 const (
@@ -32,21 +32,22 @@ type entries struct {
 	next atomic.Uint64
 }
 
-// own is the entry of a request, from the time when it is pending. It is small, since every request has room for one.
+// own identifies the entry of a request, from the moment at which the entry is pending. The struct is small, because
+// every request contains one.
 type own struct {
 	isCounted bool
 	number    uint32             // the entry's number plus one; 0 for none
 	holder    atomicbucket.Entry // the holder when the entry was taken
 }
 
-// newEntries returns the entries that lie in memory. Each process starts its search for free ones at a random position.
+// newEntries returns entries whose memory is all. Each process starts its search for free entries at a random position.
 func newEntries(all []entry) *entries {
 	e := &entries{all: all}
 	e.next.Store(rand.Uint64N(uint64(len(all))))
 	return e
 }
 
-// take takes a free entry for a request. It returns the zero own if none is free.
+// take takes a free entry for a request. It returns the zero value if no entry is free.
 func (e *entries) take(claimant uint64, now int64) (o own) {
 	for range e.all {
 		number := e.next.Add(1) % uint64(len(e.all))
@@ -72,9 +73,10 @@ func (e *entry) become(was, what atomicbucket.Entry) bool {
 // 256 uses, so bits of the time are added.
 func (e *entry) use(h atomicbucket.Entry) uint32 { return uint32(e.since.Load())<<8 | h.Generation() }
 
-// enter returns the payload by which a request takes n tokens from a slot's record in a state. payload is the one
-// without an entry. enter first writes the request's entry, and marks the entry of the record's last change (R26). If
-// the record has changed since, the later compare-and-swap from the state fails. ok is false if no entry is free.
+// enter returns the payload that the record in slot sl, with state s, gets when a request takes n tokens from it.
+// payload is the same payload without the number of an entry. enter first writes the request's entry, and marks the
+// entry of the record's last change (R26). If the record has changed since, the later compare-and-swap from the state
+// fails. ok is false if no entry is free.
 func (t *Table) enter(r *request, sl *slot, s atomicbucket.State, payload, n uint64) (entered uint64, ok bool) {
 	t.flushed(sl, s)
 	if r.number == 0 {
@@ -94,8 +96,8 @@ func (t *Table) entered(r *request) {
 	}
 }
 
-// concludes frees the entry of a request that was not admitted. For one that was admitted it sets what the receipt
-// needs.
+// concludes frees the entry of a request that was not admitted. If the request was admitted, concludes sets what the
+// receipt needs.
 func (t *Table) concludes(r *request, o *Outcome) {
 	switch {
 	case r.number == 0:
@@ -118,8 +120,8 @@ func (t *Table) noEntry(p Place, s atomicbucket.State, plan *Plan, at int64) Out
 	return o
 }
 
-// flushed marks the entry of the last change of a slot's record according to that change, so that the state may be
-// changed (R26). It reports false if the slot holds another state by now.
+// flushed marks the entry that the last change of a slot's record names: as counted if it entered, or as free if it
+// left. After that, the state may be changed (R26). flushed returns false if the slot holds another state by now.
 func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	if t.entries == nil || !s.IsLive() { // a tentative record names no entry
 		return true
@@ -134,7 +136,7 @@ func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	}
 	for {
 		h := atomicbucket.Entry(e.holder.Load())
-		if h.What() != from || e.what.Load()&slotMask != t.number(sl) { // it may have left for another slot
+		if h.What() != from || e.what.Load()&slotMask != t.number(sl) { // the entry may be another slot's by now
 			return true
 		}
 		if sl.state.Load() != s {
@@ -146,7 +148,7 @@ func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	}
 }
 
-// leave gives back what a counted entry has taken, unless the entry has left already. It returns the number of tokens.
+// leave gives back the tokens of a counted entry, unless the entry has already left. It returns the number of tokens.
 func (t *Table) leave(number uint64, h atomicbucket.Entry) (n uint64, after atomicbucket.State) {
 	e := &t.entries.all[number]
 	for {
@@ -209,13 +211,14 @@ func (t *Table) slotOf(number uint64) *slot {
 }
 
 // Reap frees the requests that dead processes have in flight, and requests that have been in flight for longer than the
-// plan remembers. A sweep does the same. Only shared tables of limits in flight have something to reap.
+// plan remembers. A sweep does the same. Reap does something only in shared tables of limits in flight.
 func (t *Table) Reap(now int64) {
 	defer runtime.KeepAlive(t)
 	t.reap(now, nil)
 }
 
-// reap is Reap for a sweep, which calls rest from time to time. It reports whether the sweep should continue.
+// reap does the work of Reap for a sweep. It calls rest from time to time. It reports whether the sweep should
+// continue.
 func (t *Table) reap(now int64, rest func() bool) bool {
 	if t.entries == nil {
 		return true
@@ -253,8 +256,8 @@ func (t *Table) reap(now int64, rest func() bool) bool {
 }
 
 // Boot forgets what is in flight in a table in memory that has outlived all its processes, because the machine was
-// booted since. The system may have written back only a part of the memory, so records and entries may not agree (R26).
-// No process may use the table during the call. The call may be repeated.
+// booted in the meantime. The system may have written only a part of the memory to disk, so records and entries may not
+// agree (R26). No process may use the table during the call. The call may be repeated.
 func (cfg Config) Boot(memory []byte) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil || l.entries == 0 {
@@ -272,8 +275,8 @@ func (cfg Config) Boot(memory []byte) error {
 	return nil
 }
 
-// dismiss makes counted entries of a key's record leave, whichever process has them, as long as the sum of their tokens
-// is not above most. s is the state in which the record was read.
+// dismiss makes counted entries of a key's record leave, whichever process has them. The sum of their tokens is not
+// greater than most. s is the state in which the record was read.
 func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 	t.flushed(sl, s)
 	for number := range t.entries.all {
@@ -290,9 +293,9 @@ func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 	}
 }
 
-// emptied is Reset for a table of limits in flight. A record may have tokens for which there is no entry: after a loss
-// of power, or if a process has written words that no call writes. If the record does not change while emptied looks at
-// all entries, no entry belongs to it, and emptied forgets the record.
+// emptied does what Reset does, for a table of limits in flight. A record may have tokens for which there is no entry:
+// after a loss of power, or if a process has written words that no call writes. If emptied has read all entries, no
+// entry belongs to the record, and the record has not changed meanwhile, emptied forgets the record.
 func (t *Table) emptied(p Place) (found bool) {
 	for range 2 {
 		record, plan, sl := t.record(p)
@@ -308,8 +311,9 @@ func (t *Table) emptied(p Place) (found bool) {
 	return found
 }
 
-// returned gives back n tokens in flight. With a receipt, it frees the receipt's entry when all the receipt's tokens
-// have been given back: a partial refund takes effect with the last part. Without one, it frees entries of the key.
+// returned gives back n tokens in flight. With a receipt, it frees the receipt's entry when all tokens of the receipt
+// have been given back, so a refund in parts takes effect with its last part. Without a receipt, it frees entries of
+// the key.
 func (t *Table) returned(p Place, n uint64, of *Receipt) (s atomicbucket.State, plan *Plan, v Verdict) {
 	record, plan, sl := t.record(p)
 	switch {

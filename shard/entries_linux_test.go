@@ -13,7 +13,7 @@ import (
 )
 
 // entriesIn returns the tables of processes 1 and 2, both alive, in one memory. The tables have a limit in flight and a
-// number of entries, each of which is forgotten after a minute.
+// number of entries. An entry is forgotten after a minute.
 func entriesIn(t *testing.T, limit, count uint64, window int, overflow Overflow) (one, two *Table) {
 	algorithm, err := atomicbucket.NewEntries(limit, limit, time.Minute)
 	require.NoError(t, err)
@@ -38,7 +38,8 @@ func inFlightOf(tb *Table, key uint64) uint64 {
 	return o.Plan.entries.Debt(o.State.Record(), 0)
 }
 
-// stopped takes the entry of a take back to its state between steps 3 and 4, as if the process had stopped there.
+// stopped sets the entry of a take back to its state between steps 3 and 4 (R26), as if the process had stopped between
+// these steps.
 func stopped(tb *Table, o Outcome) *entry {
 	number, _ := o.Plan.entries.Last(o.State)
 	e := &tb.entries.all[number]
@@ -64,8 +65,8 @@ func TestWhatAStoppedProcessHasInFlightIsForgotten(t *testing.T) {
 	assert.EqualValues(t, 1, one.Stats().Forgotten)
 }
 
-// TestAResetIsOfAllEntries (R26): this includes an entry whose process stopped before the entry became counted, and
-// tokens without an entry.
+// TestAResetIsOfAllEntries (R26): a reset forgets everything that a key has in flight. This includes an entry whose
+// process stopped before the entry became counted, and tokens without an entry.
 func TestAResetIsOfAllEntries(t *testing.T) {
 	for name, c := range map[string]struct{ first, last func(e *entry) }{
 		"all is well":          {},
@@ -90,8 +91,8 @@ func TestAResetIsOfAllEntries(t *testing.T) {
 	}
 }
 
-// TestAReceiptIsOfOneUseOfItsEntry (R26): a receipt of a forgotten entry gives back nothing of later uses of the entry,
-// whatever its generation is then.
+// TestAReceiptIsOfOneUseOfItsEntry (R26): a receipt of a forgotten entry gives back no tokens of the takes that use the
+// entry later, whatever the entry's generation is then.
 func TestAReceiptIsOfOneUseOfItsEntry(t *testing.T) {
 	one, _ := entriesIn(t, 1, 1, 1, Refuse)
 	p, now := one.Find(1), int64(start)
@@ -111,7 +112,8 @@ func TestAReceiptIsOfOneUseOfItsEntry(t *testing.T) {
 	}
 }
 
-// TestWithoutAnEntryAKeyIsAdmittedAsOthers: with Admit, the status is the one that a recorded key would have.
+// TestWithoutAnEntryAKeyIsAdmittedAsOthers: if no entry is free and the policy is Admit, the request is admitted, and
+// its status is the one that a recorded key would have.
 func TestWithoutAnEntryAKeyIsAdmittedAsOthers(t *testing.T) {
 	one, _ := entriesIn(t, 5, 1, 8, Admit)
 	require.Equal(t, Admitted, one.Take(one.Find(1), start, 1, 0).Verdict)
@@ -126,7 +128,8 @@ func TestWithoutAnEntryAKeyIsAdmittedAsOthers(t *testing.T) {
 	assert.Zero(t, one.Occupancy().Tentative)
 }
 
-// TestASweepRestsAmongEntries: a sweep calls rest among entries as among slots, and stops if rest returns false.
+// TestASweepRestsAmongEntries: while a sweep visits entries, it calls rest as it does while it visits slots, and stops
+// if rest returns false.
 func TestASweepRestsAmongEntries(t *testing.T) {
 	algorithm, err := atomicbucket.NewEntries(5, 5, time.Minute)
 	require.NoError(t, err)

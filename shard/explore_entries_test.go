@@ -15,15 +15,15 @@ type inFlightVerb uint8
 
 const (
 	enters inFlightVerb = iota
-	leaves              // gives back what its process has taken last, if anything, or as number n
+	leaves              // gives back the last take that its process still has, if any, or number n of these
 	reaps
 	sweepsAll
 	resetsKey
-	refundsKey // of no take in particular
+	refundsKey // without a receipt
 	charges
 )
 
-// An inFlightCall is a call at a time after the start.
+// An inFlightCall is a call that is made at the time late after the start.
 type inFlightCall struct {
 	verb   inFlightVerb
 	key, n uint64
@@ -34,14 +34,14 @@ func (c inFlightCall) String() string {
 	return fmt.Sprintf("%s %d of key %d at %v", [...]string{"enter", "leave", "reap", "sweep", "reset", "refund", "charge"}[c.verb], c.n, c.key, c.late)
 }
 
-// An earlierCall is made before the threads, by the process of one of them.
+// An earlierCall is made before the threads start, by the process of thread number of.
 type earlierCall struct {
 	of int
 	inFlightCall
 }
 
-// An inFlightScenario is explored: it has processes whose calls are interleaved in every way. The first one may die at
-// any step, or hang forever.
+// An inFlightScenario describes processes whose calls the explorer interleaves in every order. The first process may
+// die before any of its steps. If hangs is set, it stops forever instead.
 type inFlightScenario struct {
 	name    string
 	limit   uint64
@@ -49,9 +49,9 @@ type inFlightScenario struct {
 	window  int
 	before  []earlierCall
 	threads [][]inFlightCall
-	hangs   bool          // the first does not die
-	timed   bool          // time passes, so that reading it is a step
-	end     time.Duration // when the one comes that reaps at last
+	hangs   bool          // the first process stops, but is not dead
+	timed   bool          // time passes, so a read of the watermark is a step
+	end     time.Duration // the time of the last reaping, after all threads have finished
 	large   bool
 }
 
@@ -62,7 +62,7 @@ func other(n uint64) inFlightCall {
 
 var (
 	out       = inFlightCall{verb: leaves}
-	first     = inFlightCall{verb: leaves, n: 1} // that it has taken
+	first     = inFlightCall{verb: leaves, n: 1} // gives back the first take of its process
 	reap      = inFlightCall{verb: reaps}
 	sweep     = inFlightCall{verb: sweepsAll}
 	clear     = inFlightCall{verb: resetsKey, key: 1 << 40}

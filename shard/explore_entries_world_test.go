@@ -16,16 +16,17 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// An inFlightWorld is a shared table of a limit in flight, and processes that enter and leave. What must hold:
+// An inFlightWorld is a shared table of a limit in flight, and processes that enter and leave. These invariants must
+// hold:
 //
 //	I1  no more than the limit is in flight
 //	I2  an entry enters once and leaves once, with all of its tokens, after it was pending; a call has done what it
 //	    returns
-//	I4  a refusal finds the limit reached at some moment
-//	I7  no record is forgotten of which something is in flight
-//	R26 when a process has died, the next process that reaps removes everything of it, in records and in entries, and
-//	    nothing of live ones; what a hanging process has in flight is forgotten like that of others; a reset removes
-//	    everything that was in flight when it began
+//	I4  if a call is refused, the limit was reached at some moment of the call
+//	I7  no record that has tokens in flight is forgotten
+//	R26 when a process has died, the next process that reaps removes all its tokens and entries, and nothing that
+//	    belongs to live processes; what a hanging process has in flight is forgotten after its lifetime; a reset
+//	    removes everything that was in flight when it began
 type inFlightWorld struct {
 	scenario inFlightScenario
 	table    *Table
@@ -33,7 +34,7 @@ type inFlightWorld struct {
 	words    []*word.Word
 	slots    []*slot
 	threads  []*inFlightThread
-	inside   []inside // what is in flight, by entry
+	inside   []inside // the tokens in flight of each entry
 	trace    func(line string)
 	origin   struct {
 		words  []uint64
@@ -42,7 +43,7 @@ type inFlightWorld struct {
 	}
 }
 
-// inside is the tokens that an entry has in flight, with their key. Without tokens nothing is in flight.
+// An inside is the tokens that an entry has in flight, and their key. If tokens is 0, the entry has nothing in flight.
 type inside struct {
 	key, tokens uint64
 	thread      int
@@ -57,7 +58,7 @@ type heldEntry struct {
 	inside  inside
 }
 
-// An inFlightThread makes its calls, as a process of its own.
+// An inFlightThread makes its calls as a separate process.
 type inFlightThread struct {
 	*interleave.Thread
 	w       *inFlightWorld
@@ -66,7 +67,7 @@ type inFlightThread struct {
 	made    int
 	dead    bool
 	held    []heldEntry
-	leaving inside // by the receipt that this call has
+	leaving inside // what this call gives back by its receipt
 	taken   int    // takes of this call that were made
 	full    bool   // at some moment of this call its key had no room, or no entry was free
 	said    error
@@ -123,7 +124,7 @@ func newInFlightWorld(t *testing.T, s inFlightScenario) *inFlightWorld {
 	w.words = append(w.words, &w.table.watermark, &w.table.swept)
 	w.inside = make([]inside, s.entries)
 	w.begin()
-	for i, before := range s.before { // one by one, each of a process, whose part it is
+	for i, before := range s.before { // the calls are made one by one, each by its process
 		th := w.threads[before.of]
 		w.keep()
 		th.program = []inFlightCall{before.inFlightCall}
@@ -150,7 +151,7 @@ func (w *inFlightWorld) begin() {
 	}
 }
 
-// passes reports whether an operation is not a step, because no scenario is about its word.
+// passes reports whether an operation does not count as a step, because the scenario does not depend on its word.
 func (w *inFlightWorld) passes(a word.Access) bool {
 	last := len(w.words) - 1
 	if a.Word == w.words[last] || a.Word == w.words[last-1] {
@@ -159,7 +160,7 @@ func (w *inFlightWorld) passes(a word.Access) bool {
 	return !slices.Contains(w.words, a.Word)
 }
 
-// rest takes all threads back to before their first operation.
+// rest sets all threads back to the point before their first operation.
 func (w *inFlightWorld) rest() {
 	for _, th := range w.threads {
 		th.Rewind()
@@ -167,7 +168,7 @@ func (w *inFlightWorld) rest() {
 	}
 }
 
-// keep makes the current state the one in which executions begin.
+// keep saves the current state as the state in which executions begin.
 func (w *inFlightWorld) keep() {
 	w.origin.words, w.origin.held = nil, nil
 	for _, a := range w.words {
@@ -206,7 +207,7 @@ func (w *inFlightWorld) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns 1, or 2 for the process that may die.
+// Ways returns the number of ways in which a thread may continue: 2 for the process that may die, otherwise 1.
 func (w *inFlightWorld) Ways(thread int) int { return 1 + int(interleave.Bit(thread == 0)) }
 
 // Trace reports every step from now on.
@@ -306,7 +307,7 @@ func (w *inFlightWorld) Step(thread, way int) error {
 	var to uint64
 	th.Thread.History = interleave.Mix(th.Thread.History, uint64(th.made))
 	i := slices.Index(w.words, a.Word)
-	// The change is accounted for before the thread goes on, which may end its call.
+	// The change is checked before the thread continues, because the call may end then.
 	switch a.Op {
 	case word.Store, word.Swap:
 		to = a.New
@@ -333,7 +334,7 @@ func (w *inFlightWorld) Step(thread, way int) error {
 	return nil
 }
 
-// changed checks and notes the change of a record.
+// changed checks the change of a record, and records it in inside.
 func (w *inFlightWorld) changed(th *inFlightThread, i int, was, is uint64) error {
 	from, to := atomicbucket.State(was), atomicbucket.State(is)
 	if was == is || i >= 2*len(w.slots) || i%2 == 1 || !from.IsLive() && !to.IsLive() {
@@ -382,7 +383,7 @@ func (w *inFlightWorld) changed(th *inFlightThread, i int, was, is uint64) error
 	return nil
 }
 
-// observe notes which calls could be refused at this moment.
+// observe records which calls could be refused at this moment.
 func (w *inFlightWorld) observe() {
 	free := false
 	for i := range w.table.entries.all {
@@ -406,7 +407,7 @@ func (w *inFlightWorld) isTaken(key uint64) bool {
 		slices.ContainsFunc(w.inside, func(in inside) bool { return in.tokens > 0 && in.key != key }))
 }
 
-// of returns the number of a key's tokens in flight in the threads for which is returns true.
+// of returns the number of a key's tokens in flight in the threads that is selects.
 func (w *inFlightWorld) of(key uint64, is func(*inFlightThread) bool) (n uint64) {
 	for _, in := range w.inside {
 		if in.tokens > 0 && in.key == key && (is == nil || is(w.threads[in.thread])) {
@@ -431,7 +432,8 @@ func (w *inFlightWorld) Hash() (h uint64) {
 	return h
 }
 
-// CheckEnd checks the world when all live threads have finished. After a last reaping, nothing of the dead remains.
+// CheckEnd checks the world when all live threads have finished. After a last reaping, no tokens or entries of dead
+// processes remain.
 func (w *inFlightWorld) CheckEnd() error {
 	w.table.Reap(start + int64(w.scenario.end))
 	lives := func(th *inFlightThread) bool { return !th.dead }
@@ -452,7 +454,7 @@ func (w *inFlightWorld) CheckEnd() error {
 		}
 		h := atomicbucket.Entry(w.table.entries.all[i].holder.Peek())
 		if h.What() == atomicbucket.Pending && in.tokens == 0 && w.scenario.hangs && w.threads[h.Claimant()-1].dead {
-			continue // it may go on
+			continue // this thread may continue
 		}
 		if h.What() != want {
 			return fmt.Errorf("R26: entry %d is %#x at the end, and has %+v", i, h, in)
@@ -461,7 +463,7 @@ func (w *inFlightWorld) CheckEnd() error {
 	return nil
 }
 
-// describe is a line of a schedule.
+// describe returns the line of a schedule for one operation.
 func (w *inFlightWorld) describe(th *inFlightThread, a word.Access, i int, from, to uint64) string {
 	name, show := fmt.Sprintf("state[%d]", i/2), func(v uint64) string { return atomicbucket.State(v).String() }
 	if entry := i - 2*len(w.slots); entry >= 0 || i%2 == 1 {

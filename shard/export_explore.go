@@ -36,8 +36,8 @@ func (t *Table) Words() []*word.Word {
 	return slices.Concat(words, t.PlanWords(), t.ProbeBoundWords(), t.PageWords(), t.RefundWords())
 }
 
-// PlanWords returns the words by which the plan of a shared table is replaced, and for each area its count and its
-// first number. For other tables it returns none.
+// PlanWords returns the words by which the plan of a shared table is replaced and, for each area, the count of numbers
+// and the first number. For other tables it returns no words.
 func (t *Table) PlanWords() (words []*word.Word) {
 	if t.owner == nil {
 		return nil
@@ -52,7 +52,7 @@ func (t *Table) PlanWords() (words []*word.Word) {
 // PlannedWord returns the word that holds the number of a shared table's current plan.
 func (t *Table) PlannedWord() *word.Word { return &t.planned }
 
-// Follows makes this process follow a plan, whichever it followed before.
+// Follows makes this process follow a plan, whichever plan it followed before.
 func (t *Table) Follows(plan *Plan) {
 	t.plan = word.Pointer[Plan]{}
 	t.plan.Store(plan)
@@ -76,7 +76,7 @@ func (t *Table) Announced() (number uint64, underway bool) {
 	return change >> changeShift, change&changing != 0
 }
 
-// NumberOf returns the first of the numbers of a plan.
+// NumberOf returns the first number of the plan with number planned.
 func (t *Table) NumberOf(planned uint64) uint64 { return t.areas[planned%planAreas][1].Peek() }
 
 // RefundWords returns the words that are used only by refunds, and by calls that want a receipt.
@@ -126,7 +126,7 @@ func (t *Table) FixProbeBounds() {
 	}
 }
 
-// BeyondProbeBound returns a live record that a search for its key would not find.
+// BeyondProbeBound returns the key of a live record that a search for this key would not find.
 func (t *Table) BeyondProbeBound() (key uint64, beyond bool) {
 	for i := range t.shards {
 		for j := range t.shards[i].slots {
@@ -152,7 +152,7 @@ func (p *Plan) From() atomicbucket.Algorithm { return p.from }
 // Ended returns how many tenures near the key the call began to end by force.
 func (o Outcome) Ended() uint32 { return o.ended }
 
-// Word returns the whole word.
+// Word returns the word with all its counts.
 func (e Ends) Word() uint64 { return e.word }
 
 // RestAfter makes sweeps call rest after a number of slots.

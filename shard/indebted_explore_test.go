@@ -21,8 +21,9 @@ func inDebt(t *testing.T, now int64, overflow Overflow) *Table {
 	return tb
 }
 
-// TestTheFirstSearchPassesRecordsInDebt: an insert passes the live records of other keys that follow the present plan
-// and owe something, and no other slot. Of the records that it passes, it knows the one that owes the least.
+// TestTheFirstSearchPassesRecordsInDebt: the first search of an insert passes the live records of other keys that
+// follow the current plan and owe something, and no other slot. It returns, of the records that it passed, the one that
+// owes the least.
 func TestTheFirstSearchPassesRecordsInDebt(t *testing.T) {
 	const now = start + 100*second
 	for name, c := range map[string]struct {
@@ -73,8 +74,8 @@ func TestTheFirstSearchPassesRecordsInDebt(t *testing.T) {
 	}
 }
 
-// TestTheFirstSearchKnowsItsPlan (R9): before any operation of that search, the plan is replaced twice. The records
-// that it passes were read before that.
+// TestTheFirstSearchKnowsItsPlan (R9): before any operation of the first search, the plan is replaced twice. The search
+// passes only records that it read before the replacements.
 func TestTheFirstSearchKnowsItsPlan(t *testing.T) {
 	const now = start + 100*second
 	injected(t, func() (call, other func(), check func(string)) {
@@ -120,8 +121,8 @@ func TestAnEvictionTakesTheRecordThatOwesTheLeast(t *testing.T) {
 	}
 }
 
-// TestTwoInsertsOfTheFingerprint0 (I3): an unused key word is not a record of that key, and its record is not an unused
-// slot.
+// TestTwoInsertsOfTheFingerprint0 (I3): the key word of an unused slot is 0, like the fingerprint of this key. An
+// unused slot does not count as a record of the key, and the record of the key does not count as an unused slot.
 func TestTwoInsertsOfTheFingerprint0(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 1, 3, nil)

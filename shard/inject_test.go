@@ -12,13 +12,14 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// injected is [interleave.Inject].
+// injected calls [interleave.Inject], which makes the call other before each operation of call, in turn.
 func injected(t *testing.T, make func() (call, other func(), check func(what string))) {
 	t.Helper()
 	interleave.Inject(make)
 }
 
-// requireSettled requires that no slot is claimed or tentative when no call is under way. Such a slot would be lost.
+// requireSettled requires that no slot is claimed or tentative. It is called when no call is under way, so such a slot
+// would be lost.
 func requireSettled(t *testing.T, tb *Table, what string) {
 	for i := range tb.shards[0].slots {
 		tag := tb.shards[0].slots[i].state.Load().Tag()
@@ -26,13 +27,13 @@ func requireSettled(t *testing.T, tb *Table, what string) {
 	}
 }
 
-// aPlan returns the plan of a token bucket with a number of tokens a second and a burst.
+// aPlan returns the plan of a token bucket with a rate, in tokens per second, and a burst.
 func aPlan(t *testing.T, rate float64, burst uint64) *Plan {
 	return planOf(t, perSecond(t, rate, burst))
 }
 
-// TestThePlanMayChangeTwiceAtEveryStep (I1, I7): R9. Before any operation of a call, the plan is replaced twice, so
-// that its tag is the same as at first with other numbers, and a key takes all its tokens. The ticks of the first and
+// TestThePlanMayChangeTwiceAtEveryStep (I1, I7): R9. Before any operation of a call, the plan is replaced twice, and a
+// key takes all its tokens. The third plan then has the tag of the first, but other numbers. The ticks of the first and
 // the third plan differ, so a record that is indebted by one of them is idle by the other. The key never gets more than
 // its limit, and is forgotten only if that is counted.
 func TestThePlanMayChangeTwiceAtEveryStep(t *testing.T) {
@@ -87,7 +88,7 @@ func TestThePlanMayChangeTwiceAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTheLimitMayFallAtEveryStep (I1): R9. A take that is admitted has the limit of the plan that its record follows.
+// TestTheLimitMayFallAtEveryStep (I1): R9. An admitted take is within the limit of the plan that its record follows.
 func TestTheLimitMayFallAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 1, 1, func(cfg *Config) { cfg.Plan = aPlan(t, 1, 1000) })
@@ -151,8 +152,8 @@ func TestAnAnswerFollowsOnePlan(t *testing.T) {
 	}
 }
 
-// TestAQuotaFollowsItsUnit (I1): R13. The plan is replaced before any operation of a call under a quota, by one whose
-// ticks are of another length. The admitted cost follows a plan in the quota's own unit.
+// TestAQuotaFollowsItsUnit (I1): R13. Before any operation of a call under a quota, the plan is replaced by one whose
+// ticks have another length. If the call is admitted, its cost was counted by a plan that has the quota's unit.
 func TestAQuotaFollowsItsUnit(t *testing.T) {
 	for name, before := range map[string]int{"with a record": 1, "without": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -182,9 +183,9 @@ func TestAQuotaFollowsItsUnit(t *testing.T) {
 }
 
 // TestTheWatermarkMovesByTheSmallerSkew (I7, I9): R7. Before any operation of a sweep after a leap, the plan is
-// replaced by one with a smaller skew. Before any operation of a replacement by a plan with a larger skew, there is
-// such a sweep. The leap is a whole circle of the plan with the smaller skew. So if the watermark made it in one step,
-// a key that was drained before the leap would look drained after it.
+// replaced by one with a smaller skew. In a second part, such a sweep comes before any operation of a replacement by a
+// plan with a larger skew. The leap is a whole circle of the plan with the smaller skew. So if the watermark made it in
+// one step, a key that was drained before the leap would look drained after it.
 func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 	const burst, rate = 5, 1e-7
 	small, large := func() *Plan { return aPlan(t, 0.8e9, burst) }, func() *Plan { return aPlan(t, rate, burst) }
@@ -217,14 +218,15 @@ func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 			require.Equal(t, Admitted, tb.Take(tb.Find(1), start, burst, 0).Verdict)
 			return func() { tb.Adopt(large(), clockAt(start)) },
 				func() { tb.Sweep(start+leap, nil) },
-				func(what string) { // it may owe what it owed at the start, by the rate of the other plan
+				func(what string) { // the key may owe what it owed at the start, at the rate of the other plan
 					_, status := tb.Peek(tb.Find(1), start+leap, burst, 0)
 					require.LessOrEqual(t, int64(status.ResetAfter), int64(burst/rate*second)-leap+second, "I9: %s", what)
 				}
 		})
 	})
 	t.Run("a take and a sweep beside a replacement", func(t *testing.T) {
-		// Whole turns of the one plan's circle, and a little more than one of the other's.
+		// A number of whole turns of the small plan's circle, which is a little more than one turn of the large plan's
+		// circle.
 		turns := start + int64(ceilDiv(large().skew, small().skew)*circle*small().skew)
 		injected(t, func() (call, other func(), check func(string)) {
 			tb := newTable(t, 1, 2, func(cfg *Config) { cfg.Plan = large() })

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// insert gives the key at p a record, from which the request's tokens are taken, if the key has none. It is undecided
-// if the key has a live record, or if another call changed the probe window in the meantime.
+// insert gives the key at p a record if the key has none, and takes the request's tokens from this record. The outcome
+// is undecided if the key has a live record, or if another call changed the probe window in the meantime.
 func (t *Table) insert(p Place, r *request) Outcome {
 	plan := t.current()
 	if quota := plan.granted(r.quota); quota.unlimited() {
@@ -104,9 +104,9 @@ func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r *reques
 	return t.settle(p, sl, tentative, r)
 }
 
-// another returns the number of the first slot from i on, other than slot mine, whose key is p's or 0, and the key
-// without its tier. If there is none within the probe bound, the number is t.probeWindow. Like Hit it calls no other
-// function.
+// another returns the number of the first slot from i on, other than slot mine, whose key is p's key or 0. It also
+// returns that key without its tier. If there is no such slot within the probe bound, the number is t.probeWindow. Like
+// Hit, it calls no other function.
 func (t *Table) another(p Place, i, mine uint64) (at, key uint64) {
 	line, order, edge := p.line(), p.order(), t.stride
 	for edge < i {
@@ -131,9 +131,11 @@ func (t *Table) another(p Place, i, mine uint64) (at, key uint64) {
 }
 
 // settle decides the tentative record in the slot mine. If it is the key's only record, settle commits it together with
-// the request's take. It is undecided, and takes nothing, if there is another record, or if another call decided first.
+// the request's take. If there is another record, or if another call decided first, the outcome is undecided, and
+// settle takes nothing.
 //
-// Every call that meets a tentative record of its own key settles it with its own take. No call waits for the claimer.
+// Every call that meets a tentative record of its own key settles this record with its own take, so no call waits for
+// the claimer.
 func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r *request) Outcome {
 	t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11
 search:
@@ -147,7 +149,7 @@ search:
 			continue
 		}
 		// CLAIM and FREE are passed: a claimer publishes later, and will then see this record. The key need not be read
-		// again. If the slot has another owner by now, the worst case is that one of the two calls starts over.
+		// again. If the slot has another owner by now, one of the two calls may start over, which does no harm.
 		s := other.state.Load()
 		if s.Tag() < atomicbucket.Tentative {
 			continue

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAQuotaBesideAReplacementAtEveryStep (R28): before any operation of a replacement that knows of no large quota,
-// another process makes the table remember one. From then on, a plan that does not know the quota cannot replace the
-// plan under which the quota was made.
+// TestAQuotaBesideAReplacementAtEveryStep (R28): before any operation of a replacement that was prepared without a
+// large quota, another process makes the table remember such a quota. From then on, a plan that does not allow for the
+// quota cannot replace the plan under which the quota was made.
 func TestAQuotaBesideAReplacementAtEveryStep(t *testing.T) {
 	outcomes := map[[2]bool]bool{}
 	injected(t, func() (call, also func(), check func(string)) {
@@ -36,7 +36,8 @@ func TestAQuotaBesideAReplacementAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[[2]bool]bool{{true, true}: true, {true, false}: true, {false, true}: true}, outcomes)
 }
 
-// TestAReplacementBesideAQuotaAtEveryStep (R28): the other way round.
+// TestAReplacementBesideAQuotaAtEveryStep (R28): before any operation of a call that makes the table remember a large
+// quota, another process replaces the plan by one that does not allow for the quota.
 func TestAReplacementBesideAQuotaAtEveryStep(t *testing.T) {
 	injected(t, func() (call, also func(), check func(string)) {
 		_, _, one, other, _ := processes(t)
@@ -53,8 +54,9 @@ func TestAReplacementBesideAQuotaAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAQuotaBehindADeathAtEveryStepOfAReplacement (R28): a process dies in a replacement that knows of no large quota.
-// When another has made the table remember one, nothing of the replacement is left that a call could complete.
+// TestAQuotaBehindADeathAtEveryStepOfAReplacement (R28): a process dies during a replacement by a plan that does not
+// allow for a large quota. When another process has made the table remember such a quota, no call can complete this
+// replacement any more.
 func TestAQuotaBehindADeathAtEveryStepOfAReplacement(t *testing.T) {
 	for at := 1; ; at++ {
 		what := fmt.Sprintf("before operation %d", at)

@@ -11,12 +11,12 @@ import (
 // A layout describes how a table lies in memory: what [New] allocates and [Config.Bytes] counts.
 type layout struct {
 	shards      uint64
-	homes       uint64 // lines of a shard that are homes
+	homes       uint64 // the number of lines of a shard that are homes
 	perShard    uint64 // slots in a shard, in whole lines: a whole probe window starts at every home
 	probeWindow uint64 // slots in a probe window
 	ringSize    uint64 // words of a ring; 0 if records have none
 	ringWords   uint64 // words that a ring takes, rounded up to whole slots
-	entries     uint64 // of takes in flight
+	entries     uint64 // entries for takes in flight
 }
 
 // layout checks the configuration.
@@ -52,7 +52,7 @@ func (cfg Config) layout() (layout, error) {
 // slots returns how many slots all shards have.
 func (l layout) slots() uint64 { return l.perShard * l.shards }
 
-// ringSlots returns the memory of all rings, in slots of two words.
+// ringSlots returns how much memory all rings take, in slots (a slot is two words).
 func (l layout) ringSlots() uint64 { return l.slots() * l.ringWords / 2 }
 
 // boundWords returns how many words the probe bounds of all homes take.

@@ -64,12 +64,12 @@ func TestTouchedMemory(t *testing.T) {
 	table.Adopt(planOf(t, perSecond(t, 1, 7)), clockAt(start))
 	require.True(t, table.SweepEpoch(start+100*second, nil))
 	assert.EqualValues(t, keys, table.memory.count.Load())
-	// A search may read the first slots of the page behind.
+	// A search may also read the first slots of the next page.
 	assert.LessOrEqual(t, inRAM(t, table.memory), 2*keys)
 }
 
-// TestCollapse: huge pages are asked for when they are worth it, unless they are turned off. How many there are is the
-// system's choice.
+// TestCollapse: Collapse asks for huge pages when half of the pages are in use, unless the system has huge pages turned
+// off. The system decides how many huge pages it provides.
 func TestCollapse(t *testing.T) {
 	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil {
@@ -108,12 +108,12 @@ func TestCollapse(t *testing.T) {
 	whole.Collapse(func() bool { t.Error("and nothing is done"); return true })
 }
 
-// TestWhatIsCollapsed: huge pages are made one after another, until rest stops it or the system has no such call. A
-// page that cannot be made now is left out.
+// TestWhatIsCollapsed: collapse makes huge pages one after another, until rest returns false. It also stops if the
+// system does not have this call. It leaves out a page that the system cannot make now.
 func TestWhatIsCollapsed(t *testing.T) {
 	for _, c := range []struct {
 		name            string
-		advised, made   error // what the system answers to the advice, and to the call that makes a huge page
+		advised, made   error // what the system returns for the advice, and for the call that makes a huge page
 		goOn            bool
 		collapsed, rest int
 	}{
@@ -173,7 +173,7 @@ func TestMapSlots(t *testing.T) {
 	assert.ErrorContains(t, err, "shard: map ")
 }
 
-// TestMappedMemoryGoesBack: mapped memory goes back to the system when nothing refers to it any longer.
+// TestMappedMemoryGoesBack: mapped memory is returned to the system when nothing refers to it any longer.
 func TestMappedMemoryGoesBack(t *testing.T) {
 	m, err := mapSlots(mapFrom/slotBytes, false)
 	require.NoError(t, err)

@@ -23,14 +23,14 @@ func logOf(t *testing.T, limit uint64) *Plan {
 	return plan
 }
 
-// TestHowATableLiesInMemory: there are enough homes for the slots, and each shard has a whole probe window from its
-// last home on.
+// TestHowATableLiesInMemory: a table has enough homes for its slots, and each shard has a whole probe window that
+// starts at its last home.
 func TestHowATableLiesInMemory(t *testing.T) {
 	bucket := planOf(t, perSecond(t, 1, 5))
 	for _, c := range []struct {
 		slots                   uint64
 		shards, window          int
-		limit                   uint64 // of a log; 0 is a bucket
+		limit                   uint64 // the limit of a log; 0 means a token bucket
 		homes, perShard         uint64
 		ringSize, ringWords     uint64
 		all, ringSlots, bounded uint64
@@ -84,7 +84,7 @@ func TestTheLargestTable(t *testing.T) {
 	}{
 		{Config{Plan: bucket, Slots: most/4*4 - 28, Shards: 1}, true},
 		{Config{Plan: bucket, Slots: most/4*4 - 27, Shards: 1}, false},
-		{Config{Plan: bucket, Slots: most, Shards: 1, ProbeWindow: 1}, false}, // in whole lines it is more
+		{Config{Plan: bucket, Slots: most, Shards: 1, ProbeWindow: 1}, false}, // rounded up to lines: too many
 		{Config{Plan: bucket, Slots: most + 1, Shards: 1, ProbeWindow: 1}, false},
 		{Config{Plan: bucket, Slots: 1, Shards: 1, ProbeWindow: int(most / 4 * 4)}, true},
 		{Config{Plan: bucket, Slots: 1, Shards: 1, ProbeWindow: int(most + 1)}, false},
@@ -104,7 +104,7 @@ func TestTheLargestTable(t *testing.T) {
 	}
 }
 
-// TestAProbeWindowThatNoTableHolds: the error says that it is the probe window.
+// TestAProbeWindowThatNoTableHolds: if a probe window is too long for any table, the error names the probe window.
 func TestAProbeWindowThatNoTableHolds(t *testing.T) {
 	bucket := planOf(t, perSecond(t, 1, 5))
 	_, err := Config{Plan: bucket, Slots: 1, Shards: 1, ProbeWindow: math.MaxInt}.Bytes()
@@ -113,7 +113,8 @@ func TestAProbeWindowThatNoTableHolds(t *testing.T) {
 	assert.ErrorContains(t, err, "want at most", "so many slots in all that their number is none of 64 bits")
 }
 
-// TestSmallTablesLieOnTheHeap: tables of 4 MiB and more have their own memory, if the system supports it.
+// TestSmallTablesLieOnTheHeap: tables of less than 4 MiB are on the Go heap. Larger tables have their own memory, if
+// the system supports it.
 func TestSmallTablesLieOnTheHeap(t *testing.T) {
 	const fourMiB = 4 << 20 / 16
 	small, err := allocate(fourMiB-1, false)
@@ -174,7 +175,7 @@ func TestPrefaultLeavesEverySlotUnused(t *testing.T) {
 	}
 }
 
-// TestTheRingsOfAllSlotsAreApart: an entry in one ring is in no other ring.
+// TestTheRingsOfAllSlotsAreApart: the rings of two slots have no word in common.
 func TestTheRingsOfAllSlotsAreApart(t *testing.T) {
 	table := newTable(t, 9, 4, func(c *Config) { c.Plan, c.Shards = logOf(t, 5), 2 })
 	number := uint64(0)

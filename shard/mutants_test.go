@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// mutants are the code with a broken rule that no scenario of fuzz/explore can show. The failure needs several
-// concurrent replacements of the plan or more slots, or is about entries or prices.
+// mutants are versions of the code with one broken rule. These are the rules whose failure no scenario of fuzz/explore
+// can show. The failure needs several concurrent replacements of the plan or more slots, or it concerns entries or
+// prices.
 var mutants = []interleave.Mutant{
 	{"R22", "a step towards the next plan does not look whether that is present by then", "TestAStepTowardsAPlanThatIsPresentByThen", "R22", []interleave.Edit{
 		{"shard/sharedplan.go", "if t.planned.Load() != n { // after", "if false { // after"},
@@ -211,5 +212,5 @@ var mutants = []interleave.Mutant{
 
 const entriesGo = "shard/entries.go"
 
-// TestMutants: every mutant must be caught.
+// TestMutants checks that the tests of this package catch every mutant.
 func TestMutants(t *testing.T) { interleave.Catch(t, "..", mutants) }

@@ -6,12 +6,12 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// An Occupancy counts the slots of a table by their states. While the table is in use, the numbers are not of one
-// instant.
+// An Occupancy counts the slots of a table by their states. While the table is in use, the numbers may come from
+// different moments.
 type Occupancy struct {
 	NeverUsed uint64 // since the table was made
 	Free      uint64
-	Claimed   uint64 // a call is making a record, or was when its process died
+	Claimed   uint64 // a call is making a record in the slot, or was making one when its process died
 	Tentative uint64 // it is undecided whether the record is its key's only one
 	Live      uint64 // records, idle ones included
 }
@@ -30,7 +30,7 @@ func (o *Occupancy) count(slots []slot) {
 	}
 }
 
-// add adds a slot of a state.
+// add counts a slot that has state s.
 func (o *Occupancy) add(s atomicbucket.State) {
 	switch s.Tag() {
 	case atomicbucket.NeverUsed:

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheOperationsThatReadWhichPlanIsPresent (R21): the number of a shared table's current plan, n, is read after the
-// state. If it were read before, the plan could be replaced twice between the two reads. Then a record of the current
-// plan, whose tag is the same, would be decided by the old plan.
+// TestTheOperationsThatReadWhichPlanIsPresent (R21): calls read the number of a shared table's current plan, n, after
+// the state. If they read it before the state, the plan could be replaced twice between the two reads. The current plan
+// would then have the same tag as the old one, and the call would decide by the old plan.
 func TestTheOperationsThatReadWhichPlanIsPresent(t *testing.T) {
 	const now = start
 	var quota Quota

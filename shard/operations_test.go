@@ -16,12 +16,12 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// operations returns the operations of a call on the words of a table, in order. The state of slot 3 is s3, its key k3,
-// and entry 1 of its ring r3.1. The watermark is w, the time of the last sweep swept, the plan p, the first word of
-// probe bounds h0, the word lowering l, the marks of pages m, and the count of calls that may move the watermark
-// moving. The words for refunds are leading, ends and promised, and that of quotas is largest. In a shared table,
-// planned is n, change c, setting has its own name, and word 1 of area 0 is a0.1. A store is marked by =, a
-// compare-and-swap by ?, an addition by +.
+// operations returns the operations of a call on the words of a table, in order. Words have short names: s3 is the
+// state of slot 3, k3 its key, and r3.1 entry 1 of its ring. w is the watermark, swept the time of the last sweep, p
+// the plan, h0 the first word of probe bounds, l the word lowering, m the marks of pages, and moving the count of calls
+// that may move the watermark. The words for refunds are leading, ends and promised, and largest is the word for
+// quotas. In a shared table, n is the word planned, c is change, setting is setting, and a0.1 is word 1 of area 0. A
+// store is marked by =, a compare-and-swap by ?, an addition by +.
 func operations(tb *Table, call func()) string {
 	names := map[*word.Word]string{
 		&tb.watermark: "w", &tb.swept: "swept", &tb.pace: "pace", &tb.advancing: "moving",
@@ -54,7 +54,7 @@ func operations(tb *Table, call func()) string {
 	var done []string
 	word.Before = func(a word.Access) {
 		if a.Word == &tb.planned && !tb.IsShared() {
-			return // which is read, and means nothing: R21
+			return // a table of one process reads this word too, but it means nothing there: R21
 		}
 		done = append(done, names[a.Word]+map[word.Op]string{word.Load: "", word.Store: "=", word.CompareAndSwap: "?", word.Add: "+"}[a.Op])
 	}
@@ -70,7 +70,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 	const now = start + 20*second
 	var status atomicbucket.Status
 	algorithms := algorithmsOfFive(t)
-	// Each key has taken one token. The keys of the first slots took it long ago, so that they are idle by now.
+	// Each key has taken one token. The keys of the first slots took it long ago, so their records are idle by now.
 	for _, c := range []struct {
 		name              string
 		kind              string
@@ -227,9 +227,10 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 	}
 }
 
-// tableOf returns a table of twelve slots. In the first slots, as many as idle says, one token was taken long ago. In
-// the next slots, as many as live says, one token was taken 20 seconds later. Of these records, the first ones, as many
-// as freed says, were then freed.
+// tableOf returns a table of twelve slots. The parameter idle is a number of slots at the start, from each of whose
+// keys one token was taken long ago. The parameter live is the number of slots behind them, from each of whose keys one
+// token was taken 20 seconds later. The parameter freed is how many of the later records, from the first on, were then
+// freed.
 func tableOf(t *testing.T, algorithm atomicbucket.Algorithm, idle, live, freed int, overflow Overflow) *Table {
 	plan, err := NewPlan(algorithm, 0)
 	require.NoError(t, err)

@@ -2,8 +2,8 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// overflowed decides for a key without a record, whose probe window has no slot to claim. least is the live record
-// there that owes the least, if there is one. overflowed is undecided if another call has changed that record.
+// overflowed decides for a key without a record, whose probe window has no slot to claim. least is the live record in
+// that window that owes the least, if there is one. The outcome is undecided if another call has changed that record.
 func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 	sl, victim, plan := least.slot, least.state, least.plan
 	if t.overflow == Admit {
@@ -14,8 +14,8 @@ func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 		return Outcome{State: state, Plan: plan, At: r.now, Verdict: Unrecorded}
 	}
 	if t.overflow == Refuse || sl == nil || t.entries != nil { // what is in flight is not forgotten: R26
-		// With Evict, but without a live record, other goroutines are inserting in every slot of the probe window. To
-		// wait for them would not be lock-free, and to admit would break I1.
+		// If the policy is Evict but there is no live record, other goroutines are inserting in every slot of the probe
+		// window. A call that waits for them would not be lock-free, and a call that admits would break I1.
 		if sl != nil && sl.state.Load() != victim { // R2
 			return undecided
 		}
@@ -39,9 +39,9 @@ func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 }
 
 // least returns the live record of p's probe window with the least debt, for an eviction. For the other policies it
-// returns the one that will be idle first. If none is live, the result has no slot, and a full record. ok is false if
-// there is now a slot to claim, or the key has a record of its own. For token buckets the insert has already found the
-// record. least is for the other algorithms, some of which read a ring to compute a debt.
+// returns the one that will be idle first. If no record is live, the result has a nil slot and a full record. ok is
+// false if there is now a slot to claim, or if the key now has a record. least is not used for token buckets, because
+// the search of the insert has already found the record. Some of the other algorithms read a ring to compute a debt.
 func (t *Table) least(p Place, now int64) (found victim, ok bool) {
 	var least uint64
 	for i := uint64(0); i < t.probeWindow; i++ {

@@ -20,7 +20,7 @@ const (
 type pages struct {
 	marks []word.Word
 	count atomic.Uint64 // marked pages
-	dense uint64        // half of the pages, at which mark reports that; 0 if no caller needs it
+	dense uint64        // half of the pages: mark returns true at this count; 0 if no caller needs it
 }
 
 // pagesOf returns marks for a number of slots, none of them set.
@@ -29,8 +29,8 @@ func pagesOf(slots uint64) pages { return pages{marks: make([]word.Word, markWor
 // markWords returns how many words the marks of a number of slots take.
 func markWords(slots uint64) uint64 { return ceilDiv(slots, pageSlots*wordPages) }
 
-// mark marks the page of a slot, given by the slot's number. It reports whether this is the mark by which half of the
-// pages are marked.
+// mark marks the page of a slot, given by the slot's number. It returns true if this mark raises the number of marked
+// pages to half of all pages.
 func (p *pages) mark(slot uint64) (dense bool) {
 	page := slot / pageSlots
 	w, bit := &p.marks[page/wordPages], uint64(1)<<(page%wordPages)
@@ -85,12 +85,12 @@ func (t *Table) claimsFirst(sl *slot) {
 // Dense returns a channel that delivers a value whenever [Table.Collapse] has something to do.
 func (t *Table) Dense() <-chan struct{} { return t.dense }
 
-// Collapse moves the table to huge pages, except for parts that are less than half in use, if the system has huge pages
-// and the table lies outside the Go heap. Until then the table is in small pages, so that a few keys in a large table
-// take little memory.
+// Collapse moves the table to huge pages, if the system has huge pages and the table is outside the Go heap. It leaves
+// out the slots, or the rings, if less than half of their pages are in use. Until then they are in small pages, so that
+// a few keys in a large table take little memory.
 //
-// A huge page is made by a copy of 512 small ones. Calls that access these wait in the meantime, for a few hundred
-// microseconds. After each huge page Collapse calls rest, if not nil, and stops if that returns false.
+// The system makes a huge page by copying 512 small ones. Calls that access these small pages wait during the copy, for
+// a few hundred microseconds. After each huge page Collapse calls rest, if not nil, and stops if that returns false.
 func (t *Table) Collapse(rest func() bool) {
 	for _, m := range []*memory{t.memory, t.rings} {
 		if m != nil && m.dense > 0 && m.count.Load() >= m.dense {

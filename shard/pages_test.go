@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// markAll marks every page, as if a key had been in each.
+// markAll marks every page, as if each had contained a record.
 func markAll(t *Table) {
 	for slot := uint64(0); slot < t.slots; slot += pageSlots {
 		t.memory.mark(slot)
@@ -86,14 +86,15 @@ func TestDense(t *testing.T) {
 	assert.Equal(t, Refused, take(table, random, start, 1))
 }
 
-// TestDenseIsToldOnce: a receiver looks at everything, so no second report is queued before it does.
+// TestDenseIsToldOnce: a receiver of a report checks all parts of the table, so no second report is queued before the
+// first one is received.
 func TestDenseIsToldOnce(t *testing.T) {
 	log, err := atomicbucket.NewSlidingLog(3, 3, time.Second)
 	require.NoError(t, err)
 	plan, err := NewPlan(&log, 0)
 	require.NoError(t, err)
 	table := newTable(t, mapFrom/slotBytes, 0, func(c *Config) { c.Plan = plan })
-	for i := uint64(0); i < table.slots; i += pageSlots { // a slot in each page, whose rings are in half of theirs
+	for i := uint64(0); i < table.slots; i += pageSlots { // one slot per page, with rings in half of the ring pages
 		table.claimsFirst(&table.memory.slots[i])
 	}
 	if table.memory.mapped == 0 {
@@ -104,7 +105,7 @@ func TestDenseIsToldOnce(t *testing.T) {
 	assert.Len(t, table.Dense(), 1)
 }
 
-// TestThePagesOfARing: all pages of a ring are marked, the first, the last and those between.
+// TestThePagesOfARing: all pages of a ring are marked: the first page, the last page, and the pages between them.
 func TestThePagesOfARing(t *testing.T) {
 	for _, c := range []struct{ tokens, slot, pages uint64 }{
 		{1, 0, 1}, {2, 0, 1}, {3, 0, 1}, {4, 127, 1}, {6, 84, 1}, {6, 85, 2}, {512, 0, 1}, {512, 1, 1}, {514, 0, 2}, {1026, 0, 3}, {1026, 1, 3},

@@ -7,10 +7,11 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// parts is the memory that the calls on a table read and write, without the plan and what follows from it.
+// parts is the memory that the calls on a table read and write, without the plan and the values that are computed from
+// it.
 type parts struct {
 	memory         *memory
-	rings          *memory // of sliding logs, and prices, else nil
+	rings          *memory // the rings of sliding logs, or the prices; nil if there are none
 	common         *common
 	counters       []counters
 	bounds         []word.Word

@@ -6,9 +6,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. It judges the
-// record at the time now, or at the watermark if that is later. For a key without a record it returns a full one. If n
-// is more than the limit, it counts as 0. Peek takes nothing, but it may move the watermark to now, as Take does.
+// Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. Peek judges
+// the record at the time now, or at the watermark if that is later. For a key without a record it returns a full one.
+// If n is more than the limit, it counts as 0. Peek takes nothing, but it may move the watermark to now, as Take does.
 func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
 	return t.PeekAt(p, now, now, n, TierQuota(tier))
 }
@@ -56,8 +56,9 @@ func (t *Table) Reset(p Place) bool {
 // recordAt is record for a call whose clock reads now. It also returns the time by which to judge the record: now, or
 // the watermark if that is later. For a key without a record it returns a full one, and a nil slot.
 //
-// The watermark is read again after the search: R7. If it has passed the time of the call by then, a record may have
-// been forgotten that was idle only later, or the record may be too old to judge.
+// recordAt reads the watermark again after the search: R7. If the watermark has passed the time of the call by then,
+// there are two dangers. A record that became idle only after that time may have been forgotten, and a record that was
+// found may be too far ahead to be judged. In both cases recordAt starts over.
 func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan *Plan, sl *slot, at int64) {
 	for {
 		at, _ = t.follow(now, clock)
@@ -73,9 +74,9 @@ func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan
 }
 
 // record returns the live record of the key at p, the plan that it follows, and its slot. If there is none, it returns
-// the zero record, the current plan, and nil. A tentative record does not count, since nothing was admitted by it yet.
-// The state and the key of the record may belong to two tenures: a call that answers by it without a compare-and-swap
-// reads the state again (R2).
+// the zero record, the current plan, and nil. A tentative record does not count, because no take has been charged to it
+// yet. The state and the key of the record may belong to two tenures. So a call that uses the record without a
+// compare-and-swap reads the state again (R2).
 func (t *Table) record(p Place) (atomicbucket.Record, *Plan, *slot) {
 	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ { // R11
 		sl := p.at(i)
@@ -91,7 +92,7 @@ func (t *Table) record(p Place) (atomicbucket.Record, *Plan, *slot) {
 			return atomicbucket.Record{State: s, Ring: t.ring(sl)}, plan, sl
 		}
 		t.convert(sl, s)
-		i-- // it changed: look again
+		i-- // the record has changed: read the slot again
 	}
 	return atomicbucket.Record{}, t.current(), nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefusalThatALateClockMayCause: a refusal is doubtful exactly if a clock that is late by at most the given
-// lateness could be its reason.
+// TestARefusalThatALateClockMayCause: a refusal is doubtful exactly if it could be caused by a clock that is late by no
+// more than the given lateness.
 func TestARefusalThatALateClockMayCause(t *testing.T) {
 	bucket := perSecond(t, 1, 5)
 	batch, err := atomicbucket.NewBatchBucket(3, 10*time.Second, 5)
@@ -27,7 +27,7 @@ func TestARefusalThatALateClockMayCause(t *testing.T) {
 		algorithm atomicbucket.Algorithm
 		lateness  time.Duration
 		doubt     uint64
-		doubtful  int64 // how long before it would be admitted a request is doubtful at most, in nanoseconds
+		doubtful  int64 // a refusal is doubtful up to this many nanoseconds before the request would be admitted
 	}{
 		"bucket":            {&bucket, time.Millisecond, 1_000_002, 1_000_001},
 		"bucket, on time":   {&bucket, 0, 0, 0},
@@ -46,7 +46,7 @@ func TestARefusalThatALateClockMayCause(t *testing.T) {
 			plan, err := NewPlan(c.algorithm, c.lateness)
 			require.NoError(t, err)
 			assert.Equal(t, c.doubt, plan.doubt)
-			at := start / (30 * second) * 30 * second // of all windows, the beginning
+			at := start / (30 * second) * 30 * second // the beginning of a window, for all algorithms
 			table := newTable(t, 4, 4, func(cfg *Config) { cfg.Plan, cfg.Start = plan, at })
 			require.Equal(t, Admitted, take(table, 1, at, 5))
 			record, _, _ := table.record(table.Find(1))
@@ -68,7 +68,7 @@ func TestARefusalThatALateClockMayCause(t *testing.T) {
 	}
 }
 
-// TestTiers: up to fourteen tiers in addition to the first. A tier that was not given grants nothing.
+// TestTiers: a plan may have up to fourteen tiers in addition to the first. A tier that was not given grants nothing.
 func TestTiers(t *testing.T) {
 	bucket := perSecond(t, 1, 5)
 	tiers := make([]atomicbucket.Quota, 16)
@@ -154,7 +154,8 @@ func TestHitSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	assert.Equal(t, Admitted, verdict, "as far ahead as may be")
 }
 
-// TestHitSearchesTwoLines: a record further on is for Miss.
+// TestHitSearchesTwoLines: Hit finds a record in the first two lines of the probe window. A record beyond them is left
+// to Miss.
 func TestHitSearchesTwoLines(t *testing.T) {
 	table := newTable(t, 1, 12, nil)
 	for key := range uint64(12) {
@@ -172,7 +173,8 @@ func TestHitSearchesTwoLines(t *testing.T) {
 	assert.EqualValues(t, 4, newTable(t, 1, 4, nil).hits, "no more than the probe window")
 }
 
-// TestHitQuotaSaysNothingOfWhatItDoesNotDecide: the same under a quota with its own numbers.
+// TestHitQuotaSaysNothingOfWhatItDoesNotDecide: an undecided HitQuota, under a quota with its own numbers, returns no
+// state and no plan.
 func TestHitQuotaSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	quota := table.Plan().NewQuota(atomicbucket.Quota{Token: table.Plan().Quota(0).Token, Tokens: 9})
@@ -202,7 +204,7 @@ func TestHitQuotaSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	assert.Equal(t, Admitted, verdict(start+skew, 1, quota), "as far ahead as may be")
 }
 
-// TestHitChargeSaysNothingOfWhatItDoesNotDecide: the same for a charge.
+// TestHitChargeSaysNothingOfWhatItDoesNotDecide: an undecided HitCharge returns no state and no plan.
 func TestHitChargeSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	quota := table.Plan().NewQuota(atomicbucket.Quota{Token: table.Plan().Quota(0).Token, Tokens: 9})
@@ -257,11 +259,12 @@ func TestTheBoundOfADebt(t *testing.T) {
 	}
 }
 
-// TestAChargeThatFitsIntoNoWord: a token of the bucket is a power of two of ticks, so that the costs are 2^64 and 2^65.
+// TestAChargeThatFitsIntoNoWord: a token costs a power of two of ticks, so the costs of the two charges are 2^64 and
+// 2^65 ticks. The charges are still limited by what the key may owe.
 func TestAChargeThatFitsIntoNoWord(t *testing.T) {
 	table := newTable(t, 4, 4, func(c *Config) { c.Plan = planOf(t, perSecond(t, 97, 5)) })
 	require.Equal(t, Admitted, take(table, 1, start, 1))
-	want := []uint64{48, 0} // the first takes all that the key may owe, and rounding one
+	want := []uint64{48, 0} // the first charge takes all that the key may owe, less one token by rounding
 	for i, twice := range []uint64{1, 2} {
 		n := (1 << 63 / table.Plan().Quota(0).Token) * 2 * twice
 		_, _, verdict := table.HitCharge(table.Find(1), start, n, TierQuota(0))
@@ -280,7 +283,8 @@ func TestDebtsUnlessSet(t *testing.T) {
 	}
 }
 
-// TestAChargeUnderALimitOfNothingAndOfOne: the key has a record.
+// TestAChargeUnderALimitOfNothingAndOfOne: a key that has a record is charged two tokens under a quota that admits
+// nothing, under an unlimited one, and under a limit of one token.
 func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 1))
@@ -344,9 +348,9 @@ func TestWhatQuotasGrant(t *testing.T) {
 	assert.Zero(t, table.Plan().Granted(own).Tokens, "of other ticks")
 }
 
-// TestADebtOfATierThatIsNotTheLabels (R27): calls under two tiers race, so a record may have the price of one and the
-// label of the other. If the next plan has no room for the time of the debt, the record owes the same number of tokens
-// of the tier with that price.
+// TestADebtOfATierThatIsNotTheLabels (R27): if calls under two tiers race, a record may have the price of one tier and
+// the label of the other. If the record has no room under the next plan for the time that it owes, it owes the same
+// number of tokens of the tier with its price.
 func TestADebtOfATierThatIsNotTheLabels(t *testing.T) {
 	planOf := func(perNano float64, tokens ...time.Duration) *Plan {
 		bucket, err := atomicbucket.NewTokenBucket(perNano, 1000*time.Nanosecond, 1)

@@ -9,9 +9,10 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// If calls bring limits with several rates, each record holds the price at which it was last charged: R27.
+// If the calls on a table have limits with several rates, each record holds the price at which it was last charged:
+// R27.
 
-// pricesOf returns where the prices of the first slot are, or nil if the records have none.
+// pricesOf returns the address of the prices of the first slot, or nil if the records have no prices.
 func pricesOf(plan *Plan, rings *memory) unsafe.Pointer {
 	if !plan.isBucket || rings == nil {
 		return nil
@@ -19,8 +20,8 @@ func pricesOf(plan *Plan, rings *memory) unsafe.Pointer {
 	return unsafe.Pointer(&rings.slots[0])
 }
 
-// priceWord returns the word with the price of a record in state s. The two prices of a record take as much memory as a
-// slot.
+// priceWord returns the word that holds the price of a record in state s. The two prices of a record take as much
+// memory as a slot, so the price words of slot sl are at the same offset as sl.
 func (t *Table) priceWord(sl *slot, s atomicbucket.State) *word.Word {
 	at := uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(t.first)) + uintptr(s.Version()&1)*8
 	return (*word.Word)(unsafe.Add(t.prices, at))
@@ -28,17 +29,17 @@ func (t *Table) priceWord(sl *slot, s atomicbucket.State) *word.Word {
 
 // A view is a record as a call with a given price sees it.
 type view struct {
-	atomicbucket.Record                    // owes the same number of tokens, at the price of the call
+	atomicbucket.Record                    // the record as if it owed its tokens at the price of the call
 	from                atomicbucket.State // the state of the slot
 	of                  uint64             // the price of the call
 	same                bool               // the record has the price of the call
-	price               uint64             // the price of the record, if not
+	price               uint64             // the price of the record, if it differs
 	earliest            int64              // the first of the two times at which its tokens are counted (R27)
 	place               Place
 }
 
-// view returns a record as it appears to a call in whose limit a token costs token. now is the time of the call, and
-// may be ahead of clock, the time of the limiter's clock. The record must have been read before.
+// view returns a record as it appears to a call under whose limit a token costs token. now is the time of the call, and
+// may be ahead of clock, the time of the limiter's clock. The caller must have read the record before.
 func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, now, clock int64) view {
 	if t.prices == nil || r.Ring == nil { // the key has no record, and owes nothing
 		return view{Record: r, from: r.State, of: token, same: true}
@@ -60,11 +61,11 @@ func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, n
 	return view{r.After(plan.bucket.Owing(owed, tick, ahead)), r.State, token, false, price, earliest, p}
 }
 
-// latest returns the latest time for which a record may have been charged. The record was read before.
+// latest returns the latest time for which a record may have been charged. The caller has read the record before.
 func (t *Table) latest(p Place, now int64) int64 {
 	latest, promised := t.ahead(p, now) // after the state: R15
 	if latest = max(latest, promised); t.now != nil {
-		latest = max(latest, t.now()) // also after the state: no grant used a later reading of the clock
+		latest = max(latest, t.now()) // also after the state: its grants read the clock before
 	}
 	return latest
 }
@@ -73,8 +74,9 @@ func (t *Table) latest(p Place, now int64) int64 {
 // faster.
 func (v *view) speeds() bool { return !v.same && v.of < v.price }
 
-// statusOf is [Plan.status] of a view. The debt of a record comes back at the record's price until the record is
-// converted. A conversion is made by a request that is admitted, or by a refused one with a lower price.
+// statusOf is [Plan.status] for a view. The debt of a record comes back at the record's price until a request converts
+// the record. A request with another price converts it if the request is admitted, or if it is refused and its price is
+// lower.
 func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
 	status := p.status(v.Record, nanos, d)
 	if v.same || v.speeds() && status.RetryAfter > 0 {
@@ -85,8 +87,8 @@ func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket
 	return status
 }
 
-// shortfall returns the number of ticks until a view admits a demand, if nothing else is taken and the call comes again
-// as far ahead of its clock.
+// shortfall returns the number of ticks until a view admits a demand. It assumes that nothing else is taken, and that
+// the call is repeated as far ahead of its clock as now.
 func (p *Plan) shortfall(v view, nanos int64, d atomicbucket.Demand) uint64 {
 	now := p.bucket.Ticks(nanos)
 	if v.same || v.speeds() || d.Cost == 0 {
@@ -112,7 +114,7 @@ func (t *Table) move(sl *slot, v view, plan *Plan, payload uint64, now int64) (a
 	return t.reprice(sl, v, plan, payload, now)
 }
 
-// speed converts a record to the lower price of a refused request. From now on the debt comes back at that price.
+// speed converts a record to the lower price of a refused request. After that, the debt comes back at the lower price.
 func (t *Table) speed(p Place, sl *slot, v view, plan *Plan, r *request) bool {
 	t.relabel(p, sl, r.quota)
 	_, ok := t.move(sl, v, plan, v.State.Payload(), r.now)
@@ -144,10 +146,11 @@ func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64)
 	return after, ok
 }
 
-// atPrice returns the payload of the record at the price next. The payload has two parts: what the record owed before
-// the call of the view, counted as a call with that price counts it, and what the view's call has taken or given back.
-// after is the record as the view's call sees it. The call's own request may be ahead of its clock, or wait, so the
-// latest time is read again (R15). ok is false if a record has no room for the sum.
+// atPrice returns the payload of the record at the price next, for the call that made the view v. The payload has two
+// parts: what the record owed before this call, counted as a call with the price next counts it, and what this call has
+// taken or given back. after is the record after the call, as the call sees it. The call's own request may be ahead of
+// its clock, or may wait, so atPrice reads the latest time again (R15). ok is false if a record has no room for the
+// sum.
 func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.State, now int64) (payload uint64, ok bool) {
 	bucket, tick := &plan.bucket, plan.bucket.Ticks(now)
 	owed, was, is := bucket.Debt(v.from.Record(), tick), bucket.Debt(v.Record, tick), bucket.Debt(after.Record(), tick)
@@ -158,7 +161,7 @@ func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.Stat
 		}
 		owed = bucket.Repriced(v.from, v.earliest, t.latest(v.place, now), price, next, tick)
 	}
-	if is < was { // it gives back
+	if is < was { // the call gives tokens back
 		owed -= min(owed, atomicbucket.Within(was-is, v.of, next))
 	} else if more, fits := atomicbucket.Fit(is-was, v.of, next); fits {
 		owed += more
@@ -168,15 +171,15 @@ func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.Stat
 	return tick + owed, owed <= plan.most
 }
 
-// hasten records that records are converted at the price token. Refunds use the lowest such price, since debts may have
-// come back at that speed. It is called before the conversion.
+// hasten records that records are converted at the price token. Refunds use the lowest such price, because debts may
+// have come back at the rate of that price. hasten is called before the conversion.
 func (t *Table) hasten(plan *Plan, token uint64) {
 	raiseTo(&t.fastest, math.MaxInt64-int64(plan.bucket.Sixteenths(token)))
 }
 
 // returnPriced is giveBack for a record with a price. It counts in tokens of the record. If the receipt has the
-// record's version and price, only takes at that price came after the receipt's take. For any other receipt, it assumes
-// that tokens came back at the lowest price of all conversions of the table.
+// record's version and price, all takes after the receipt's take had this price. For any other receipt, returnPriced
+// assumes that tokens came back at the lowest price of all conversions of the table.
 func (t *Table) returnPriced(
 	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {
@@ -191,7 +194,7 @@ func (t *Table) returnPriced(
 	case !known || of.IsKnown() && latest-of.at > 3*int64(plan.skew), !of.IsKnown() && latest > at:
 		back = 0
 	case !of.IsKnown():
-	case of.in(s) && price == of.token() && s == of.after: // R25: the last in line comes back whole
+	case of.in(s) && price == of.token() && s == of.after: // R25: all tokens of the last take in line come back
 		back = min(owed, cost)
 	case of.in(s) && price == of.token():
 		back = min(back, bucket.Debt(of.after.Record(), last))
@@ -215,7 +218,8 @@ func (t *Table) least16(plan *Plan, token uint64) uint64 {
 	return least
 }
 
-// isOf reports whether a record that is about to be committed has the price of a quota, or records have no prices.
+// isOf reports whether a record that is about to be committed has the price of a quota. If records have no prices, it
+// returns true.
 func (t *Table) isOf(sl *slot, s atomicbucket.State, q quota) bool {
 	return t.prices == nil || atomicbucket.PriceIs(t.priceWord(sl, s).Load(), s, q.Token)
 }
@@ -243,12 +247,12 @@ func (t *Table) offers(sl *slot, s atomicbucket.State, price uint64) bool {
 	return ok
 }
 
-// repriced returns how a replacement of the plan changes a record that has a price and owes owed, and its new price. If
-// the record has the price of the tier under which its key took last, and has room for its tokens at that tier's next
-// price, it gets the next price. Then no part of the debt counts as above all limits of the key, since it may be
-// another tier's or a quota's. Otherwise the record owes the same time at the same price. A plan has room for the debt
-// of any quota. So if the record has no room for that time, the debt is another tier's, and is converted as that of a
-// tier with the record's price.
+// repriced returns how a replacement of the plan changes a record that has a price and owes owed, and the record's new
+// price. If the record has the price of the tier under which its key took last, and has room for its tokens at that
+// tier's next price, it gets that next price. Then no part of the debt counts as above all limits of the key, because
+// the debt may have been taken under another tier or a quota. Otherwise the record owes the same time at the same
+// price. A plan has room for the debt of any quota. So if the record has no room for that time, the debt was taken
+// under another tier, and is converted like the debt of a tier that has the record's price.
 func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (atomicbucket.Change, uint64) {
 	if known && price == c.Before {
 		if _, fits := atomicbucket.Fit(owed, c.Before, c.After); fits {
@@ -271,7 +275,7 @@ func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (
 	return of, p.bucket.Reprice(from, price)
 }
 
-// LastPrice returns the price at which the key at p was last charged. It is not known if the key has no record or
+// LastPrice returns the price at which the key at p was last charged. known is false if the key has no record, or if
 // records have no prices.
 func (t *Table) LastPrice(p Place) (token uint64, known bool) {
 	defer runtime.KeepAlive(t)
@@ -282,7 +286,7 @@ func (t *Table) LastPrice(p Place) (token uint64, known bool) {
 	return record.Ring.Price(record.State)
 }
 
-// price returns the price of a record in a state. It is not known if records have no prices.
+// price returns the price of a record in a state. known is false if records have no prices.
 func (t *Table) price(sl *slot, s atomicbucket.State) (token uint64, known bool) {
 	if t.prices == nil {
 		return 0, false

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// TestAnotherCallsPriceKeepsWhatIsAhead (I1, R27): a call with a slow price is suspended after its offer. A take with a
-// fast price ahead of its clock is made at the offered price. At the current time the key still owes what it took
-// before.
+// TestAnotherCallsPriceKeepsWhatIsAhead (I1, R27): a call with a slow price is suspended after it has offered this
+// price. Then a take with a fast price, at a time ahead of its clock, is made at the offered price. At the current time
+// the key still owes what it took before.
 func TestAnotherCallsPriceKeepsWhatIsAhead(t *testing.T) {
 	const usual, fast, slow = 10 * time.Millisecond, time.Millisecond, time.Second
 	table, p, under := priced(t, usual)
@@ -30,7 +30,7 @@ func TestAnotherCallsPriceKeepsWhatIsAhead(t *testing.T) {
 	if v := table.TakeAt(p, start, start, 1, under(slow), nil).Verdict; v != Refused {
 		t.Error("broken: I1: what was taken before is forgiven")
 	}
-	// 101 tokens, and not the thousand that a second is at the fast price.
+	// The key owes 101 tokens, and not the thousand tokens that come back in a second at the fast price.
 	status := atomicbucket.Status{}
 	table.TakeAt(p, start, start, 1, under(slow), &status)
 	require.LessOrEqual(t, status.RetryAfter, 2*slow)
@@ -56,7 +56,7 @@ func TestADebtForWhichThereIsNoRoom(t *testing.T) {
 }
 
 // TestAnOfferForWhichThereIsNoRoom (I5, R27): a call meets another call's offer of a price at which a record has no
-// room for the debt. It turns the offer into one for another state, and ends.
+// room for the debt. It changes the state, so that the offer is for another state, and then returns.
 func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 	algorithm, err := atomicbucket.NewTicks(1 << 51)
 	require.NoError(t, err)
@@ -87,9 +87,10 @@ func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 }
 
 // TestAConversionKnowsEveryLimit (R24, R28): if a token costs the same by every tier and quota, a key's debt may have
-// been taken under any of them, whichever it took under last. When the rate falls, the part above all of these limits,
-// which is due to a reservation, stays time, and the rest becomes the same number of slower tokens. If the word has a
-// number that no quota can have (R20), the whole debt is tokens.
+// been taken under any of them, whichever it took under last. When the rate falls, the part of the debt above all of
+// these limits, which comes from a reservation, keeps its length in time. The rest keeps its number of tokens, which
+// now come back more slowly. If the word largest has a number that no quota can have (R20), the whole debt keeps its
+// number of tokens.
 func TestAConversionKnowsEveryLimit(t *testing.T) {
 	planOf := func(rate float64) *Plan {
 		bucket := perSecond(t, rate, 10)
@@ -117,14 +118,16 @@ func TestAConversionKnowsEveryLimit(t *testing.T) {
 		table.Adopt(planOf(0.1), clockAt(start))
 		status := atomicbucket.Status{}
 		require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(0), &status).Verdict)
-		// Ten seconds of the reservation, and the others at ten seconds each, less the nine that may stay owed.
+		// The ten tokens of the reservation still take ten seconds. The c.high other tokens take ten seconds each now.
+		// Nine of these may still be owed when a token is available.
 		if want := time.Duration(10*c.high+10-90) * time.Second; status.RetryAfter != want {
 			t.Errorf("broken: %s: a key that took %d of %s waits %v, want %v", c.rule, c.high, c.name, status.RetryAfter, want)
 		}
 		require.True(t, table.Remember(1<<63, clockAt(start)))
 		table.Adopt(planOf(0.01), clockAt(start))
 		require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(0), &status).Verdict)
-		// The reservation's ten seconds are one of ten, and all the tokens cost a hundred now.
+		// The ten seconds of the reservation count as one token of ten seconds. So the key owes c.high+1 tokens, which
+		// take a hundred seconds each now. Nine of these may still be owed when a token is available.
 		if want := time.Duration(100*c.high+100-900) * time.Second; status.RetryAfter != want {
 			t.Errorf("broken: R28: of a number above all limits a key waits %v, want %v", status.RetryAfter, want)
 		}

@@ -15,41 +15,43 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// after are the tiers of the plan that replaces the plan of the tiers explored.
+// after contains the tiers of the plan that replaces the plan with the tiers in explored.
 var after = []atomicbucket.Quota{{Token: 10, Tokens: 4}, {Token: 34, Tokens: 5}, {Token: 26, Tokens: 6}}
 
-// The prices of these quotas have no common divisor, so a debt that is read by another price is no number of tokens.
+// The prices of these quotas have no common divisor. So a debt that is read at a wrong price is not a whole number of
+// tokens.
 var explored = []atomicbucket.Quota{{Token: 7, Tokens: 4}, {Token: 11, Tokens: 5}, {Token: 13, Tokens: 6}}
 
-// A priceCall takes n tokens from a key under the quota with a number, and gives some of them back; or it charges them;
-// or it replaces the plan. The quota is a value, or from the number tiers on, a tier with the same numbers.
+// A priceCall takes n tokens from a key under quota number quota, and then gives back tokens of them. If charges is
+// set, it charges n tokens instead. If adopts is set, it replaces the plan instead. Quota numbers below tiers mean
+// quotas with their own numbers. Numbers from tiers on mean tiers with the same numbers.
 type priceCall struct {
 	quota, n, back int
-	other          bool // of another key
+	other          bool // the call is for another key
 	charges        bool
 	adopts         bool
 }
 
 const tiers = 3
 
-// noon is the time of all calls, another tick by each plan.
+// noon is the time of all calls. It is a different tick under each plan.
 const noon = start + 1000
 
-// A priceWorld has concurrent calls under several quotas, at one moment, on one record.
+// A priceWorld has one record, and concurrent calls on it under several quotas, all at the same time.
 type priceWorld struct {
 	table   *Table
 	words   []*word.Word
 	origin  []uint64
 	threads []*priceThread
 	trace   func(string)
-	plans   map[atomicbucket.Tag]*Plan // the present one, and the one that a call adopts
-	adopted *Plan                      // the latter, if one does
+	plans   map[atomicbucket.Tag]*Plan // the current one, and the one that a call adopts
+	adopted *Plan                      // the plan that a call adopts, or nil
 }
 
 type priceThread struct {
 	*interleave.Thread
 	call     priceCall
-	admitted uint64 // and not given back
+	admitted uint64 // tokens that were admitted and not given back
 	finished bool
 }
 
@@ -169,7 +171,7 @@ func (w *priceWorld) Step(thread, _ int) error {
 	if w.trace != nil {
 		w.trace(fmt.Sprintf("thread %d: %v of %p: %#x -> %#x, owes %d at a price of %d", thread, a.Op, a.Word, from, to, owes[0], owes[1]))
 	}
-	spare := uint64(0) // a tick is added where an offer is for the plan before
+	spare := uint64(0) // ticks are added if an offer is for the previous plan
 	if w.adopted != nil {
 		spare = owes[1] / 2
 	}
@@ -210,7 +212,8 @@ func (w *priceWorld) CheckEnd() error {
 	if s := atomicbucket.State((*word.Word)(unsafe.Pointer(&w.table.first.state)).Peek()); s.Tag() != w.adopted.live {
 		return fmt.Errorf("R9: the record is %v, and follows a plan that is not the present one", s)
 	}
-	// Where calls race, a record may have the price of one of them and the tier of another. It owes as much time then.
+	// If two calls race, a record may have the price of one and the tier of the other, and keeps its debt as time. So
+	// the price is checked only if there is one call in addition to the change of the plan.
 	if th := w.threads[0]; len(w.threads) == 2 && th.admitted > 0 && th.call.quota >= tiers {
 		if want := w.adopted.Quota(uint8(th.call.quota - tiers + 1)).Token; owes[1] != want {
 			return fmt.Errorf("R24: a token costs %d, and %d by the tier of the last take", owes[1], want)
@@ -221,9 +224,9 @@ func (w *priceWorld) CheckEnd() error {
 
 func (w *priceWorld) Trace(tell func(string)) { w.trace = tell }
 
-// TestPricesInEveryOrder (I1, I2, I5): calls with several prices on one key, with a record and without one, in every
-// order of their steps. At each step the record owes a whole number of tokens at its price. At the end it owes what was
-// admitted.
+// TestPricesInEveryOrder (I1, I2, I5): calls with several prices are made on one key, with a record and without one, in
+// every order of their steps. After each step the record owes a whole number of tokens at its price. At the end it owes
+// the admitted tokens.
 func TestPricesInEveryOrder(t *testing.T) {
 	one := &priceCall{quota: 0, n: 1}
 	for name, of := range map[string]struct {
@@ -233,7 +236,7 @@ func TestPricesInEveryOrder(t *testing.T) {
 		"two prices":         {one, []priceCall{{quota: 1, n: 1}, {quota: 2, n: 1}}},
 		"the price before":   {one, []priceCall{{quota: 0, n: 1}, {quota: 1, n: 2}}},
 		"the same new price": {one, []priceCall{{quota: 1, n: 1}, {quota: 1, n: 2}}},
-		// None of these waits for another.
+		// None of these three calls waits for another.
 		"three prices":               {one, []priceCall{{quota: 0, n: 1}, {quota: 1, n: 1}, {quota: 2, n: 1}}},
 		"two prices, no record":      {nil, []priceCall{{quota: 0, n: 1}, {quota: 1, n: 1}}},
 		"given back":                 {one, []priceCall{{quota: 0, n: 2, back: 2}, {quota: 1, n: 1}}},
@@ -254,8 +257,9 @@ func TestPricesInEveryOrder(t *testing.T) {
 	}
 }
 
-// TestAPlanOfPricesInEveryOrder (I1, I2, I5, I7): the same concurrent with a change of the plan, after which ticks and
-// the rates of tiers are different. The record then has the price of the tier under which its key was last charged.
+// TestAPlanOfPricesInEveryOrder (I1, I2, I5, I7): the calls are made concurrently with a change of the plan, which
+// changes the ticks and the rates of tiers. Afterwards the record has the price of the tier under which its key was
+// last charged.
 func TestAPlanOfPricesInEveryOrder(t *testing.T) {
 	first, adopts := &priceCall{quota: tiers, n: 1}, priceCall{adopts: true}
 	for name, of := range map[string]struct {

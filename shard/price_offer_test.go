@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPriceThatAnotherOffersIsEntered (R27): a conversion to a faster price is entered even if another call has
-// offered the price. So a refund knows how fast debts may have come back.
+// TestAPriceThatAnotherOffersIsEntered (R27): a conversion to a lower price is recorded even if another call has
+// offered this price. So a refund knows how fast debts may have come back.
 func TestAPriceThatAnotherOffersIsEntered(t *testing.T) {
 	const usual, fastest, fast = time.Second, time.Microsecond, time.Millisecond
 	table, p, under := priced(t, usual)

@@ -24,8 +24,9 @@ func priced(t *testing.T, usual time.Duration) (table *Table, p Place, under fun
 	return table, table.Find(1), func(token time.Duration) Quota { return table.Plan().NewQuota(of(token)) }
 }
 
-// TestALateCallAfterAHigherPrice (I1, R27): when a record gets a higher price, the watermark is at the time at which
-// its tokens were counted. So what came back at the lower price before does not count at the higher one.
+// TestALateCallAfterAHigherPrice (I1, R27): when a record gets a higher price, the watermark moves to the time at which
+// the record's tokens were counted. So a late call does not count, at the higher price, tokens that came back at the
+// lower price.
 func TestALateCallAfterAHigherPrice(t *testing.T) {
 	const fast, slow, later = time.Millisecond, time.Second, int64(50 * time.Millisecond)
 	table, p, under := priced(t, fast)
@@ -37,7 +38,8 @@ func TestALateCallAfterAHigherPrice(t *testing.T) {
 	}
 }
 
-// TestALateCallAfterAnothersHigherPrice (I1, R27): the same if another call has offered the price.
+// TestALateCallAfterAnothersHigherPrice (I1, R27): the same must be true if the record gets a higher price that another
+// call has offered.
 func TestALateCallAfterAnothersHigherPrice(t *testing.T) {
 	const usual, fast, slow, later = time.Millisecond, time.Microsecond, time.Second, int64(50 * time.Millisecond)
 	table, p, under := priced(t, usual)

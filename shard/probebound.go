@@ -2,8 +2,9 @@ package shard
 
 import "github.com/weir-go/weir/internal/word"
 
-// The probe bound of a home is how far from the home the records of its keys lie. A search for a key's record ends
-// there (R11 in doc.go). In a table whose every slot was used, nothing else ends it early.
+// The probe bound of a home is an upper bound for the distance between the home and the records of its keys. A search
+// for a key's record ends at this bound (R11 in doc.go). In a table in which every slot was used, nothing else ends a
+// search early.
 //
 // Two adjacent homes share a byte. It holds two probe bounds, each valid for both homes, and the larger one counts. One
 // of the two is the target: published records extend it. A sweep that lowers probe bounds switches the target, extends
@@ -17,14 +18,14 @@ const (
 	allFirst   = 0x0f0f_0f0f_0f0f_0f0f // the first probe bound of every byte
 )
 
-// The bits of the word lowering.
+// These are the lowest bits of the word lowering.
 const (
-	swapped = 1 << iota // the second of a home's probe bounds is the target
+	swapped = 1 << iota // the second probe bound of each home is the target
 	partial             // no sweep has visited every slot since the target was switched, so it is not switched again
 	owned               // a sweep that lowers probe bounds is under way
 )
 
-// ownerShift is where the word lowering holds the number of the sweep's process, in a shared table.
+// ownerShift is the bit from which on the word lowering holds the number of the sweep's process, in a shared table.
 const ownerShift = 3
 
 // probeBounds are the probe bounds of all homes.
@@ -40,7 +41,8 @@ func (t *Table) probeBoundOf(p Place) (w *word.Word, at uint64) {
 }
 
 // beyond reports whether slot i of the probe window and all later ones have no live record of a key of this home. The
-// first stride is always within the probe bound: most records are there, and calls need not read the bound for them.
+// first stride is always within the probe bound. Most records are in the first stride, so calls need not read the bound
+// for them.
 func (t *Table) beyond(p Place, i uint64) bool { return i >= t.stride && i >= t.probeBound(p) }
 
 // probeBound returns how many slots of the probe window may hold a live record of a key of this home.
@@ -62,7 +64,7 @@ func (t *Table) cover(p Place, i uint64) {
 	}
 }
 
-// extend raises the probe bound to a number of strides, unless it is that large already.
+// extend raises the probe bound to a number of strides, unless the bound is already at least that large.
 func (t *Table) extend(p Place, strides uint64) {
 	w, at := t.probeBoundOf(p)
 	at += t.lowering.Load() & swapped * boundBits
@@ -88,7 +90,7 @@ func (t *Table) lower() bool {
 	return t.lowering.CompareAndSwap(v, next)
 }
 
-// lowered ends a sweep that lowers probe bounds. whole says that the sweep has visited every slot.
+// lowered ends a sweep that lowers probe bounds. whole reports whether the sweep has visited every slot.
 func (t *Table) lowered(whole bool) {
 	v := t.lowering.Load() & (swapped | partial)
 	if whole {

@@ -45,7 +45,8 @@ func TestASweepLowersProbeBounds(t *testing.T) {
 	}
 }
 
-// A sweep that stops early has not visited every record. It clears nothing, and the next sweep does.
+// A sweep that stops early has not visited every record. So it clears no probe bound, and the next complete sweep
+// clears them.
 func TestASweepThatGivesUpLowersNothing(t *testing.T) {
 	table := newTable(t, 4*4096, 0, func(c *Config) { c.Shards = 4 })
 	fill(table, 12_000, start)
@@ -59,7 +60,7 @@ func TestASweepThatGivesUpLowersNothing(t *testing.T) {
 			require.NotNil(t, sl, "beyond the probe bound")
 		}
 	}
-	for range 2 { // the first one still has the target of those
+	for range 2 { // the first one still has the target of the sweeps that stopped early
 		require.True(t, table.Sweep(start+10*second, nil))
 	}
 	assert.EqualValues(t, lineSlots, largestProbeBound(table))
@@ -77,11 +78,12 @@ func TestProbeBoundsFallBesideSweepsThatGiveUp(t *testing.T) {
 	assert.EqualValues(t, lineSlots, largestProbeBound(table))
 }
 
-// A probe window that is not a multiple of a stride, or shorter than the number of strides, is searched to its end.
+// A probe window is searched to its end even if its length is not a multiple of a stride, or if it has fewer slots than
+// a window has strides.
 func TestProbeBoundsOfOddProbeWindows(t *testing.T) {
 	for _, probeWindow := range []int{1, 2, 3, 7, 9, 30, 33, 100} {
 		table := newTable(t, 1, probeWindow, nil)
-		for key := range uint64(1000) { // of one home slot
+		for key := range uint64(1000) { // all with one home slot
 			take(table, key+1, start, 1)
 		}
 		assert.GreaterOrEqual(t, largestProbeBound(table), uint64(probeWindow))

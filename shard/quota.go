@@ -11,10 +11,10 @@ import (
 // A Quota is the limit of a call, as a value. It names a tier, whose numbers are in the plan, or has its own numbers,
 // in units of one plan's algorithm. The zero Quota names tier 0.
 //
-// Numbers are valid for the plan for which they were made, and for later plans with the same units ([Plan.unit]). Under
-// any other plan they grant nothing.
+// A quota's own numbers are valid for the plan for which they were made, and for later plans with the same unit
+// ([Plan.unit]). Under any other plan the quota grants nothing.
 type Quota struct {
-	token uint64 // the cost of a token, unlimited or blocked; 0: the quota is that of a tier
+	token uint64 // the cost of a token, unlimited or blocked; 0: the quota names a tier
 	rest  uint64 // unit<<32 | tokens-1, or the tier
 }
 
@@ -36,7 +36,7 @@ func Unlimited() Quota { return Quota{token: unlimited} }
 // Blocked returns the quota that admits nothing and touches no record.
 func Blocked() Quota { return Quota{token: blocked} }
 
-// IsUnlimited reports whether q is Unlimited(). (A tier may be unlimited, too.)
+// IsUnlimited reports whether q is Unlimited(). (It returns false for a tier, even if the tier is unlimited.)
 func (q Quota) IsUnlimited() bool { return q.token == unlimited }
 
 // IsTier reports whether q is the quota of a tier.
@@ -50,7 +50,7 @@ func (p *Plan) NewQuota(q atomicbucket.Quota) Quota {
 	return Quota{q.Token, uint64(p.unit)<<unitShift | (q.Tokens - 1)}
 }
 
-// granted returns what a quota grants under the plan: nothing, if its numbers are of another unit.
+// granted returns what a quota grants under the plan. If the quota's numbers are in another unit, it grants nothing.
 func (p *Plan) granted(q Quota) quota {
 	switch {
 	case q.token == 0:
@@ -65,7 +65,7 @@ func (p *Plan) granted(q Quota) quota {
 }
 
 // A quota that admits nothing has 0 tokens. A quota that admits everything also has 0 tokens, so that Hit leaves it to
-// insert. Its limit distinguishes it.
+// insert. The two are distinguished by their limit.
 var (
 	blockedQuota   = quota{Token: 1}
 	unlimitedQuota = quota{Token: 1, limit: math.MaxUint64}
@@ -87,15 +87,15 @@ func (p *Plan) Span(n uint64, q Quota) time.Duration { return p.bucket.Span(n * 
 // SetTier gives a tier a quota without numbers. The plan must not be in use.
 func (p *Plan) SetTier(tier uint8, q Quota) { p.quotas[tier] = p.granted(q) }
 
-// SetHighest sets how many tokens the highest limit of a tier had in this plan and the previous ones. Without it, only
-// this plan's own limit counts. The plan must not be in use.
+// SetHighest sets how many tokens the highest limit of a tier had in this plan and the previous ones. If SetHighest is
+// not called, only this plan's own limit counts. The plan must not be in use.
 func (p *Plan) SetHighest(tier uint8, tokens uint64) {
 	n := &p.numbers[tier]
 	n.limit = max(n.limit, p.product(tokens, n.Token))
 }
 
-// SetLongest sets the longest window of this plan and all previous ones. Without it, no window ends sooner because a
-// plan's windows are shorter. The plan must not be in use.
+// SetLongest sets the longest window of this plan and all previous ones. If SetLongest is not called, no window ends
+// sooner because a new plan has shorter windows. The plan must not be in use.
 func (p *Plan) SetLongest(window time.Duration) { p.changes[0].Longest = uint64(window) }
 
 // LastToken returns what a token of a tier costs, or cost before the tier became unlimited or blocked.
@@ -104,7 +104,7 @@ func (p *Plan) LastToken(tier int) uint64 { return p.numbers[tier].Token }
 // Bucket returns the algorithm of a plan of token buckets. ok is false for other plans.
 func (p *Plan) Bucket() (b *atomicbucket.TokenBucket, ok bool) { return &p.bucket, p.isBucket }
 
-// HitQuota is [Table.Hit] for a quota that has numbers of its own.
+// HitQuota is [Table.Hit] for a quota with its own numbers.
 func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	tokens := q.rest&math.MaxUint32 + 1
 	if n > tokens || q.token >= blocked {

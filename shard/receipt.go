@@ -5,11 +5,11 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A neighbourhood has the words that the keys of some homes share, for refunds: R15.
+// A neighbourhood has the words for refunds that the keys of a group of homes share: R15.
 type neighbourhood struct {
-	// ends counts tenures that end by force although something may be owed. A call adds endBegins before it ends one,
-	// and subtracts endUnderway afterwards. So the low bits count the ends that are under way, and the high bits all
-	// that have begun.
+	// ends counts the forced ends of tenures whose keys may still owe something. A call adds endBegins before it ends a
+	// tenure, and subtracts endUnderway afterwards. So the low bits count the ends that are under way, and the high
+	// bits count all ends that have begun.
 	ends word.Word
 	// promised is the latest time at which a reservation is due.
 	promised word.Word
@@ -31,7 +31,7 @@ func (t *Table) neighbourhood(p Place) *neighbourhood {
 	return &t.neighbourhoods[t.line(p)/neighbourhoodHomes]
 }
 
-// end ends the tenure of a key by a transition of its record, although something may be owed (R15).
+// end ends the tenure of a key by a transition of its record, although the key may still owe something (R15).
 func (t *Table) end(p Place, transition func() bool) bool {
 	n := t.neighbourhood(p)
 	n.ends.Add(endBegins) // before, and not after: else a refund could see the next tenure first
@@ -54,31 +54,32 @@ func (t *Table) Ends(p Place) Ends { return Ends{t.neighbourhood(p).ends.Load()}
 // receipts are never used. A refund interprets the data.
 type Receipt struct {
 	plan   *Plan              // the plan that the record followed; nil: no take
-	after  atomicbucket.State // the record after the take, without what was given back since: see State.Less
+	after  atomicbucket.State // the record after the take, less what was given back since: see State.Less
 	at     int64
 	n      uint64 // tokens that have not been given back
 	quota  Quota
 	ends   uint32 // forced ends that had begun before the take
-	number uint32 // of the plan at the take; 0: the receipt is void
+	number uint32 // the number of the plan at the take; 0: the receipt is void
 }
 
-// Receipt returns the receipt of a take of n tokens in a tier that was admitted, for [Table.Refund]. ends is what
-// [Table.Ends] returned before the take.
+// Receipt returns the receipt of an admitted take of n tokens in a tier, for [Table.Refund]. ends is what [Table.Ends]
+// returned before the take.
 func (o Outcome) Receipt(n uint64, tier uint8, ends Ends) (r Receipt) {
 	r.Enter(&o, n, TierQuota(tier), ends)
 	return r
 }
 
-// Enter sets r to the receipt of a take, as [Outcome.Receipt] returns it, for any quota.
+// Enter sets r to the receipt of an admitted take under any quota. [Outcome.Receipt] returns the same receipt for a
+// tier.
 func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
 	r.plan, r.after, r.at, r.n, r.quota = o.Plan, o.State, o.At, n, q
-	r.ends, r.number = ends.begun()+o.ended, o.Plan.number // the call's own evictions came before its take: R15
+	r.ends, r.number = ends.begun()+o.ended, o.Plan.number // the ends by the call itself came before its take: R15
 	if ends.word&endsUnderway != 0 {                       // the end under way may come after the take: R15
 		r.number = 0
 	}
 }
 
-// EnterNone sets r to a receipt of no take. It stands for n tokens that are in no record.
+// EnterNone sets r to a receipt that identifies no take. It is for n tokens that are in no record.
 func (r *Receipt) EnterNone(n uint64, q Quota) { r.plan, r.n, r.quota = nil, n, q }
 
 // IsKnown reports whether the receipt identifies a take.
@@ -95,15 +96,15 @@ func (r *Receipt) token() uint64 {
 	if r.quota.IsTier() {
 		return r.plan.quotas[r.quota.rest%MaxTiers].Token
 	}
-	return r.quota.token // it has admitted something
+	return r.quota.token // such a quota has admitted the take, so it has a price
 }
 
-// in reports whether the receipt identifies a take, and the take left its record with the version of s.
+// in reports whether the receipt identifies a take after which the record had the same version as s.
 func (r *Receipt) in(s atomicbucket.State) bool {
 	return r.plan != nil && r.after.Version() == s.Version()
 }
 
-// of returns the take in the terms of its algorithm.
+// of returns the take in the form that its algorithm uses.
 func (r *Receipt) of() atomicbucket.Receipt {
 	switch {
 	case r.plan == nil:
@@ -127,8 +128,8 @@ func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	}
 }
 
-// void reports whether the record of the key at p may belong to another tenure than the receipt's take, so that its
-// debt may come from other takes. plan is the plan that the record follows. The record was read before: R15.
+// void reports whether the record of the key at p may belong to another tenure than the receipt's take. Then its debt
+// may come from other takes. plan is the plan that the record follows. The caller has read the record before: R15.
 func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
 	if r.plan == nil {
 		return false
@@ -149,7 +150,7 @@ func (t *Table) lead(now, clock int64) {
 	}
 }
 
-// raiseTo raises a word to a time, unless it is that late already.
+// raiseTo raises a word to a time, unless the word already has that time or a later one.
 func raiseTo(w *word.Word, to int64) {
 	for {
 		old := w.Load()

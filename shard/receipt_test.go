@@ -32,7 +32,7 @@ func TestAReceiptOfAQuota(t *testing.T) {
 		var receipt Receipt
 		receipt.Enter(&o, 4, quoted, Ends{})
 		one := table.Take(p, start, 1, 0)
-		for range 2 { // so that the version says that others gave back
+		for range 2 { // so that the version shows that other takes were given back
 			other := table.Take(p, start, 1, 0)
 			require.Equal(t, Admitted, table.Refund(p, start, 1, 0, other.Receipt(1, 0, Ends{})).Verdict)
 			table.Refund(p, start, 1, 0, Receipt{})
@@ -49,7 +49,7 @@ func TestAReceiptOfAQuota(t *testing.T) {
 	}
 }
 
-// TestAReceiptOfALog: a refund removes exactly its own request.
+// TestAReceiptOfALog: a refund by a receipt removes exactly the receipt's own request from the log.
 func TestAReceiptOfALog(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
 	p := table.Find(1)
@@ -62,13 +62,14 @@ func TestAReceiptOfALog(t *testing.T) {
 	require.EqualValues(t, 3, five.Remaining)
 	require.Equal(t, 2*time.Second, five.RetryAfter-four.RetryAfter, "the first and the last are still there")
 
-	// A replacement of the plan does not change requests in a log.
+	// A replacement of the plan does not change the requests in a log, so the receipt stays valid.
 	o = table.Take(p, start+2*second, 1, 0)
 	table.Adopt(logOf(t, 4), clockAt(start+2*second))
 	require.Equal(t, Admitted, table.Refund(p, start+2*second, 1, 0, o.Receipt(1, 0, Ends{})).Verdict)
 }
 
-// TestWhatIsForgottenInFlight: tokens that entered and never left are counted when the record moves to the next window.
+// TestWhatIsForgottenInFlight: tokens in flight that are never given back are counted as forgotten when the record
+// moves to the next window.
 func TestWhatIsForgottenInFlight(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Second)
 	require.NoError(t, err)
@@ -100,8 +101,8 @@ func TestWhatIsForgottenInFlight(t *testing.T) {
 	}
 }
 
-// TestWhatLeavesIsGivenBackUnderAnyQuota (R16): a receipt gives tokens in flight back even if the quota of its key
-// grants nothing now.
+// TestWhatLeavesIsGivenBackUnderAnyQuota (R16): a receipt gives tokens in flight back even if the quota of its key now
+// grants nothing.
 func TestWhatLeavesIsGivenBackUnderAnyQuota(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Second)
 	require.NoError(t, err)
@@ -117,7 +118,8 @@ func TestWhatLeavesIsGivenBackUnderAnyQuota(t *testing.T) {
 	require.EqualValues(t, 4, status.Remaining)
 }
 
-// TestAReceiptOfAnotherPlan: such a receipt is void, however often the plan has been replaced, unless it is for a log.
+// TestAReceiptOfAnotherPlan: a receipt of an earlier plan is void, however often the plan has been replaced since,
+// unless the receipt is for a log.
 func TestAReceiptOfAnotherPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		plan func() *Plan
@@ -148,7 +150,7 @@ func TestAReceiptOfAnotherPlan(t *testing.T) {
 	}
 }
 
-// TestAdoptionsDoNotAddUp: the roundings of several replacements compensate each other, so a share changes little.
+// TestAdoptionsDoNotAddUp: the rounding errors of several replacements cancel out, so a key's share changes little.
 func TestAdoptionsDoNotAddUp(t *testing.T) {
 	of := func(limit uint64) *Plan {
 		window, err := atomicbucket.NewFixedWindow(limit, 200, time.Hour, false)
@@ -167,7 +169,8 @@ func TestAdoptionsDoNotAddUp(t *testing.T) {
 	require.InDelta(t, 50, float64(status.Remaining), 5)
 }
 
-// TestATakeIsGivenBackInTwoParts: afterwards the record is as if the take had not been made.
+// TestATakeIsGivenBackInTwoParts: after a take has been given back in two parts, the record is as if the take had not
+// been made.
 func TestATakeIsGivenBackInTwoParts(t *testing.T) {
 	inFlight, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -196,7 +199,7 @@ func TestATakeIsGivenBackInTwoParts(t *testing.T) {
 	}
 }
 
-// TestAReceiptOfATenureBefore: a receipt from before a reset gives back nothing of what is in flight now.
+// TestAReceiptOfATenureBefore: a receipt from before a reset gives back none of the tokens that are in flight now.
 func TestAReceiptOfATenureBefore(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -214,7 +217,7 @@ func TestAReceiptOfATenureBefore(t *testing.T) {
 	require.EqualValues(t, 4, status.Remaining)
 }
 
-// TestAReceiptOfNoTake: a receipt without a take counts as a receipt for its tokens.
+// TestAReceiptOfNoTake: a receipt that identifies no take still names a number of tokens.
 func TestAReceiptOfNoTake(t *testing.T) {
 	r := Receipt{plan: logOf(t, 5), n: 2}
 	r.EnterNone(3, TierQuota(2))
@@ -223,8 +226,8 @@ func TestAReceiptOfNoTake(t *testing.T) {
 	require.Equal(t, TierQuota(2), r.Quota())
 }
 
-// TestTheStatusOfTheLastToken: the status says that no token is left, and no wait, because no further token was asked
-// for.
+// TestTheStatusOfTheLastToken: the status after the take of the last token says that no token is left. It names no
+// wait, because no further token was asked for.
 func TestTheStatusOfTheLastToken(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for _, before := range []uint64{0, 3, 4} {

@@ -9,9 +9,10 @@ import (
 // ReceiptBytes is how many bytes [Receipt.Append] appends.
 const ReceiptBytes = 48
 
-// Append appends the content of the receipt, for [Table.ReadReceipt]. The text is valid for the table of the take only.
+// Append appends the content of the receipt, for [Table.ReadReceipt]. The text is valid only for the table in which the
+// take was made.
 func (r *Receipt) Append(to []byte) []byte {
-	token, tokens := r.quota.token, r.quota.rest // as they are for a tier, and for a quota without numbers
+	token, tokens := r.quota.token, r.quota.rest // right for a tier, and for a quota without numbers
 	if token != 0 && token < blocked {
 		tokens = r.quota.rest&(1<<unitShift-1) + 1 // without the unit: the number of its plan is appended below
 	}
@@ -28,11 +29,12 @@ func (r *Receipt) Append(to []byte) []byte {
 	return binary.LittleEndian.AppendUint32(to, number)
 }
 
-// ReadTokens returns how many tokens a text of [Receipt.Append], of [ReceiptBytes] bytes, stands for.
+// ReadTokens returns the number of tokens of the receipt from which [Receipt.Append] made text. The text has
+// [ReceiptBytes] bytes.
 func ReadTokens(text []byte) uint64 { return binary.LittleEndian.Uint64(text[16:]) }
 
-// ReadReceipt returns the receipt from which [Receipt.Append] made text, of [ReceiptBytes] bytes. If the plan of the
-// take has been replaced since (R15), the receipt identifies no take, even if it is for a log.
+// ReadReceipt returns the receipt from which [Receipt.Append] made text. The text has [ReceiptBytes] bytes. If the plan
+// of the take has been replaced since (R15), the receipt identifies no take, even if it is for a log.
 func (t *Table) ReadReceipt(text []byte) (r Receipt) {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(text[8*i:]) }
 	plan, token, tokens := t.Plan(), word(3), word(4)

@@ -6,18 +6,18 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Refund gives n tokens back to the key at p, at the time now: tokens of the take that the receipt identifies, or, with
-// the zero receipt, of no particular take. A bucket never holds more than its limit, so only taken tokens come back.
-// The verdict is Admitted if the key has a record. It is Refused if the key has no record, because its bucket is full,
-// or if the record of the take may have been forgotten before it was idle, which makes the receipt void (R15). Then
-// nothing is written, and the rest of the outcome is the same as from Peek.
+// Refund gives n tokens back to the key at p, at the time now. They are tokens of the take that the receipt identifies.
+// With the zero receipt, they belong to no particular take. A bucket never holds more than its limit, so only taken
+// tokens come back. The verdict is Admitted if the key has a record. It is Refused if the key has no record, because
+// its bucket is full, or if the record of the take may have been forgotten before it was idle, which makes the receipt
+// void (R15). Then nothing is written, and the rest of the outcome is the same as from Peek.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of Receipt) Outcome {
 	return t.RefundAt(p, now, now, n, TierQuota(tier), of)
 }
 
 // RefundBy is [Table.Refund] at the time that clock returns. It reads the clock after the record, so its time is not
-// before any take that was charged to the record, however long this goroutine is suspended. Some tokens of a take have
-// already come back with time. If a refund used an earlier time, it would give them back twice.
+// before any take that was charged to the record, however long this goroutine is suspended. Some tokens of a take may
+// already have come back with time. A refund at an earlier time would give these back twice.
 //
 // If the bucket is still as the take left it, it becomes what it would be if the take had taken n fewer tokens. No
 // clock is read then, and the outcome has the time of the take.
@@ -30,8 +30,8 @@ func (t *Table) RefundBy(p Place, clock func() int64, n uint64, tier uint8, of R
 	return o
 }
 
-// RefundOf is RefundBy under the quota that the receipt names. It returns the parts of the outcome. The caller must
-// keep the table alive.
+// RefundOf is RefundBy under the quota that the receipt names. It returns the parts of the Outcome separately. The
+// caller must keep the table alive.
 func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (atomicbucket.State, *Plan, int64, Verdict) {
 	if t.entries != nil {
 		s, plan, v := t.returned(p, n, of)
@@ -40,7 +40,8 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 	for ; ; t.shard(p).retries.Add(1) {
 		record, plan, sl := t.record(p)
 		s := record.State
-		// Since the take, the version is unchanged: refunds were made only as if their takes had taken less (R15).
+		// Since the take, the version is unchanged. So every refund since then has made the bucket what it would be if
+		// the refunded take had taken less (R15).
 		same := t.hits > 0 && n <= of.n && of.in(s) && !t.void(of, p, plan)
 		if same && s == of.after && t.Watermark()-of.at <= int64(plan.skew) {
 			if after, ok := sl.state.Move(s, s.Payload()-n*of.token()); ok {
@@ -49,7 +50,7 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 			continue
 		}
 		at := clock()                                                // after the record: R7
-		if sl == nil || uint64(at)-t.watermark.Load() > plan.trust { // late, or far ahead: R7
+		if sl == nil || uint64(at)-t.watermark.Load() > plan.trust { // the clock is late, or far ahead: R7
 			record, plan, sl, at = t.recordAt(p, at, at)
 			if sl != nil && record.State != s {
 				continue
@@ -70,9 +71,9 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 	}
 }
 
-// RefundAt is [Table.Refund] at a time that may be ahead of the clock: see [Table.TakeAt]. The refund of a log uses the
-// clock's time if that is earlier: a request that leaves the log's window between the two times still counts for calls
-// now.
+// RefundAt is [Table.Refund] at a time that may be ahead of the clock: see [Table.TakeAt]. For a log, the refund uses
+// the clock's time if that is earlier, because a request that leaves the log's window between the two times still
+// counts for calls at the clock's time.
 func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receipt) Outcome {
 	defer runtime.KeepAlive(t)
 	if !of.IsKnown() {
@@ -93,7 +94,7 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 	}
 }
 
-// giveBack gives n tokens back to the record r of the key at p, which was read from the slot sl, at the time at. done
+// giveBack gives n tokens back to the key at p, at the time at. r is the key's record, as read from the slot sl. done
 // is false if the slot holds another state by now.
 func (t *Table) giveBack(
 	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
@@ -115,9 +116,9 @@ func (t *Table) giveBack(
 	return after, Admitted, done
 }
 
-// ahead returns two times, each of them not before at: the latest time at which a request ahead of its clock was
-// granted, and the latest time until which a reservation of a key near p waits. It is called after the record was read:
-// R15.
+// ahead returns two times: the latest time at which a request ahead of its clock was granted, and the latest time until
+// which a reservation of a key near p waits. A time that is before at is replaced by at. ahead is called after the
+// record was read: R15.
 func (t *Table) ahead(p Place, at int64) (latest, promised int64) {
 	return max(at, int64(t.leading.Load())), max(at, int64(t.neighbourhood(p).promised.Load()))
 }

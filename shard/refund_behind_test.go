@@ -9,21 +9,22 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefundByAClockIsOneAtItsTime (I1): R15. If others have taken from a bucket since, [Table.RefundBy] has the same
-// result as [Table.Refund] at that time, even if its shorter path does not apply.
+// TestARefundByAClockIsOneAtItsTime (I1): R15. If other calls have taken from the bucket since a take, [Table.RefundBy]
+// has the same result as [Table.Refund] at the time of its clock, even if its shorter path does not apply.
 func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		scene func(t *testing.T, table *Table) (receipt Receipt, at int64)
-		want  int64 // that the bucket owes afterwards
+		want  int64 // what the bucket owes afterwards
 	}{
-		// All five are back at 5 s. Another take was granted at 3 s, when three were back, so two are still owed then.
+		// The five tokens are back at 5 s. Another take was granted at 3 s. At that time three of the five were back,
+		// so a refund gives back the other two.
 		"a take ahead of the clock came behind": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p := table.Find(1)
 			o := table.Take(p, start, 5, 0)
 			require.Equal(t, Admitted, table.TakeAt(p, start+3*second, start, 1, TierQuota(0), nil).Verdict)
 			return o.Receipt(5, 0, Ends{}), start + second
 		}, 3 * second},
-		// The debt may belong to a reservation that waits until 3 s.
+		// A part of the debt may belong to a reservation that waits until 3 s.
 		"a reservation may wait": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p, other := table.Find(1), table.Find(2)
 			o, charged := table.Charge(p, start, start, 20, TierQuota(0), nil)
@@ -34,8 +35,8 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 			require.Equal(t, 3*time.Second, table.Reserve(other, start, 3, 0, time.Minute).Overdrawn(0))
 			return o.Receipt(20, 0, Ends{}), start + second
 		}, 3 * second},
-		// The tokens that the bucket owed before the take of three have been given back since. One of the three has
-		// come back.
+		// The two tokens that the bucket owed before the take of three have been given back since. One token of the
+		// three has come back with time.
 		"others gave back": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p := table.Find(1)
 			require.Equal(t, Admitted, take(table, 1, start, 2))
@@ -44,11 +45,11 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 			require.Equal(t, Admitted, take(table, 1, start, 2))
 			return o.Receipt(3, 0, Ends{}), start + second
 		}, 2 * second},
-		// On the payload's circle the take seems to be of this moment.
+		// On the payload's circle, the take seems to have been made at this moment.
 		"a turn of the circle later": {func(t *testing.T, table *Table) (Receipt, int64) {
 			o := table.Take(table.Find(1), start, 5, 0)
 			now, skew := start, table.Plan().skew
-			for range circle { // no sweep comes between, and no time for one
+			for range circle { // each step is too short to need a sweep
 				now += int64(skew)
 				table.watermark.Store(uint64(now))
 				table.swept.Store(uint64(now))
@@ -79,8 +80,8 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 	}
 }
 
-// TestARefundByAClockOfEachAlgorithm: it is the same to the bit as a refund at the clock's time, whether or not others
-// took since.
+// TestARefundByAClockOfEachAlgorithm: for each algorithm, a refund by a clock has exactly the same result as a refund
+// at the clock's time, whether or not other calls have taken since the take.
 func TestARefundByAClockOfEachAlgorithm(t *testing.T) {
 	inFlight, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -116,9 +117,9 @@ func TestARefundByAClockOfEachAlgorithm(t *testing.T) {
 	}
 }
 
-// TestARefundByALateClockLooksAtTheRecordAgain (I1): as in TestARefundThatIsSuspendedAfterItsClock, but the watermark
-// has passed the clock's time in the meantime. So the refund is made at a time that no clock has returned: half a
-// second after the take of two, and half a second before another take.
+// TestARefundByALateClockLooksAtTheRecordAgain (I1): the test does the same as TestARefundThatIsSuspendedAfterItsClock,
+// but the watermark has passed the clock's time in the meantime. So the refund is made at the time of the watermark,
+// which no clock has returned: half a second after the take of two, and half a second before another take.
 func TestARefundByALateClockLooksAtTheRecordAgain(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	p := table.Find(7)
@@ -169,8 +170,8 @@ func TestARefundOfNoTakeByAClock(t *testing.T) {
 	}
 }
 
-// TestWhatLeavesIsGivenBackAfterAForcedEndNearBy (R16): requests in flight that leave are given back after a forced end
-// of another key, and after a change of the plan.
+// TestWhatLeavesIsGivenBackAfterAForcedEndNearBy (R16): a receipt of tokens in flight stays valid after a forced end of
+// another key's tenure, and after a change of the plan.
 func TestWhatLeavesIsGivenBackAfterAForcedEndNearBy(t *testing.T) {
 	of := func(limit uint64) *Plan {
 		algorithm, err := atomicbucket.NewConcurrency(limit, 5, time.Second)

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefundThatIsSuspendedAfterItsClock (I1): two tokens are taken, a third one at once, and a fourth one a second
-// later. The goroutine that gives the first two back reads its clock before the fourth is taken, and is then suspended.
-// Its refund must not forgive the fourth.
+// TestARefundThatIsSuspendedAfterItsClock (I1): a take of two tokens is followed at once by a take of one, and a second
+// later by another take of one. The goroutine that gives the first two tokens back reads its clock before the last
+// take, and is then suspended. Its refund must not forgive the last take.
 func TestARefundThatIsSuspendedAfterItsClock(t *testing.T) {
 	for _, suspended := range []bool{true, false} {
 		table := newTable(t, 8, 8, nil)
@@ -47,8 +47,8 @@ func TestARefundByAClockOfNothing(t *testing.T) {
 	require.EqualValues(t, start, o.At)
 }
 
-// TestATakeThatEvictsIsGivenBack: the eviction that makes room for a take's own record ends before the take. So the
-// take can be given back, whatever the call had to evict before.
+// TestATakeThatEvictsIsGivenBack: if a call evicts a record to make room for its key, the eviction ends before the
+// call's take. So the take can be given back, however many records the call has evicted.
 func TestATakeThatEvictsIsGivenBack(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	for key := range uint64(4) {
@@ -72,7 +72,7 @@ func TestATakeThatEvictsIsGivenBack(t *testing.T) {
 		_, status := table.Peek(p, start, 0, 0)
 		require.EqualValues(t, 5, status.Remaining)
 
-		// But not in a tenure after it.
+		// The receipt gives nothing back in a later tenure of the key.
 		require.Equal(t, Admitted, take(table, key, start, 1))
 		require.True(t, table.Reset(p))
 		require.Equal(t, Admitted, take(table, key, start, 3))
@@ -80,11 +80,11 @@ func TestATakeThatEvictsIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestATakeThatEvictsFarKeys: if a call evicts a key whose forced ends are counted in another word, its receipt does
-// not depend on that.
+// TestATakeThatEvictsFarKeys: if a call evicts a key of another neighbourhood, so that the forced end is counted in
+// another word, the call's receipt stays valid.
 func TestATakeThatEvictsFarKeys(t *testing.T) {
 	table := newTable(t, 2*neighbourhoodHomes*lineSlots, 4*lineSlots, nil)
-	at := func(line uint64) (keys []uint64) { // with that home
+	at := func(line uint64) (keys []uint64) { // keys whose home is that line
 		for key := uint64(1); len(keys) < 8*lineSlots; key++ {
 			if hash := key * 0x9e37_79b9_7f4a_7c15; table.line(table.Find(hash)) == line {
 				keys = append(keys, hash)
@@ -92,8 +92,8 @@ func TestATakeThatEvictsFarKeys(t *testing.T) {
 		}
 		return keys
 	}
-	// The window of the last home of a neighbourhood is full: its own line with keys of its own, which owe more, and
-	// the lines after it with keys of the next neighbourhood.
+	// The probe window of the last home of a neighbourhood is full. Its first line has keys of this home, which owe
+	// more. The lines after it have keys of the next neighbourhood.
 	own, next := at(neighbourhoodHomes-1), at(neighbourhoodHomes)
 	for _, key := range own[:lineSlots] {
 		require.Equal(t, Admitted, take(table, key, start, 5))
@@ -111,15 +111,16 @@ func TestATakeThatEvictsFarKeys(t *testing.T) {
 	require.Equal(t, Admitted, table.Refund(p, start, 2, 0, o.Receipt(2, 0, ends)).Verdict)
 }
 
-// TestARefundToABucketThatIsUntouched (I2): such a refund reads no clock, and leaves the bucket as if the take had
-// taken less, even long after all of it has come back. It reads a clock if others took since, if more is given back
-// than was taken, and if the watermark is more than a skew later than the take.
+// TestARefundToABucketThatIsUntouched (I2): if nothing else was taken since a take, a refund of the take reads no
+// clock. It leaves the bucket as if the take had taken less, even long after all tokens have come back. The refund
+// reads a clock in three cases: other calls have taken since, more is given back than was taken, or the watermark is
+// more than a skew later than the take.
 func TestARefundToABucketThatIsUntouched(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(table *Table) // between the take of 3 and the refund
 		n      uint64
 		read   int
-		want   time.Duration // from the take until the bucket is full
+		want   time.Duration // the time from the take until the bucket is full
 	}{
 		"a part of it":  {func(*Table) {}, 2, 0, time.Second},
 		"all of it":     {func(*Table) {}, 3, 0, 0},
@@ -162,9 +163,9 @@ func TestARefundToABucketThatIsUntouched(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogAheadOfItsClock: a refund at a time ahead of its clock is made at the clock's time. By that time,
-// the older of two requests has not left the window, so it is given back. A refund at a time before its clock's is made
-// at its own time.
+// TestARefundOfALogAheadOfItsClock: a refund at a time ahead of its clock is made at the clock's time. At the clock's
+// time, the older of two requests has not left the window, so it is given back. If the time of a refund is before its
+// clock's time, the refund is made at its own time.
 func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
 	p := table.Find(1)
@@ -180,7 +181,8 @@ func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 }
 
 // TestARefundWhileAReservationWaits (I1): a reservation waits until it is due, and no other take is admitted for that
-// time. A refund of a charge does not give back the part of the charge that comes back with time until then.
+// time. A refund of a charge does not give back the part of the charge that comes back with time before the reservation
+// is due.
 func TestARefundWhileAReservationWaits(t *testing.T) {
 	for at, want := range map[int64]int64{start: 4 * second, start + 3*second: second, start + 4*second: second} {
 		table := newTable(t, 8, 8, nil)
@@ -198,7 +200,8 @@ func TestARefundWhileAReservationWaits(t *testing.T) {
 	}
 }
 
-// TestARefundOfMoreThanAWordHolds: it gives back everything that was taken.
+// TestARefundOfMoreThanAWordHolds: a refund of so many tokens that their cost does not fit into a word gives back
+// everything that was taken.
 func TestARefundOfMoreThanAWordHolds(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 3))

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Reserve is [Table.Take] for a caller that can wait, in a table of token buckets. If the tokens are not there but will
-// be within patience, they are taken in advance, and Outcome.Overdrawn returns how long the caller must wait. Later
-// calls wait behind it: a bucket has one queue.
+// Reserve is [Table.Take] for a caller that can wait, in a table of token buckets. If the tokens are not available now
+// but will be within patience, Reserve takes them in advance, and Outcome.Overdrawn returns how long the caller must
+// wait. Later calls wait behind this caller, because a bucket has one queue.
 func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.Duration) Outcome {
 	return t.ReserveAt(p, now, now, n, TierQuota(tier), patience)
 }
@@ -63,7 +63,7 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 	}
 }
 
-// Overdrawn returns how long a caller that has taken tokens in advance must wait: 0 if the tokens were there.
+// Overdrawn returns how long a caller that has taken tokens in advance must wait: 0 if the tokens were available.
 func (o Outcome) Overdrawn(tier uint8) time.Duration { return o.OverdrawnOf(TierQuota(tier)) }
 
 // OverdrawnOf is Overdrawn for any quota.

@@ -10,14 +10,15 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestReturningKeysFindTheirRecords (I7): most clients stay below their limit, so their bucket is full whenever they
-// come back. Then decisions do not show whether a client still finds its record, but the cost does.
+// TestReturningKeysFindTheirRecords (I7): clients that stay below their limit, as most do, have a full bucket whenever
+// they come back. So the decisions are the same whether or not such a client still finds its record. The cost differs:
+// at least the given percentage of requests must find their record.
 func TestReturningKeysFindTheirRecords(t *testing.T) {
 	const slots = 10_000
 	for _, c := range []struct {
 		name  string
-		load  float64 // keys by the slots that MaxKeys plans for them
-		aged  bool    // other keys were in all slots before
+		load  float64 // the number of keys, as a part of the planned 0.6 keys per slot
+		aged  bool    // other keys have used all slots before
 		zipf  bool
 		least float64 // percent of requests that find their record
 	}{

@@ -12,12 +12,12 @@ import (
 type Shared struct {
 	Memory []byte // [Config.SharedBytes] bytes, starting at a page
 	Owner  Owner
-	// Build makes a plan from the numbers that were passed to [Config.Begin] or [Table.Replace]. The numbers may also
-	// have any other values (R20). It is called by calls that find that another process has replaced the plan,
-	// concurrently with itself.
+	// Build makes a plan from the numbers that were passed to [Config.Begin] or [Table.Replace]. Build must also accept
+	// any other numbers (R20). Calls that find that another process has replaced the plan call it, possibly several at
+	// the same time.
 	Build func(numbers []uint64) (*Plan, error)
 	// Clock returns the time of a clock that all processes share, and that no process can move. The watermark moves
-	// only to times that it has reached (R23). If Clock is nil, the clocks of all calls are trusted.
+	// only to times that this clock has reached (R23). If Clock is nil, the clocks of all calls are trusted.
 	Clock func() int64
 	// Now returns the time of the clock by which this process makes calls. A conversion that would otherwise give
 	// tokens back, because the new plan is faster or the price lower, counts them at this time (R24, R27). If Now is
@@ -30,16 +30,16 @@ type Owner interface {
 	// Claimant returns the number of this owner, 1 to 2^54-1. No other owner ever has the same number.
 	Claimant() uint64
 	// Dead reports whether the owner with a number is dead: none of its goroutines runs or ever will. A number that no
-	// owner had is dead.
+	// owner ever had counts as dead.
 	Dead(claimant uint64) bool
 }
 
 const (
-	partBytes   = 4096 // each part of a shared table starts at a multiple of this
+	partBytes   = 4096 // each part of a shared table starts at a multiple of partBytes
 	maxClaimant = 1<<54 - 1
 )
 
-// stretches are the offsets at which the parts of a shared table start in its memory, and the end of the last part.
+// stretches has the offsets at which the parts of a shared table start in its memory, and the end of the last part.
 type stretches struct{ common, plans, counters, bounds, neighbourhoods, marks, entries, slots, prices, end uint64 }
 
 // stretches returns the offsets of the parts of a shared table. Each part starts at a page.
@@ -73,7 +73,7 @@ func (cfg Config) SharedBytes() (uint64, error) {
 	return l.stretches().end, err
 }
 
-// sharedLayout is layout for a table that may be shared. A table of logs may not, because calls follow the positions in
+// sharedLayout is layout for a shared table. A table of logs cannot be shared, because calls follow the positions in
 // its rings without a check.
 func (cfg Config) sharedLayout() (layout, error) {
 	l, err := cfg.layout()
@@ -93,8 +93,8 @@ func (cfg Config) sharedLayout() (layout, error) {
 	return l, err
 }
 
-// Begin makes a table in zeroed memory of [Config.SharedBytes] bytes. The table starts at cfg.Start with the plan of
-// the numbers, at most [MaxNumbers] of them.
+// Begin makes a table in zeroed memory of [Config.SharedBytes] bytes. The table starts at cfg.Start with the plan that
+// Build makes from numbers. There may be at most [MaxNumbers] numbers.
 func (cfg Config) Begin(memory []byte, numbers []uint64) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {
@@ -120,7 +120,7 @@ func (cfg Config) Mark(memory []byte) (int64, error) {
 	return int64(l.commonOf(first).watermark.Load()), nil
 }
 
-// commonOf returns the words of a shared table that are neither a slot's nor a home's.
+// commonOf returns the words of a shared table that belong neither to a slot nor to a home.
 func (l layout) commonOf(first unsafe.Pointer) *common {
 	return &stretch[common](first, l.stretches().common, 1)[0]
 }
@@ -138,9 +138,10 @@ func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
 	return l, first, nil
 }
 
-// Map returns a table in memory that is shared with other processes. All of them have the configuration with which the
-// table was made ([Config.Begin]). cfg.Plan is a plan with the table's algorithm; the table follows the plan in memory.
-// Map writes nothing. The memory must stay mapped while the table is in use. The table keeps only the owner alive.
+// Map returns a table in memory that is shared with other processes. All processes must use the configuration with
+// which the table was made ([Config.Begin]). cfg.Plan may be any plan with the table's algorithm, because the table
+// follows the plan in memory. Map writes nothing. The memory must stay mapped while the table is in use. Of s, the
+// table keeps only the owner alive, not the memory.
 func Map(cfg Config, s Shared) (*Table, error) {
 	l, first, err := cfg.sharedMemory(s.Memory)
 	if err != nil {
@@ -186,7 +187,8 @@ func stretch[T any](first unsafe.Pointer, at, n uint64) []T {
 	return unsafe.Slice((*T)(unsafe.Add(first, at)), n)
 }
 
-// touchRead reads every page, so that the system provides it now. Other processes may be writing to it.
+// touchRead reads every page, so that the system provides the page now. It does not write, because other processes may
+// be writing to the page.
 func touchRead(slots []slot) {
 	for i := 0; i < len(slots); i += pageSlots {
 		slots[i].key.Load()
@@ -199,8 +201,8 @@ func (t *Table) deserted(claimant uint64) bool {
 	return t.owner != nil && claimant != t.claimant && t.owner.Dead(claimant)
 }
 
-// Settle removes what calls of dead processes left and no sweep can recognize: the ends of tenures that they had under
-// way (R19). alone reports whether only this process has the table. Other processes may attach during the call.
+// Settle removes what calls of dead processes left behind and no sweep can recognize: counts of forced ends that were
+// under way (R19). alone reports whether only this process has the table. Other processes may attach during the call.
 func (cfg Config) Settle(memory []byte, alone func() bool) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {
@@ -230,9 +232,9 @@ func (l layout) neighbourhoodsOf(first unsafe.Pointer) []neighbourhood {
 	return stretch[neighbourhood](first, l.stretches().neighbourhoods, l.neighbourhoods())
 }
 
-// findable ensures that searches find a live record of the key at p, or frees the record (R20). Searches may miss the
-// record if a process has written words that no call writes. Then the call that met the record would search for it
-// forever.
+// findable ensures that searches find the live record of the key at p in slot sl, or frees this record (R20). Searches
+// may miss the record if a process has written words that no call writes. Without findable, a call that has met such a
+// record would search for it forever.
 func (t *Table) findable(p Place, sl *slot, s atomicbucket.State) {
 	if t.owner == nil || !s.IsLive() {
 		return

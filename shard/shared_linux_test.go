@@ -64,13 +64,13 @@ func mapped(t testing.TB, cfg Config, memory []byte, owner ownerOf) *Table {
 	return table
 }
 
-// TestTwoTablesInOneMemory: tokens taken through one table are missing in the other, and both have the same time and
-// statistics.
+// TestTwoTablesInOneMemory: two processes have mapped one table. Tokens that one takes are no longer available to the
+// other, and both see the same watermark and statistics.
 func TestTwoTablesInOneMemory(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	memory := sharedMemory(t, cfg)
 	one := mapped(t, cfg, memory, ownerOf{1, []uint64{2}})
-	cfg.Plan = planOf(t, perSecond(t, 1, 5)) // a process's own
+	cfg.Plan = planOf(t, perSecond(t, 1, 5)) // each process has its own plan
 	other := mapped(t, cfg, memory, ownerOf{2, []uint64{1}})
 	assert.Equal(t, Admitted, one.Take(one.Find(7), start, 3, 0).Verdict)
 	assert.Equal(t, Refused, other.Take(other.Find(7), start, 3, 0).Verdict)
@@ -93,8 +93,8 @@ func TestTwoTablesInOneMemory(t *testing.T) {
 	assert.Equal(t, bytes+uint64(unsafe.Sizeof(Table{})+unsafe.Sizeof(shard{})), one.Stats().Bytes)
 }
 
-// TestWhatTheDeadLeaveBehind: a sweep frees a slot that a dead process has claimed, and not one that a live process
-// has. The sweep of a dead process is taken over, and the sweep of a live one is not.
+// TestWhatTheDeadLeaveBehind: a sweep frees a slot that a dead process has claimed, and leaves a slot that a live
+// process has claimed. A sweep also takes over the unfinished sweep of a dead process, and not that of a live process.
 func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
@@ -140,14 +140,14 @@ func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	assert.EqualValues(t, 3*endBegun, near.ends.Load())
 }
 
-// TestWordsThatNobodyWrote (R20): words that no call has written, each of which would make a call search for a record
-// forever, or access memory outside the table.
+// TestWordsThatNobodyWrote (R20): the test writes words that no call writes. Without the checks of R20, each of them
+// would make a call search for a record forever, or access memory outside the table.
 func TestWordsThatNobodyWrote(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	cfg.Prefault, cfg.ProbeWindow = true, 16
 	for name, c := range map[string]struct {
 		write func(tb *Table, p Place)
-		want  []Verdict // of two takes of three: a record that is there has two left
+		want  []Verdict // of two takes of three tokens; if the record is found, it has two tokens left
 	}{
 		"nothing":                             {func(*Table, Place) {}, []Verdict{Refused, Refused}},
 		"a record of no plan":                 {func(tb *Table, p Place) { p.at(0).state.Convert(p.at(0).state.Load(), 7, 0) }, []Verdict{Admitted, Refused}},
@@ -199,9 +199,9 @@ func TestWordsThatNobodyWrote(t *testing.T) {
 	}
 }
 
-// TestReserveOfARecordThatOnlyAHitFinds (R20): Hit always searches two lines, and a search for the record ends earlier.
-// Reserve is refused by the record that Hit finds, and then would reserve in the record that the search finds. It must
-// still decide.
+// TestReserveOfARecordThatOnlyAHitFinds (R20): Hit always searches two lines, but the other searches end before the
+// record. So Hit refuses because of the record, and Reserve then finds no record in which to reserve. It must still
+// decide.
 func TestReserveOfARecordThatOnlyAHitFinds(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	cfg.Prefault, cfg.ProbeWindow = true, 32
@@ -240,12 +240,12 @@ func TestAWatermarkBeforeTheOriginOfTime(t *testing.T) {
 	}
 }
 
-// TestTouchReadWholePages: it stops at the end of the last page.
+// TestTouchReadWholePages: touchRead stops at the end of the last page.
 func TestTouchReadWholePages(t *testing.T) {
 	assert.NotPanics(t, func() { touchRead(make([]slot, 2*pageSlots)) })
 }
 
-// move moves the contents of a slot of a probe window to another slot. zero makes a slot one that was never used.
+// move moves the contents of a slot of a probe window to another slot. zero makes a slot look as if it was never used.
 func move(p Place, from, to uint64) {
 	(*atomic.Uint64)(unsafe.Pointer(&p.at(to).state)).Store(uint64(p.at(from).state.Load()))
 	p.at(to).key.Store(p.at(from).key.Load())
@@ -265,7 +265,7 @@ func crowd(p Place, to uint64) {
 	}
 }
 
-// TestMapRefuses: memory of another length, an owner without a number, and a log.
+// TestMapRefuses: Map refuses memory of another length, an owner without a number, and a table of logs.
 func TestMapRefuses(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	memory := sharedMemory(t, cfg)
@@ -294,10 +294,10 @@ func TestMapRefuses(t *testing.T) {
 	}
 }
 
-// A kind makes an algorithm that a shared table may have from its numbers.
+// A kind makes an algorithm from three numbers. A shared table may have this algorithm.
 type kind func(n [3]uint64) (atomicbucket.Algorithm, error)
 
-// kinds are all that there are.
+// kinds has the functions for all algorithms that a shared table may have.
 var kinds = []kind{
 	func(n [3]uint64) (atomicbucket.Algorithm, error) {
 		b, err := atomicbucket.NewTokenBucket(float64(n[0]), time.Duration(n[1]), n[2])
@@ -321,7 +321,7 @@ var kinds = []kind{
 	},
 }
 
-// build is [Shared.Build] of a table of the kind.
+// build is the [Shared.Build] of a table whose algorithm is of this kind.
 func (k kind) build(numbers []uint64) (*Plan, error) {
 	if len(numbers) != 3 {
 		return nil, fmt.Errorf("%d numbers", len(numbers))
@@ -337,13 +337,13 @@ func (k kind) build(numbers []uint64) (*Plan, error) {
 	return plan, err
 }
 
-// made is the kind and the numbers of a plan.
+// made describes a plan by its kind and its numbers.
 type made struct {
 	kind    kind
 	numbers []uint64
 }
 
-// five is the default of the tests: one token a second, burst 5.
+// five describes the default plan of the tests: one token per second, burst 5.
 var five = made{kinds[0], []uint64{1, uint64(time.Second), 5}}
 
 func madeOf(plan *Plan) made {
@@ -413,8 +413,8 @@ func call(table *Table, what byte, n uint64, now int64) {
 }
 
 // FuzzSharedWords: whatever words are written to the memory of a shared table, no call crashes, hangs, or accesses
-// memory outside the table. An input has the algorithm, the overflow policy, and steps: a word to write at a place, or
-// a call.
+// memory outside the table. An input contains the algorithm, the overflow policy, and a list of steps. A step writes a
+// word at a position of the memory, or makes a call.
 func FuzzSharedWords(f *testing.F) {
 	for i := range byte(36) {
 		f.Add([]byte{i, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x10, 1, 1})
@@ -434,7 +434,7 @@ func FuzzSharedWords(f *testing.F) {
 		plans := plansToShare(t)
 		cfg := sharedConfig(plans[int(tape[0])%len(plans)], Overflow(int(tape[0])/len(plans)%3))
 		if int(tape[0])/len(plans)/3%2 == 1 {
-			cfg.Start = 1000 // so that words may say what is a skew before the origin of time
+			cfg.Start = 1000 // so that words may contain times that are a skew before the origin of time
 		}
 		tape = tape[1:]
 		memory := sharedMemory(t, cfg)
@@ -456,7 +456,7 @@ func FuzzSharedWords(f *testing.F) {
 // released.
 func TestACallKeepsTheMemoryMapped(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
-	cfg.Slots = 1 << 23 // so many that there is time to collect the table
+	cfg.Slots = 1 << 23 // so many slots that the call takes long enough for the table to be collected
 	memory := sharedMemory(t, cfg)
 	released := make(chan error, 1)
 	attach := func() *Table {
@@ -483,8 +483,8 @@ func TestACallKeepsTheMemoryMapped(t *testing.T) {
 	}
 }
 
-// TestWordsAreScribbledUnderTraffic: as FuzzSharedWords, but with concurrent calls and writes. Half of the written
-// words are states, since calls read those.
+// TestWordsAreScribbledUnderTraffic checks the same as FuzzSharedWords, but with concurrent calls and writes. Half of
+// the written words are states, because calls read these.
 func TestWordsAreScribbledUnderTraffic(t *testing.T) {
 	const calls = 20_000
 	for _, plan := range plansToShare(t) {
@@ -504,7 +504,7 @@ func TestWordsAreScribbledUnderTraffic(t *testing.T) {
 								at = uint64(uintptr(unsafe.Pointer(table.first))-uintptr(unsafe.Pointer(table.common)))/8 + at%64
 							}
 							word := random.Uint64()
-							if n%64 < 32 { // a small change of what is there
+							if n%64 < 32 { // a small change of the word that is there
 								word = binary.NativeEndian.Uint64(memory[at%uint64(len(memory)/8)*8:]) ^ 1<<(word%64)
 							}
 							scribble(memory, at, word)

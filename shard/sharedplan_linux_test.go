@@ -17,12 +17,12 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// bucketNumbers are the numbers of a bucket of one token a second.
+// bucketNumbers returns the numbers of a bucket of one token per second.
 func bucketNumbers(burst uint64) []uint64 { return []uint64{1, uint64(time.Second), burst} }
 
-// TestReplaceIsFollowed (I1): a table follows a plan that another one has set, and each key's taken tokens still count.
-// A process that has slept through two replacements does not treat the plan that it knew as the current one, although
-// both have the same tag.
+// TestReplaceIsFollowed (I1): a process follows a plan that another process has set, and the tokens that each key has
+// taken still count. A process that was suspended during two replacements does not treat the plan that it knew as the
+// current one, although both plans have the same tag.
 func TestReplaceIsFollowed(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(8)})
@@ -48,8 +48,8 @@ func TestReplaceIsFollowed(t *testing.T) {
 	assert.ErrorContains(t, err, "want")
 }
 
-// TestAPlanOfLongAgoJudgesNoRecord (I7): a process that has slept through two replacements claims no record by the plan
-// that it knew. In the ticks of that plan, which are shorter, an indebted record would be idle.
+// TestAPlanOfLongAgoJudgesNoRecord (I7): a process that was suspended during two replacements claims no record by the
+// plan that it knew. The ticks of that plan are shorter, so an indebted record would look idle by it.
 func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 	const now = start + second
 	fine, err := atomicbucket.NewTokenBucket(16, 17, 8)
@@ -74,7 +74,8 @@ func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 }
 
 // TestAPlanOfLongAgoDecidesNothing (I1): a process does not admit or refuse by a plan that it knew before two
-// replacements, in any way in which a record is found at once. The current plan has the same tag, and half the limit.
+// replacements, in any of the calls that find a record at once (Hit, HitQuota and HitCharge). The current plan has the
+// same tag, and half the limit.
 func TestAPlanOfLongAgoDecidesNothing(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(8)})
@@ -92,7 +93,7 @@ func TestAPlanOfLongAgoDecidesNothing(t *testing.T) {
 		"take under a quota": func(n uint64) (atomicbucket.State, *Plan, Verdict) { return sleeper.HitQuota(p, start, n, quota) },
 		"charge":             func(n uint64) (atomicbucket.State, *Plan, Verdict) { return sleeper.HitCharge(p, start, n, quota) },
 	} {
-		for _, n := range []uint64{7, 8} { // which the plan of long ago would admit and, but for a charge, refuse
+		for _, n := range []uint64{7, 8} { // the old plan would admit 7, and refuse 8 unless they are a charge
 			_, _, v := hit(n)
 			assert.Equal(t, Undecided, v, "%s, %d tokens", name, n)
 		}
@@ -100,8 +101,8 @@ func TestAPlanOfLongAgoDecidesNothing(t *testing.T) {
 	assert.Same(t, known, sleeper.Known())
 }
 
-// TestReplaceBesideAnother: a process that is about to write the numbers keeps others from doing so, unless it is dead.
-// A replacement that was announced is completed by the next one, and by a sweep.
+// TestReplaceBesideAnother: while a process that is not dead is about to write the numbers of a plan, no other process
+// can write them. An announced replacement is completed by the next replacement, and by a sweep.
 func TestReplaceBesideAnother(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
@@ -131,8 +132,8 @@ func TestReplaceBesideAnother(t *testing.T) {
 	}
 }
 
-// TestPlanWordsInMemory: the test fixes the places of the words of a table's plan in its memory, and their values. They
-// are part of the layout of files; a change of them needs a new layout version.
+// TestPlanWordsInMemory checks where the words of a table's plan are in its memory, and their values. These are part of
+// the layout of files, so a change of them needs a new layout version.
 func TestPlanWordsInMemory(t *testing.T) {
 	const planned, change, setting, area0, area1 = 8, 80, 88, 4096, 4096 + 1024
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
@@ -180,9 +181,9 @@ func TestPlanWordsInMemory(t *testing.T) {
 	assert.Equal(t, many, numbers)
 }
 
-// TestEachProcessFollowsTheSamePlan: a plan is the same, whichever process builds it, and however many replacements
-// that process has slept through: its tag, and the plan from which records are converted. If ticks stay the same, the
-// process's quotas stay valid; otherwise they do not.
+// TestEachProcessFollowsTheSamePlan: a plan has the same tag, and converts records from the same previous plan,
+// whichever process builds it, and however many replacements that process has missed. If ticks stay the same, the
+// process's quotas stay valid. Otherwise they do not.
 func TestEachProcessFollowsTheSamePlan(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	memory := sharedMemory(t, cfg)
@@ -207,7 +208,7 @@ func TestEachProcessFollowsTheSamePlan(t *testing.T) {
 			require.NotNil(t, p.from)
 			assert.Equal(t, before.algorithm, p.from)
 			if i%2 == 0 {
-				break // the other one sleeps
+				break // the other process follows no replacement
 			}
 		}
 		assert.Equal(t, want.same, plan.unit == before.unit)
@@ -217,7 +218,7 @@ func TestEachProcessFollowsTheSamePlan(t *testing.T) {
 
 // TestNumbersThatStandForNoPlan (R20): a call that finds numbers from which no plan can be built, or only one of
 // another algorithm, continues with the plan that it knew. If it can build neither the current nor the previous plan, a
-// record that does not follow the current one follows none, and is freed.
+// record that does not follow the current plan is freed, because it follows no plan.
 func TestNumbersThatStandForNoPlan(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	for name, build := range map[string]func(numbers []uint64) (*Plan, error){
@@ -231,7 +232,7 @@ func TestNumbersThatStandForNoPlan(t *testing.T) {
 			known := table.Known()
 			require.NotNil(t, known.from)
 			table.build = build
-			table.planned.Store(3) // nobody has announced it
+			table.planned.Store(3) // no process has announced plan 3
 			plan := table.Plan()
 			assert.EqualValues(t, 3, plan.planned)
 			assert.Equal(t, known.algorithm, plan.algorithm)
@@ -243,7 +244,7 @@ func TestNumbersThatStandForNoPlan(t *testing.T) {
 }
 
 // TestTheWatermarkMovesByThePlanInMemory (R7, R22): when all records follow the plan in memory, the watermark moves by
-// the skew of that plan and by whole turns of its circle. That skew may differ from the one of the plan with which the
+// the skew of that plan and by whole turns of its circle. This skew may differ from the skew of the plan with which the
 // process has mapped the table.
 func TestTheWatermarkMovesByThePlanInMemory(t *testing.T) {
 	fine, err := atomicbucket.NewTokenBucket(16, 17, 8)
@@ -264,8 +265,8 @@ func TestTheWatermarkMovesByThePlanInMemory(t *testing.T) {
 	assert.EqualValues(t, 2<<changeShift, table.change.Load())
 }
 
-// TestPlanWordsThatNobodyWrote (R20): whatever values the words have by which the plan is replaced, calls continue with
-// some plan, and a replacement makes everything right again.
+// TestPlanWordsThatNobodyWrote (R20): whatever values the words for the replacement of the plan have, calls continue
+// with some plan, and the next replacement corrects these words.
 func TestPlanWordsThatNobodyWrote(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	for _, value := range []uint64{0, 1, 2, 3, 4, 5, 1 << 32, 1 << 62, 1 << 63, math.MaxUint64 - 1, math.MaxUint64} {

@@ -11,14 +11,14 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// fineNumbers are the numbers of a bucket with ticks so short that its skew is a sixteenth of the skew of
-// bucketNumbers.
+// fineNumbers returns the numbers of a bucket whose ticks are so short that its skew is a sixteenth of the skew of a
+// bucket made from bucketNumbers.
 func fineNumbers(burst uint64) []uint64 { return []uint64{16, 17, burst} }
 
-// twiceAsFast are the numbers of a bucket of ten tokens at two tokens a second.
+// twiceAsFast has the numbers of a bucket with a burst of ten and two tokens per second.
 var twiceAsFast = []uint64{2, uint64(second), 10}
 
-// announced announces the next plan of a table, as a process that then dies.
+// announced announces the next plan of a table and does nothing more, like a process that then dies.
 func announced(table *Table, numbers []uint64) (n uint64) {
 	n = table.planned.Load()
 	table.areas.write(n+1, numbers)
@@ -26,8 +26,9 @@ func announced(table *Table, numbers []uint64) (n uint64) {
 	return n
 }
 
-// TestAChangeIsMadeWhenItIsCompleted (I1): R22. A process announces a plan and dies, and others decide by the previous
-// plan until one completes the change. Tokens that a key took before that come back at the new rate from then on.
+// TestAChangeIsMadeWhenItIsCompleted (I1): R22. A process announces a plan and dies. Other processes decide by the
+// previous plan until one of them completes the change. Tokens that a key took before that come back at the new rate
+// from then on.
 func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	const later = start + 5*second
 	for name, complete := range map[string]func(table *Table){
@@ -38,7 +39,7 @@ func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 		"who died, if it lives": func(table *Table) { table.settled(clockAt(later)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, sweeps := range []bool{false, true} { // by the step to that time
+			for _, sweeps := range []bool{false, true} { // whether the call that completes the change sweeps first
 				cfg := sharedConfig(planOf(t, perSecond(t, 1, 10)), Refuse)
 				cfg.Plan.SetSource(made{kinds[0], bucketNumbers(10)})
 				table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
@@ -62,8 +63,9 @@ func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	}
 }
 
-// TestAClaimCompletesAChange (I1): R22. If a claim completes the change of a dead process, it does so at the time of
-// its call, and not at the time to which it moves the watermark, when the claimed record became idle.
+// TestAClaimCompletesAChange (I1): R22. If a claim completes the change of a dead process, it completes it at the time
+// of its call. It does not use the earlier time at which the claimed record became idle, although it would otherwise
+// move the watermark only to that time.
 func TestAClaimCompletesAChange(t *testing.T) {
 	const later = start + 9*second
 	for _, rates := range [][2]uint64{{1, 2}, {2, 1}} {
@@ -85,8 +87,9 @@ func TestAClaimCompletesAChange(t *testing.T) {
 	}
 }
 
-// TestAReplacementReadsItsClockAgain (I1): R22. A process that replaces the plan is suspended before the announcement,
-// while decisions continue.
+// TestAReplacementReadsItsClockAgain (I1): R22. A process that replaces the plan reads its clock before the
+// announcement. Then it is suspended while other calls take tokens by the previous plan. After the announcement it
+// reads its clock again, and completes the change at that time.
 func TestAReplacementReadsItsClockAgain(t *testing.T) {
 	const later = start + 5*second
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 10)), Refuse)
@@ -118,10 +121,10 @@ func TestAReplacementAfterALeap(t *testing.T) {
 	assert.Equal(t, now+1, table.Watermark())
 }
 
-// TestAStepTowardsTheNextPlan (R7, R22): a call that completes a replacement moves the watermark to its time, by at
-// most four of the smaller skew of the two plans, or by a nanosecond if the watermark is there already. If the
-// watermark is more than a skew ahead of the last sweep, the call sweeps first. If the plan has been replaced by then,
-// the watermark does not move.
+// TestAStepTowardsTheNextPlan (R7, R22): a call that completes a replacement moves the watermark to its time, but by at
+// most four times the smaller skew of the two plans. If the watermark is already at that time, it moves by a
+// nanosecond. If the watermark is more than a skew ahead of the last sweep, the call sweeps first. If the replacement
+// has been completed meanwhile, the watermark does not move.
 func TestAStepTowardsTheNextPlan(t *testing.T) {
 	small, err := atomicbucket.NewTokenBucket(16, 17, 8)
 	require.NoError(t, err)

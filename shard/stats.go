@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// counters are the statistics of one shard. They count rare events: a take that succeeds at its first attempt writes
-// none.
+// counters are the statistics of one shard. They count rare events, so a take that succeeds at its first attempt writes
+// no counter.
 type counters struct {
 	evictions  atomic.Uint64
 	forgiven   atomic.Uint64
@@ -17,7 +17,7 @@ type counters struct {
 	_          [lineBytes - 6*8]byte
 }
 
-// Stats is a snapshot of a table. Each number is exact, but they are not of one instant.
+// Stats is a snapshot of a table. Each number is exact, but the numbers may come from different moments.
 type Stats struct {
 	Slots      uint64 // slots in all shards
 	Shards     int    // shards
@@ -30,7 +30,7 @@ type Stats struct {
 	NoRoom     uint64 // requests refused because their probe window was full
 	Unrecorded uint64 // requests admitted without a record because their probe window was full
 	Forgotten  uint64 // tokens of limits in flight that were never given back
-	Retries    uint64 // searches restarted because another call had succeeded; not hits retried in place
+	Retries    uint64 // searches restarted because another call had succeeded, without hits that were retried in place
 }
 
 // Stats returns the table's statistics.

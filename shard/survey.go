@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A Survey describes the content of a table, for a program that inspects it. While the table is in use, the numbers are
-// not of one instant.
+// A Survey describes the content of a table, for a program that inspects it. While the table is in use, the numbers may
+// come from different moments.
 type Survey struct {
 	Occupancy
 	Deserted  uint64 // claimed slots whose owner is dead, until a sweep frees them (R17)
@@ -43,8 +43,8 @@ func (t *Table) Survey(now int64) Survey {
 }
 
 // judge returns the time at which to judge records: now, but at least the watermark, and at most four skews after it.
-// At a later time, the payload's circle would be misread (R7). The bound changes no result, because every record is
-// idle four skews after the watermark.
+// At a later time, the distances on the payload's circle would be misread (R7). The bound changes no result, because
+// every record is idle four skews after the watermark.
 func (t *Table) judge(now int64) int64 {
 	mark, step := t.Watermark(), leapStep*int64(t.current().skew)
 	if mark < 0 || mark > math.MaxInt64-step {

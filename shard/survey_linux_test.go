@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestSurvey: the counts of a table, including the claims of dead processes and the keys that owe something at a time,
-// even at a time many turns of the payload's circle later.
+// TestSurvey checks the counts of a survey, including the claims of dead processes and the keys that owe something at
+// the given time, even if that time is many turns of the payload's circle later.
 func TestSurvey(t *testing.T) {
 	for _, plan := range plansToShare(t) {
 		cfg := sharedConfig(plan, Refuse)
@@ -46,9 +46,9 @@ func TestSurvey(t *testing.T) {
 		for turn := range int64(64) {
 			later := start + int64(plan.skew)*(5+turn)
 			if later < start {
-				break // April 2262
+				break // times end in April 2262
 			}
-			inFlight := uint64(0) // that is forgotten by its entries, which a sweep looks at
+			inFlight := uint64(0) // a survey counts tokens in flight that a sweep would forget by their entries
 			if plan.InFlight() {
 				inFlight = 20
 			}
@@ -86,8 +86,8 @@ func TestSurveyOfAnyWords(t *testing.T) {
 	}
 }
 
-// TestJudge: the later of the two times, but at most a step after the watermark; and only the watermark if no call can
-// have written it.
+// TestJudge: judge returns the given time or the watermark, whichever is later, but at most four skews after the
+// watermark. If no call can have written the watermark, judge returns the watermark.
 func TestJudge(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	step := leapStep * int64(table.Plan().skew)
@@ -107,7 +107,7 @@ func TestJudge(t *testing.T) {
 }
 
 // TestSurveyOfWhatIsNoDebt: two slots do not count as indebted. One has a claim whose number looks like a debt. The
-// other has a record that is idle at the watermark, and so old that it would look indebted a step later.
+// other has a record that is idle at the watermark, and is so old that it would look indebted four skews later.
 func TestSurveyOfWhatIsNoDebt(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	skew := int64(cfg.Plan.skew)

@@ -12,12 +12,12 @@ import (
 // microseconds.
 const sweepChunk = 8192
 
-// sweeps has the results of sweeps.
+// sweeps holds the results of sweeps.
 type sweeps struct {
 	swept     word.Word     // time of the last complete pass
 	epoch     atomic.Uint64 // number of complete passes
 	live      atomic.Uint64 // records that were not idle in the last complete pass
-	held      atomic.Uint64 // slots with a record after that pass: the live ones, and the idle ones that it left
+	held      atomic.Uint64 // slots with a record after that pass: the live ones, and the idle ones that the pass left
 	reclaimed atomic.Uint64 // records freed by sweeping, in all
 }
 
@@ -33,9 +33,10 @@ func (t *Table) Sweep(now int64, rest func() bool) bool {
 	return t.pass(now, now, rest)
 }
 
-// SweepEpoch is [Table.Sweep] for the records that have been idle for an epoch, that is since the last complete sweep.
-// A client below its limit is idle whenever it comes back, and should still find its record. While less than half of
-// the slots hold a record, SweepEpoch frees only records that have been idle for a skew of the algorithm (R7).
+// SweepEpoch is [Table.Sweep] for the records that have been idle for an epoch, that is, since the last complete sweep.
+// A key below its limit is idle whenever its client comes back. SweepEpoch leaves the other idle records, so that such
+// a client still finds its record. While at most half of the slots hold a record, SweepEpoch frees only records that
+// have been idle for a skew of the algorithm (R7).
 func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
 	now = t.raise(t.catchUp(now))
@@ -46,8 +47,8 @@ func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	return t.pass(now, since, rest)
 }
 
-// pass is Sweep at the time now, which the watermark has reached (R7), for records that have been idle since another
-// time.
+// pass does the work of Sweep at the time now, for records that have been idle since the time since. The watermark must
+// have reached now (R7).
 func (t *Table) pass(now, since int64, rest func() bool) bool {
 	if t.owner != nil {
 		t.settled(func() int64 { return now }) // what a dead process has begun: R22
@@ -55,7 +56,8 @@ func (t *Table) pass(now, since int64, rest func() bool) bool {
 	return t.reap(now, rest) && t.sweepAll(now, since, rest)
 }
 
-// sweepAll is pass when a replacement may have been announced that is not complete.
+// sweepAll makes the sweep of pass. Unlike pass, it may be called when a replacement has been announced and is not
+// complete.
 func (t *Table) sweepAll(now, since int64, rest func() bool) bool {
 	lowers := t.lower()
 	whole := t.visit(since, lowers, rest)
@@ -110,14 +112,15 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			}
 			continue
 		case atomicbucket.Tentative:
-			// A call that is about to commit it may have read the watermark long ago: R7. That call will start over.
+			// A call that is about to commit this record may have read the watermark long ago: R7. That call will start
+			// over.
 			if sl.state.Abort(s) {
 				continue
 			}
 		default:
-			// The watermark is read after the state, so it is behind the call that wrote the state by at most the skew:
+			// The watermark is read after the state, so the call that wrote the state is ahead of it by at most a skew:
 			// R7. The plan is also read after the state: R9. A record that follows another plan is converted, so that
-			// none is left when time leaps.
+			// no such record is left when time leaps.
 			plan := t.current()
 			switch {
 			case s.Tag() != plan.live:
@@ -125,7 +128,7 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 				live++
 			case !plan.idle(s, t.Watermark()):
 				live++
-			case !plan.idle(s, since): // the record stays, so that its key finds it
+			case !plan.idle(s, since): // the record stays, so that its key still finds it
 				idle++
 			case (t.entries == nil || t.flushed(sl, s)) && sl.state.Free(s): // R26
 				plan.forget(t.shards[0].counters, s, t.Watermark())
@@ -136,8 +139,9 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			}
 		}
 		if lowers {
-			// R11. If the slot has changed hands, the key belongs to its new owner, whose call also extends the bound.
-			// The slot lies in the probe window of every key that it ever had.
+			// R11. If the slot has changed hands, the key word is already that of the new owner. The new owner's call
+			// also extends the bound, so this does no harm. The slot is in the probe window of every key that it ever
+			// had.
 			p := t.Find(sl.key.Load())
 			if i := p.index(sl); i < t.probeWindow { // R20
 				t.cover(p, i)

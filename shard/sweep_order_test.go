@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASweepCoversEveryOrder (I2, R11): when a sweep lowers the probe bound, a search in each remaining key's own order
-// still finds the key's record. Otherwise a key whose search begins at a later slot of the line would lose its record,
-// and get another one.
+// TestASweepCoversEveryOrder (I2, R11): when a sweep lowers the probe bound, a search for each remaining key still
+// finds the key's record, whatever the key's search order is. Otherwise a key whose search starts at a later slot of
+// the line would lose its record, and would get a second one.
 func TestASweepCoversEveryOrder(t *testing.T) {
 	const keys = 2 * lineSlots
 	for order := range uint64(lineSlots) {
 		for stays := range uint64(keys) {
-			// For token buckets, Hit looks at more slots than the bound covers.
+			// The test uses fixed windows, because for token buckets Hit reads more slots than the bound covers.
 			plan, err := NewPlan(algorithmsOfFive(t)["fixed"], 0)
 			require.NoError(t, err)
 			table := newTable(t, 32, keys, func(c *Config) { c.Plan, c.Overflow = plan, Refuse })

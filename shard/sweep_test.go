@@ -12,11 +12,12 @@ import (
 )
 
 // TestSweepEpoch (I7): if more than half of a table holds records, a sweep of an epoch frees exactly those that were
-// idle at the previous sweep. In an emptier table, it frees those that have been idle for a skew.
+// idle at the previous sweep. If at most half of the table holds records, it frees those that have been idle for a
+// skew.
 func TestSweepEpoch(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys  uint64
-		freed []uint64 // by sweeps that come 6 s, 8 s and a skew after the requests; each key is full again after 5 s
+		freed []uint64 // after sweeps 6 s, 8 s, and 6 s plus a skew after the requests; keys are full after 5 s
 	}{
 		"a table that is three quarters full": {24, []uint64{0, 24, 24}},
 		"a table that is a quarter full":      {8, []uint64{0, 0, 8}},
@@ -43,7 +44,7 @@ func TestSweepEpoch(t *testing.T) {
 }
 
 // TestSweepEpochFreesWhatHasBeenIdleForASkew (R7): a sweep of an epoch frees the records that have been idle for a
-// skew, even in a full table, if the last complete sweep was longer ago.
+// skew, even in a full table, if the last complete sweep was more than a skew ago.
 func TestSweepEpochFreesWhatHasBeenIdleForASkew(t *testing.T) {
 	table := newTable(t, 1, 4, nil)
 	for key := range uint64(4) {
@@ -53,7 +54,7 @@ func TestSweepEpochFreesWhatHasBeenIdleForASkew(t *testing.T) {
 	skew := int64(table.Plan().skew)
 	require.True(t, table.SweepEpoch(start+skew+4*second, nil))
 	assert.Zero(t, table.Stats().Reclaimed, "not idle a skew ago")
-	table.swept.Store(uint64(start)) // as if that had not been complete
+	table.swept.Store(uint64(start)) // as if that sweep had not been complete
 	require.True(t, table.SweepEpoch(start+skew+6*second, nil))
 	assert.EqualValues(t, 4, table.Stats().Reclaimed)
 }
@@ -85,16 +86,17 @@ func TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle(t *testing.T) {
 	}
 }
 
-// TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle (R7), and no further, if that time is known to the nanosecond.
-// If the watermark moved to the time of the claim, all idle records would be idle at the watermark, and the next claim
-// would take the first one.
+// TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle (R7): a claim moves the watermark to the time at which the
+// claimed record became idle, and no further, if that time is known to the nanosecond. If the watermark moved to the
+// time of the claim, all idle records would be idle at the watermark. The next claim would then take the first of them,
+// and not the one that has been idle longest.
 func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 	batch, err := atomicbucket.NewBatchBucket(1, time.Second, 5)
 	require.NoError(t, err)
 	const now = 60 * second
 	for name, c := range map[string]struct {
 		bucket atomicbucket.TokenBucket
-		want   int64 // from the start on
+		want   int64 // how far the watermark moves
 	}{
 		"a tick is a nanosecond":               {perSecond(t, 1, 5), 5 * second},
 		"half of one: 12.5 ns are 25":          {perSecond(t, 0.4e9, 5), 13},
@@ -113,13 +115,14 @@ func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 	}
 }
 
-// TestWhatAFullProbeWindowTells: policies that do not evict return the record that will be idle first. Evict forgets
-// the record with the least debt completely.
+// TestWhatAFullProbeWindowTells: a new key meets a full probe window. Refuse returns the record that will be idle
+// first. Admit returns the state that a record of the new key would have. Evict forgets the record with the least debt
+// completely.
 func TestWhatAFullProbeWindowTells(t *testing.T) {
 	for _, order := range [][]uint64{{3, 1, 2}, {1, 2, 3}, {3, 2, 1}, {2, 1, 1}} {
 		for _, overflow := range []Overflow{Refuse, Admit, Evict} {
 			table := newTable(t, 1, 3, func(c *Config) { c.Overflow = overflow })
-			slots := len(table.shards[0].slots) // a line, of which a probe window is three
+			slots := len(table.shards[0].slots) // a line has four slots, and the probe window is three of them
 			require.Equal(t, 4, slots)
 			least, last := uint64(9), uint64(0)
 			for i, n := range order {
@@ -148,8 +151,8 @@ func TestWhatAFullProbeWindowTells(t *testing.T) {
 	}
 }
 
-// TestAProbeWindowFullOfInserts: if calls under way have claimed every slot, there is nothing to evict, and waiting for
-// them would not be lock-free.
+// TestAProbeWindowFullOfInserts: if calls under way have claimed every slot of a probe window, there is no record to
+// evict. A call that waits for these calls would not be lock-free, so it finds no room.
 func TestAProbeWindowFullOfInserts(t *testing.T) {
 	for _, overflow := range []Overflow{Refuse, Evict} {
 		table := newTable(t, 1, 2, func(c *Config) { c.Overflow = overflow })
@@ -164,8 +167,8 @@ func TestAProbeWindowFullOfInserts(t *testing.T) {
 	}
 }
 
-// TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast: these differ, because a window in which much was taken may end
-// soon.
+// TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast: these two records may differ, because a window in which many
+// tokens were taken may end soon.
 func TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast(t *testing.T) {
 	fixed, err := atomicbucket.NewFixedWindow(5, 5, 5*time.Second, false)
 	require.NoError(t, err)
@@ -186,8 +189,8 @@ func TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast(t *testing.T) {
 	}
 }
 
-// TestAFreeSlotIsNoVictim: a slot is freed while an insert looks for one to evict, also at a time at which its zero
-// payload would look indebted.
+// TestAFreeSlotIsNoVictim: a slot is freed while an insert looks for a record to evict. The insert does not treat the
+// free slot as a record, even at a time at which the slot's zero payload would look indebted.
 func TestAFreeSlotIsNoVictim(t *testing.T) {
 	const now = 64<<54 - second
 	table := newTable(t, 1, 1, func(c *Config) { c.Start = now })
@@ -216,7 +219,7 @@ func TestWhenASweepRests(t *testing.T) {
 }
 
 // TestSweepEpochLeavesNothingThatHasBeenIdleForASkew: a sweep of an epoch leaves no record that has been idle for a
-// skew, even if the last sweep of a full table was longer ago.
+// skew, even in a full table whose last sweep was more than a skew ago.
 func TestSweepEpochLeavesNothingThatHasBeenIdleForASkew(t *testing.T) {
 	for since, reclaimed := range map[int64]uint64{2: 1, 8: 0} { // tenths of a skew after the last sweep
 		table := newTable(t, 4, 4, nil)

@@ -20,7 +20,7 @@ const (
 	MaxShards = 1 << 12
 )
 
-// A slot holds at most one record. Its state word decides who owns it; see doc.go.
+// A slot holds at most one record. The state word decides which call or key owns the slot: see doc.go.
 type slot struct {
 	state atomicbucket.Word
 	key   word.Word // a label; its fingerprint is written only under CLAIM
@@ -61,16 +61,16 @@ type Config struct {
 	Overflow    Overflow // what to do when a probe window is full
 	Start       int64    // the time at which the table is made, in nanoseconds
 	Prefault    bool     // touch every page now, not at first use
-	Entries     uint64   // of a shared table of limits in flight: how many takes may be in flight at a time
+	Entries     uint64   // only for a shared table of limits in flight: how many takes may be in flight at a time
 	// Now returns the time of the clock by which calls are made. No call has read a later time. Debts are counted at
 	// that time when prices change (R27). If Now is nil, they are counted at the times of the calls.
 	Now func() int64
 }
 
-// A Table is the whole table: its shards, and the watermark, which orders forgetting and time (rule R7). Its methods
-// are safe for concurrent use.
+// A Table has the shards, and the watermark, a time at which records are judged as idle (rule R7). Its methods are safe
+// for concurrent use.
 type Table struct {
-	// The fields that a take reads. All but the plan are constant after New.
+	// A take reads the fields up to the plan. All but the plan are constant after New.
 	first       *slot  // of shard 0
 	mask        uint64 // number of shards, a power of two, less one
 	lines       uint64 // lines in a shard
@@ -82,7 +82,7 @@ type Table struct {
 	slots uint64 // in all shards
 
 	buckets   bool           // the records are token buckets, under every plan
-	near      uint64         // slots that HitQuota searches: as hits, but also if records have prices
+	near      uint64         // slots that HitQuota searches: like hits, but not 0 if records have prices
 	prices    unsafe.Pointer // of the first slot's record; nil if records have none
 	overflow  Overflow
 	shards    []shard
@@ -106,15 +106,15 @@ type Table struct {
 	advancing word.Word       // calls that may be about to move the watermark
 }
 
-// common has the words that belong to neither a slot nor a home. In a shared table, they are in the shared memory.
+// common has the words that belong neither to a slot nor to a home. In a shared table, they are in the shared memory.
 type common struct {
 	watermark word.Word
 	planned   word.Word            // the number of the current plan of a shared table; 0 in other tables: R21
-	_         [lineBytes - 16]byte // Hit reads the words above: no often written word may share their line
+	_         [lineBytes - 16]byte // Hit reads the words above, so no word that is often written may share their line
 	leading   word.Word            // the latest time ahead of its clock at which a request was granted
 	lowering  word.Word            // the stage of the sweep that lowers probe bounds
-	changes                        // how the plan of a shared table is replaced
-	fastest   word.Word            // 2^63-1 minus the least price at which a record was converted; 0 if none was (R27)
+	changes                        // the words by which the plan of a shared table is replaced
+	fastest   word.Word            // 2^63-1 minus the lowest price of any conversion; 0 if there was none (R27)
 	largest   word.Word            // the largest quota that was made (R28)
 	realigned word.Word            // since when the windows of the clock have their length; 0: always (R29)
 	_         [lineBytes - 56]byte
@@ -128,8 +128,8 @@ type shard struct {
 	*counters
 }
 
-// New returns a table of cfg.Slots slots, rounded up to whole lines per shard.
-// All memory it will ever hold is allocated here.
+// New returns a table of cfg.Slots slots, rounded up to whole lines per shard. New allocates all memory that the table
+// ever uses.
 func New(cfg Config) (*Table, error) {
 	layout, err := cfg.layout()
 	if err == nil && cfg.Plan.entries != nil {
@@ -210,17 +210,17 @@ func (t *Table) Find(fingerprint uint64) Place {
 // Touch starts to load the home line and does not wait for it, so that the caller can read its clock meanwhile.
 func (p Place) Touch() { p.home.state.Load() }
 
-// at returns slot i of the probe window, which has t.probeWindow slots: first those of the home line, in the order of
-// the key, then those of each further line in the same order. New gives every home a whole probe window, so no bound is
-// checked.
+// at returns slot i of the probe window, which has t.probeWindow slots: first the slots of the home line, in the order
+// of the key, then the slots of each further line in the same order. New gives every home a whole probe window, so at
+// does not check whether the slot is in the table.
 func (p Place) at(i uint64) *slot {
 	return (*slot)(unsafe.Add(p.line(), (i^p.order())*slotBytes))
 }
 
 // order returns the position of the home slot in its line. Slot i of the probe window is slot i^order, counted from the
-// start of the home line. Keys of one home have four orders, so most records are in the slot that a search reads first,
-// and the processor predicts that. In a table that is 0.6 full it is 0.70 of the records. If all keys started at the
-// first slot of the line, it would be 0.37.
+// start of the home line. The keys of one home have four different orders. So most records are in the slot that a
+// search reads first, and the processor predicts this branch. In a table that is 0.6 full, 0.70 of the records are in
+// that slot. If all keys started at the first slot of the line, it would be 0.37 of the records.
 func (p Place) order() uint64 { return uint64(uintptr(unsafe.Pointer(p.home)) / slotBytes % lineSlots) }
 
 // line returns the first slot of the home line.
@@ -243,7 +243,7 @@ func (t *Table) number(sl *slot) uint64 {
 	return uint64(uintptr(unsafe.Pointer(sl))-uintptr(unsafe.Pointer(t.first))) / slotBytes
 }
 
-// ring returns the ring of a slot, or nil if the records have none.
+// ring returns the ring of a slot, or nil if the records have no rings.
 func (t *Table) ring(sl *slot) atomicbucket.Ring {
 	if t.rings == nil {
 		return nil

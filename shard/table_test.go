@@ -20,7 +20,7 @@ const (
 	second = int64(time.Second)
 )
 
-// perSecond is a bucket with a number of tokens a second and a burst.
+// perSecond returns a token bucket with a rate, in tokens per second, and a burst.
 func perSecond(t testing.TB, rate float64, burst uint64) atomicbucket.TokenBucket {
 	algorithm, err := atomicbucket.NewTokenBucket(rate, time.Second, burst)
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func planOf(t testing.TB, algorithm atomicbucket.TokenBucket) *Plan {
 // bucketOf returns the algorithm of a table of token buckets.
 func bucketOf(t *Table) *atomicbucket.TokenBucket { return &t.Plan().bucket }
 
-// algorithmsOfFive are one of each kind, of five tokens.
+// algorithmsOfFive returns one algorithm of each kind, with a limit of five tokens.
 func algorithmsOfFive(t *testing.T) map[string]atomicbucket.Algorithm {
 	bucket := perSecond(t, 1, 5)
 	batch, err := atomicbucket.NewBatchBucket(1, time.Second, 5)
@@ -51,7 +51,7 @@ func algorithmsOfFive(t *testing.T) map[string]atomicbucket.Algorithm {
 	return map[string]atomicbucket.Algorithm{"bucket": &bucket, "batch": &batch, "fixed": &fixed, "sliding": &sliding, "log": &log}
 }
 
-// newTable returns a table of one probe window, burst 5 at 1/s, changed by edit.
+// newTable returns a table of one shard with token buckets of burst 5 at 1/s. edit may change its configuration.
 func newTable(t testing.TB, slots, probeWindow int, edit func(*Config)) *Table {
 	c := Config{Plan: planOf(t, perSecond(t, 1, 5)), Slots: uint64(slots), Shards: 1, ProbeWindow: probeWindow, Start: start}
 	if edit != nil {
@@ -153,7 +153,7 @@ func TestTakeChargesEachKeyItsOwnBurst(t *testing.T) {
 	assert.Equal(t, Refused, take(table, 7, now, 1))
 }
 
-// TestInsertReclaimsIdleRecords (I7): an idle record is claimed in place; a fresh claim starts another tenure.
+// TestInsertReclaimsIdleRecords (I7): an insert claims an idle record in place. A new claim starts another tenure.
 func TestInsertReclaimsIdleRecords(t *testing.T) {
 	table := newTable(t, 2, 2, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 1))
@@ -179,8 +179,8 @@ func TestOverflowEvictsTheLeastDebtAndCountsIt(t *testing.T) {
 	assert.EqualValues(t, 2, stats.Forgiven)
 }
 
-// The fault of LRU: an attacker who cycles through keys causes a drained key to be forgotten. Here the drained key is
-// the last to be evicted.
+// If a table evicted the least recently used key, an attacker who cycles through keys could have a drained key
+// forgotten. In this table the drained key is the last to be evicted.
 func TestCyclingKeysDoesNotRefillADrainedKey(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -203,7 +203,7 @@ func TestOverflowRefuseAndAdmitWriteNothing(t *testing.T) {
 		assert.Equal(t, before, dump(table))
 		assert.EqualValues(t, 3, table.Stats().NoRoom+table.Stats().Unrecorded)
 		assert.Equal(t, want == Unrecorded, want.Admits())
-		// A refusal returns the time at which the first of them becomes idle.
+		// A refusal returns the record that becomes idle first.
 		s := table.Take(table.Find(3), start, 1, 0).State
 		if policy == Refuse {
 			assert.Equal(t, bucketOf(table).Debt(table.Find(2).at(1).state.Load().Record(), bucketOf(table).Ticks(start)), bucketOf(table).Debt(s.Record(), bucketOf(table).Ticks(start)))
@@ -255,7 +255,7 @@ func TestPeek(t *testing.T) {
 }
 
 // TestLateTakeAfterForgettingMintsNothing (I7, I8): R7. A sweep at a later time forgets a record. A take with an
-// earlier clock must not find a full bucket in the past.
+// earlier clock must not start a full bucket at its own, earlier time.
 func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -267,7 +267,8 @@ func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
 	assert.Equal(t, Refused, take(table, 1, start+2, 1))
 }
 
-// TestLateTakeAfterReclaimMintsNothing (I7, I8): the same when a claim forgets it instead of a sweep.
+// TestLateTakeAfterReclaimMintsNothing (I7, I8): the same must be true if a claim, instead of a sweep, forgets the
+// record.
 func TestLateTakeAfterReclaimMintsNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -296,8 +297,8 @@ func TestSweep(t *testing.T) {
 	assert.Zero(t, table.Stats().Live)
 }
 
-// R9: a sweep does not judge a record by a plan that the record does not follow. (The explorer's plans differ only in
-// the burst, so it could not find this.)
+// R9: a sweep does not judge a record by a plan that the record does not follow. (The plans of fuzz/explore differ only
+// in the burst, so that package could not find such an error.)
 func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	now := start + 1<<40
@@ -313,8 +314,8 @@ func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
 	assert.EqualValues(t, 1, table.Stats().Live)
 }
 
-// TestAdopt (I1, I7): with a new plan, the tokens that every key has taken still count, and the new plan's numbers
-// apply from then on.
+// TestAdopt (I1, I7): after a change of the plan, the tokens that every key has taken still count, and the new plan's
+// numbers apply.
 func TestAdopt(t *testing.T) {
 	table := newTable(t, 64, 0, nil)
 	for key := range uint64(6) {
@@ -352,8 +353,8 @@ func TestALeapIsNeverMisread(t *testing.T) {
 		{1, 24 * time.Hour, 100},        // a burst takes 100 days
 		{1, 24 * time.Hour, 1 << 20},    // longer than the timeline
 		{1, 1000 * time.Hour, 30},       // ticks of several nanoseconds
-		{100, 24 * time.Hour, 1 << 32},  // so long that they do not go round
-		{3, 7 * 24 * time.Hour, 12_345}, // and one in between
+		{100, 24 * time.Hour, 1 << 32},  // ticks so long that the circle has no complete turn within the timeline
+		{3, 7 * 24 * time.Hour, 12_345}, // a case between the others
 	} {
 		algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
 		require.NoError(t, err)
@@ -381,7 +382,7 @@ func TestALeapIsNeverMisread(t *testing.T) {
 	}
 }
 
-// If a leap of time overtakes a sweep, the sweep must not judge newer records by its own time.
+// If time leaps during a sweep, the sweep must not judge newer records at the time at which it began.
 func TestSweepOvertakenByALeap(t *testing.T) {
 	table := newTable(t, 2*sweepChunk, 0, nil)
 	markAll(table)
@@ -399,7 +400,7 @@ func TestSweepOvertakenByALeap(t *testing.T) {
 	assert.Equal(t, Refused, take(table, last, later, 1), "the new record was swept away")
 }
 
-// The same with such a small leap that the new record would look idle, and not indebted.
+// The same must be true if the leap is so small that the new record would look idle, and not indebted.
 func TestSweepOvertakenByASmallerLeap(t *testing.T) {
 	algorithm, err := atomicbucket.NewTokenBucket(16, time.Microsecond, 5) // 16 ticks a nanosecond
 	require.NoError(t, err)
@@ -448,8 +449,8 @@ func TestTimeMayLeap(t *testing.T) {
 	}
 }
 
-// A record that is not used for a whole turn of the circle does not look indebted again: sweeps prevent that, by the
-// sweeper or by the calls themselves.
+// A record that is not used for a whole turn of the circle does not look indebted again. Sweeps prevent that, whether
+// the sweeper or a call makes them.
 func TestIdleRecordNeverComesRound(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -460,7 +461,7 @@ func TestIdleRecordNeverComesRound(t *testing.T) {
 	require.Equal(t, 1, records(table, 1))
 }
 
-// At MaxKeys keys, 0.6 of the slots, about one insert in 1,600 finds no room.
+// If the table has MaxKeys keys, which fill 0.6 of the slots, about one insert in 1,600 finds no room.
 func TestLoadOfSixTenths(t *testing.T) {
 	const keys = 300_000
 	table := newTable(t, keys*10/6, 0, func(c *Config) { c.Shards = 8; c.Overflow = Refuse })

@@ -9,11 +9,11 @@ import "time"
 //     or later. So even a call whose clock is late cannot observe that a record was forgotten.
 //   - Two times that one call compares are never so far apart that their difference would be misread on the circle.
 //
-// Ordinary calls only read it. It is written by a sweep, by an insert that claims a record which became idle after the
-// watermark, by a call whose time has leapt ahead of it, and when the plan is replaced.
+// Ordinary calls only read the watermark. Four things move it: a sweep, an insert that claims a record which became
+// idle after the watermark, a call whose time has leapt ahead of the watermark, and a replacement of the plan.
 
-// Distances on the payload's circle, in skews. A bucket owes at most two, and was charged at most one ahead of the
-// watermark.
+// These are distances on the payload's circle, in skews. A bucket owes at most two skews, and was charged at most one
+// skew ahead of the watermark.
 const (
 	circle   = 16
 	leapStep = 4 // all that was indebted before the step is idle after it
@@ -22,9 +22,10 @@ const (
 // Watermark returns the watermark.
 func (t *Table) Watermark() int64 { return int64(t.watermark.Load()) }
 
-// catchUp returns the time at which a call is decided whose clock reads now: now, or the watermark if that is later. If
-// now is further ahead of the watermark than a call may be, the watermark follows it. That takes a long time without a
-// sweep, or a leap of the caller's time. In a shared table both follow the machine's clock if that is earlier (R23).
+// catchUp returns the time at which a call whose clock reads now is decided: now, or the watermark if that is later. If
+// now is further ahead of the watermark than a call may be, catchUp moves the watermark to now. This is necessary only
+// after a long time without a sweep, or if the caller's time leaps. In a shared table, the machine's clock replaces now
+// if it is earlier (R23).
 func (t *Table) catchUp(now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
@@ -41,12 +42,13 @@ func (t *Table) catchUp(now int64) int64 {
 }
 
 // follow returns two times for a call at the time now, which may be ahead of its clock. at is the time at which the
-// call is decided. upTo is how far the watermark may move for it: to the clock, or not at all if the clock is late. If
-// the call would otherwise be too far ahead of the watermark, follow moves it to upTo.
+// call is decided. upTo is the time up to which the call may move the watermark: the clock's time, or the watermark
+// itself if the clock is late. If now is before the clock's time, now counts instead of the clock's time. If the call
+// would otherwise be too far ahead of the watermark, follow moves it to upTo.
 func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	upTo = t.catchUp(min(now, clock))
 	if now <= clock {
-		return upTo, upTo // this is before now if the clock is ahead of the machine's
+		return upTo, upTo // upTo is before now if the clock is ahead of the machine's clock
 	}
 	if at = max(now, upTo); at > upTo && uint64(at)-t.watermark.Load() > t.current().skew {
 		t.raise(upTo)
@@ -54,9 +56,10 @@ func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	return at, upTo
 }
 
-// leap returns how far the watermark moves in one step towards a time that is ahead nanoseconds later. The first step
-// includes all whole turns of the circle. They cost nothing: a record stays at the same distance on the circle, and the
-// rest of the step makes it idle. Less than a turn remains: at most four more steps.
+// leap returns how far the watermark moves in one step towards a time that is later by ahead nanoseconds. The first
+// step includes all whole turns of the circle. These turns do not change the distance of a record on the circle, and
+// the rest of the step makes the record idle. After this step less than a turn remains, which takes at most four more
+// steps.
 func leap(ahead, skew uint64) uint64 {
 	if ahead <= leapStep*skew {
 		return ahead
@@ -64,12 +67,12 @@ func leap(ahead, skew uint64) uint64 {
 	return ahead - (ahead-leapStep*skew)%(circle*skew)
 }
 
-// raise moves the watermark to now, unless it is there already, and returns the time up to which it moved.
+// raise moves the watermark to now, unless it has already reached now, and returns the time up to which it moved.
 func (t *Table) raise(now int64) int64 { return t.raiseTo(now, now) }
 
-// raiseTo moves the watermark to a time, unless it is there already, for a call whose clock reads now. The time may be
-// before the origin of time. If the machine's clock has not reached it, the watermark moves to the machine's time
-// (R23). raiseTo returns the time up to which it moved.
+// raiseTo moves the watermark to the time to, unless it has already reached that time, for a call whose clock reads
+// now. to may be before the origin of time. If the machine's clock has not reached it, the watermark moves to the
+// machine's time (R23). raiseTo returns the time up to which it moved.
 func (t *Table) raiseTo(to, now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
@@ -103,11 +106,11 @@ func (t *Table) believed(now, clock int64) (int64, int64) {
 	return now, reached
 }
 
-// replacing is the bit of a pace that says that the plan is being replaced.
+// replacing is the bit of the word pace that is set while the plan is being replaced.
 const replacing = 1 << 63
 
-// advance moves the watermark by one step from watermark towards to, for a call whose clock reads now, if no other call
-// has moved it. If the watermark is more than a skew ahead of the last complete sweep, advance sweeps instead.
+// advance moves the watermark by one step from watermark towards to, for a call whose clock reads now, unless another
+// call has moved it. If the watermark is more than a skew ahead of the last complete sweep, advance sweeps instead.
 // Otherwise idle records could stay long enough to look indebted again.
 func (t *Table) advance(watermark, to uint64, now int64) {
 	t.advancing.Add(1) // before the pace is read: see fence
@@ -128,7 +131,8 @@ func (t *Table) advance(watermark, to uint64, now int64) {
 }
 
 // moves returns the skew by which the watermark moves for a call whose clock reads now, and whether all records follow
-// one plan. In a shared table they always do, because moves first completes what another process has begun (R22).
+// one plan. In a shared table all records always follow one plan, because moves first completes a replacement that
+// another process has begun (R22).
 func (t *Table) moves(now int64) (skew uint64, alone bool) {
 	if t.owner != nil {
 		return t.settled(func() int64 { return now }).skew, true
@@ -138,7 +142,8 @@ func (t *Table) moves(now int64) (skew uint64, alone bool) {
 }
 
 // fence limits moves of the watermark to the smaller skew of two plans, until the pace is set again. A call that read
-// the pace before is still counted in advancing, and its compare-and-swap fails because fence has moved the watermark.
+// the pace before fence set it is still counted in advancing. In that case fence moves the watermark, so the
+// compare-and-swap of that call fails.
 func (t *Table) fence(before, plan *Plan) {
 	t.pace.Store(min(before.skew, plan.skew) | replacing)
 	if t.advancing.Load() != 0 {

@@ -1,6 +1,6 @@
 // Package child runs pieces of work in fresh processes of the same program, with a fresh memory layout and a fresh
-// scheduler. A row with contention settles into one of two speeds and keeps it as long as the process lives. So many
-// processes say more than many iterations.
+// scheduler. If processors contend on a row, a process settles into one of two speeds and keeps it as long as it lives.
+// So many processes give a better result than many iterations.
 //
 // A child gets its work as JSON in an environment variable and answers with one line of JSON.
 package child
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// variable holds the order of a child.
+// variable is the environment variable with a child's order.
 const variable = "WEIR_BENCH_CHILD"
 
 // An order tells a child what to do.
@@ -36,7 +36,7 @@ type answer struct {
 // Work is something that a child can do.
 type Work func(with json.RawMessage) (any, error)
 
-// Of makes Work of a function. The parameter and the result are passed as JSON.
+// Of makes a Work from a function. The parameter and the result are passed as JSON.
 func Of[T, R any](do func(T) (R, error)) Work {
 	return func(raw json.RawMessage) (any, error) {
 		var with T
@@ -47,8 +47,8 @@ func Of[T, R any](do func(T) (R, error)) Work {
 	}
 }
 
-// Main does the work of a child and returns true. In a process that is not a child it returns false. A program calls it
-// before anything else.
+// Main does the work of a child and returns true. In a process that is not a child, it returns false. A program must
+// call it before anything else.
 func Main(all map[string]Work, out io.Writer) bool {
 	text, ok := os.LookupEnv(variable)
 	if !ok {
@@ -81,8 +81,8 @@ func do(all map[string]Work, text string) (a answer) {
 	return a
 }
 
-// Run does work in a child with GOMAXPROCS set to cores, and stores its result. A child that takes longer than the
-// limit is killed, which is an error.
+// Run does work in a child with GOMAXPROCS set to cores, and stores its result. If the child takes longer than the
+// limit, Run kills it and returns an error.
 func Run(ctx context.Context, limit time.Duration, cores int, work string, with, result any) error {
 	raw, err := json.Marshal(with)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An Allocated has the allocations of one kind of call.
+// An Allocated contains the allocations of one kind of call.
 type Allocated struct {
 	Name   string  `json:"name"`
-	Allocs float64 `json:"allocs"` // objects a call
+	Allocs float64 `json:"allocs"` // objects per call
 }
 
-// MeasureCalls counts what each of weir's decisions allocates, for known and new keys, admitted and refused.
+// MeasureCalls counts the allocations of each of weir's decisions, for known and new keys, admitted and refused.
 func MeasureCalls(struct{}) ([]Allocated, error) {
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 100), engine.MaxKeys(1000))
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Empty is a process without a limiter.
+// Empty names a process without a limiter.
 const Empty = "empty process"
 
-// CollectOf names the subject that holds ten million keys while the garbage collector runs.
+// CollectOf names the subject that has ten million keys while the garbage collector runs.
 type CollectOf struct {
 	Subject string `json:"subject"` // or Empty
 }
 
-// A Collected is the times that full collections took.
+// A Collected contains the times of full collections.
 type Collected struct{ Nanos []int64 }
 
-// MeasureCollect measures full collections of garbage, as runtime.GC does them.
+// MeasureCollect measures full garbage collections, as runtime.GC makes them.
 func MeasureCollect(of CollectOf) (Collected, error) {
 	var d measure.Decider
 	if of.Subject != Empty {
@@ -35,7 +35,7 @@ func MeasureCollect(of CollectOf) (Collected, error) {
 		}
 		defer release()
 		measure.Once(d, before)
-		// Text that the limiter does not hold is garbage from here on.
+		// From here on, the text of the keys is garbage, unless the limiter keeps it.
 	}
 	runtime.GC()
 	var c Collected

@@ -1,9 +1,9 @@
-// Package experiment has the measurements. Each runs in a process of its own.
+// Package experiment contains the measurements. Each runs in a separate process.
 package experiment
 
 import "github.com/weir-go/weir/bench/child"
 
-// Names of the work.
+// These are the names of the measurements.
 const (
 	Rate    = "rate"
 	Memory  = "memory"

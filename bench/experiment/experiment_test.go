@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Decisions are counted. A row fails if they are not as its name says.
+// Decisions are counted. A row fails if the counts are not as its name says.
 func TestWrong(t *testing.T) {
 	admit, refuse := workload.Row{}, workload.Row{Refused: true}
 	for _, c := range []struct {
@@ -35,7 +35,7 @@ func TestWrong(t *testing.T) {
 	assert.Equal(t, "no decision was made", Wrong(&admit, measure.Sample{}))
 }
 
-// Everything decides as the row says, alone and taking turns.
+// Every subject decides as the row says, whether it is measured alone or takes turns with others.
 func TestRateOfEverything(t *testing.T) {
 	// Parts of a floor are measured on one processor, without contention.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -79,7 +79,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The curve has a point for each percentile, and none lies below the one before.
+// The curve has a point for each percentile, and no point is below the previous one.
 func TestPaceAndCurve(t *testing.T) {
 	row, err := workload.Find("allowed-1k")
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestPaceAndCurve(t *testing.T) {
 	assert.IsNonDecreasing(t, d.Service)
 	assert.IsNonDecreasing(t, d.Response)
 	last := len(Percentiles) - 1
-	// Histograms keep three digits.
+	// Histograms keep three significant digits.
 	assert.GreaterOrEqual(t, float64(d.Response[last]), 0.998*float64(d.Service[last]),
 		"a response includes the service")
 

@@ -17,7 +17,7 @@ type FoundOf struct {
 	Row string `json:"row"`
 }
 
-// A Counted is how many requests there were, and how many of them found the record of their own key.
+// A Counted contains the number of requests, and how many of them found the record of their own key.
 type Counted struct {
 	Requests int `json:"requests"`
 	Found    int `json:"found"`
@@ -29,17 +29,17 @@ func (c Counted) Fraction() float64 { return float64(c.Found) / float64(max(c.Re
 const (
 	// between is the mean time between two requests of a key on the returning rows.
 	between = time.Second
-	// settling is how long requests run before they are counted, and counting how long they are counted. Each includes
-	// a sweep. If a lap of the stream is longer, they last a lap.
+	// settling is how long requests run before they are counted. counting is how long they are counted. Each of the two
+	// times includes a sweep. If a lap of the stream is longer, each of them lasts a lap.
 	settling = engine.DefaultSweepInterval * 3 / 2
 	counting = engine.DefaultSweepInterval
 )
 
-// MeasureFound counts the requests of a row that find the record of their key. It uses the table alone, where a hit and
-// a miss are different calls. So the timed decisions of other measurements count nothing, because a shared counter
-// would cost them a cache line that travels between processors. Its time is the time of the requests, so that sweeps
-// come at their default interval although no run lasts that long. Keys come back after a second on average, or when the
-// row says.
+// MeasureFound counts the requests of a row that find the record of their key. It only uses the table, which has
+// different calls for a hit and for a miss. Other measurements do not count hits, because a shared counter would cost
+// the timed decisions a cache line that travels between processors. The clock shows the times of the requests. So
+// sweeps come at their default interval, although no run lasts that long. A key comes back after a second on average,
+// or at the times of the row if the row has times.
 func MeasureFound(of FoundOf) (Counted, error) {
 	row, err := workload.Find(of.Row)
 	if err != nil {
@@ -76,7 +76,7 @@ func MeasureFound(of FoundOf) (Counted, error) {
 	return c.Counted, nil
 }
 
-// due returns a function that returns when the request of a number comes.
+// due returns a function that returns when request i comes.
 func due(row *workload.Row, requests *workload.Stream) func(i int) time.Duration {
 	if row.Everyday() {
 		return func(i int) time.Duration {
@@ -87,7 +87,7 @@ func due(row *workload.Row, requests *workload.Stream) func(i int) time.Duration
 	return func(i int) time.Duration { return time.Duration(i) * apart }
 }
 
-// counter asks a table and counts.
+// counter sends requests to a table and counts the hits.
 type counter struct {
 	Counted
 	table *shard.Table
@@ -97,8 +97,8 @@ type counter struct {
 	wrong int
 }
 
-// newCounter returns a counter with a table of the row's size, as engine.MaxKeys plans it. No key was in it yet, or,
-// for an aged row, every slot has belonged to another key.
+// newCounter returns a counter with a table of the row's size, as engine.MaxKeys plans it. The table is new, or, for an
+// aged row, each of its slots was used by another key before.
 func newCounter(row *workload.Row) (*counter, error) {
 	limit := row.Limit()
 	if row.Everyday() {
@@ -127,7 +127,7 @@ func newCounter(row *workload.Row) (*counter, error) {
 	return c, nil
 }
 
-// ask decides a request and reports whether it found its record.
+// ask decides a request and reports whether the request found its record.
 func (c *counter) ask(key string) (found bool) {
 	place := c.table.Find(keyhash.String(c.seed, key))
 	_, _, v := c.table.Hit(place, c.now, 1, 0)
@@ -142,7 +142,7 @@ func (c *counter) ask(key string) (found bool) {
 	return found
 }
 
-// sweep moves the time on and does what the sweeper in the background does meanwhile.
+// sweep moves the time forward, and does what the background sweeper does in that time.
 func (c *counter) sweep(now int64) {
 	for ; now-c.swept >= int64(engine.DefaultSweepInterval); c.swept += int64(engine.DefaultSweepInterval) {
 		c.table.SweepEpoch(c.swept+int64(engine.DefaultSweepInterval), nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Of keys at 0.6 of MaxKeys nearly all find their record: of 40 tables at least 99.5 %, and 48 % where an insert claims
-// the first idle record that it meets.
+// If the keys are 0.6 of MaxKeys, nearly all requests find their record. In 40 tables at least 99.5 % found it. If an
+// insert claimed the first idle record that it meets, 48 % would find it.
 func TestFoundAtThePlannedLoad(t *testing.T) {
 	for _, name := range []string{"returning-1k", "returning-1k/zipf", "returning-1k/aged", "returning-10k"} {
 		got, err := MeasureFound(FoundOf{name})
@@ -20,7 +20,7 @@ func TestFoundAtThePlannedLoad(t *testing.T) {
 	}
 }
 
-// Keys far below MaxKeys all find their record, also in a table whose every slot was used.
+// If the keys are far fewer than MaxKeys, all requests find their record, even in a table in which every slot was used.
 func TestFound(t *testing.T) {
 	for _, name := range []string{"returning-1k/0.3", "returning-1k/0.3/aged"} {
 		got, err := MeasureFound(FoundOf{name})
@@ -32,7 +32,7 @@ func TestFound(t *testing.T) {
 	assert.ErrorContains(t, err, `row "nothing"`)
 }
 
-// A key that comes for the first time has no record to find; nor has one whose record another has claimed.
+// A request does not find a record if its key comes for the first time, or if another key has claimed its record.
 func TestCounterTellsHitsFromMisses(t *testing.T) {
 	row, err := workload.Find("returning-1k")
 	require.NoError(t, err)
@@ -53,7 +53,8 @@ func TestCounterTellsHitsFromMisses(t *testing.T) {
 	assert.Equal(t, epoch+3, c.table.Stats().Epoch, "one every ten seconds")
 }
 
-// A limiter for a million keys that few have asked holds a fraction of its table in small pages.
+// A limiter for a million keys gets requests for only a few keys. With small pages, only a fraction of its table is in
+// RAM.
 func TestTouched(t *testing.T) {
 	got, err := MeasureTouched(TouchedOf{Huge: true})
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// The work that runs while the latency of calls is measured.
+// These are the kinds of work that run while the latency of calls is measured.
 const (
 	Quiet = "nothing else"
 	Sweep = "the sweeper at work"
@@ -23,38 +23,38 @@ const (
 // LatencyOf says what to measure.
 type LatencyOf struct {
 	Beside string        `json:"beside"`
-	Empty  bool          `json:"empty"` // a call that does nothing, which is the noise of the machine
+	Empty  bool          `json:"empty"` // measures a call that does nothing, to show the noise of the machine
 	For    time.Duration `json:"for"`
 }
 
-// every is the time between the intended beginnings of two calls.
+// every is the time between the planned starts of two calls.
 const every = 5 * time.Microsecond
 
 // Percentiles are the percentiles of a curve.
 var Percentiles = []float64{0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 100}
 
-// Delays are nanoseconds at each of Percentiles.
+// Delays contains nanoseconds at each of Percentiles.
 type Delays struct {
 	// Service is the time from the start of the call to its end.
 	Service []int64 `json:"service_ns"`
-	// Response is the time from when the call should have started. So a call that waited for a late one before it
-	// counts with its wait, which corrects for coordinated omission.
+	// Response is the time from the planned start of the call to its end. So if a call waits for an earlier one that is
+	// late, the wait counts too. This corrects for coordinated omission.
 	Response []int64 `json:"response_ns"`
 	Calls    int64   `json:"calls"`
-	// Sweeps, Evictions and Flooded show that the intended background events happened.
+	// Sweeps, Evictions and Flooded show that the planned background events happened.
 	Sweeps    uint64 `json:"sweeps"`
 	Evictions uint64 `json:"evictions"`
 	Flooded   uint64 `json:"flooded"`
 }
 
-// MeasureLatency calls a limiter that knows a million keys at a fixed pace.
+// MeasureLatency calls, at a fixed pace, a limiter that has a million keys.
 func MeasureLatency(of LatencyOf) (Delays, error) {
 	row, err := workload.Find("zipf-1m")
 	if err != nil {
 		return Delays{}, err
 	}
 	before, requests := row.Load()
-	// Keys are in use for a second after a request, so a flood finds no idle ones to replace.
+	// Keys are in use for a second after a request, so a flood of new keys finds no idle ones to replace.
 	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 10), engine.MaxKeys(row.Capacity),
 		engine.Prefault(), engine.SweepInterval(interval(of.Beside)))
 	if err != nil {
@@ -86,7 +86,7 @@ func MeasureLatency(of LatencyOf) (Delays, error) {
 	return d, err
 }
 
-// interval returns the time between two sweeps: the shortest where the sweeper is to work all the time.
+// interval returns the time between two sweeps. It is the shortest possible time if the sweeper must work all the time.
 func interval(beside string) time.Duration {
 	if beside == Sweep {
 		return time.Millisecond
@@ -99,7 +99,7 @@ type nothing struct{}
 
 func (nothing) Allow(key string) bool { return key != "" }
 
-// flood asks for new keys until it is stopped, and returns how many.
+// flood makes requests for new keys until it is stopped, and returns how many it made.
 func flood(l *engine.Limiter, stop *atomic.Bool) (n uint64) {
 	for ; !stop.Load(); n++ {
 		l.AllowKey(l.KeyUint64(n))
@@ -107,7 +107,7 @@ func flood(l *engine.Limiter, stop *atomic.Bool) (n uint64) {
 	return n
 }
 
-// pace makes calls at their due times. It spins until each is due.
+// pace makes each call at its planned time. It spins until then.
 func pace(l peers.Limiter, requests *workload.Stream, d time.Duration, delays *Delays) error {
 	service, response := hdrhistogram.New(1, int64(time.Minute), 3), hdrhistogram.New(1, int64(time.Minute), 3)
 	allowed, start := 0, time.Now()
@@ -120,7 +120,7 @@ func pace(l peers.Limiter, requests *workload.Stream, d time.Duration, delays *D
 			allowed++
 		}
 		ended := time.Since(start)
-		// The histograms reach to a minute. No run is that long.
+		// The histograms reach up to a minute. No run is that long.
 		if err := service.RecordValue(int64(ended - began)); err != nil {
 			return err
 		}

@@ -17,24 +17,24 @@ type MemoryOf struct {
 	Subject string `json:"subject"`
 }
 
-// A Held is the result, in bytes.
+// A Held is the memory that a limiter uses, in bytes.
 type Held struct {
 	Keys int `json:"keys"`
-	// Resident is by how much the process's memory in RAM has grown since before the limiter was made; 0 if the system
-	// does not report it.
+	// Resident is by how much the process's memory in RAM has grown since before the limiter was made. It is 0 if the
+	// system does not report it.
 	Resident int64 `json:"resident"`
-	Heap     int64 `json:"heap"`               // of the Go heap, likewise
-	Declared int64 `json:"declared,omitempty"` // by the limiter itself: weir's Stats
+	Heap     int64 `json:"heap"`               // the same for the Go heap
+	Declared int64 `json:"declared,omitempty"` // as the limiter itself reports it: weir's Stats
 }
 
-// MeasureMemory makes a limiter and asks for a million keys. The text of the keys exists before and is not counted,
-// unless the limiter copies it.
+// MeasureMemory makes a limiter and makes a request for each of a million keys. The text of the keys exists before, so
+// it is not counted, unless the limiter copies it.
 func MeasureMemory(of MemoryOf) (Held, error) {
 	row, err := workload.Find("zipf-1m")
 	if err != nil {
 		return Held{}, err
 	}
-	// A limit under which keys stay in use: an idle one costs weir nothing.
+	// Under this limit keys stay in use. This matters because an idle key costs weir no memory.
 	row.Refused = true
 	before, _ := row.Load()
 	heap, resident := used()
@@ -61,7 +61,7 @@ func limiterOf(d measure.Decider) peers.Limiter {
 	return nil
 }
 
-// used returns the memory in use, after everything that is garbage has gone back to the system.
+// used returns the memory in use, after all garbage has been returned to the system.
 func used() (heap, resident int64) {
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -70,7 +70,7 @@ func used() (heap, resident int64) {
 	return int64(m.HeapAlloc), residentSize()
 }
 
-// residentSize returns the memory of the process that is in RAM, 0 on systems without /proc/self/statm.
+// residentSize returns how much memory of the process is in RAM. It returns 0 on systems without /proc/self/statm.
 func residentSize() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

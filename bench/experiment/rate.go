@@ -11,11 +11,12 @@ import (
 )
 
 // RateOf names a row and the subjects to measure on it. If the keys of a row take longer to make than to measure,
-// several subjects share a process and the keys. They take turns, a slice each, so that they meet the same noise.
+// several subjects share a process and the keys. They take turns, each for a short time, so that they are measured
+// under the same noise.
 type RateOf struct {
 	Row      string        `json:"row"`
 	Subjects []string      `json:"subjects"`
-	For      time.Duration `json:"for"` // each
+	For      time.Duration `json:"for"` // for each subject
 }
 
 // A Rated is the result for one subject.
@@ -24,8 +25,9 @@ type Rated struct {
 	Error string `json:",omitempty"` // why the figures must not be used
 }
 
-// slice returns how long one subject is measured before the next. With many keys, it is long enough to ask for as many
-// keys as the caches have lines. Otherwise it is short, so that noise affects all subjects equally.
+// slice returns how long one subject is measured before the next one. With many keys, the time is long enough for
+// requests for as many keys as the caches have lines. Otherwise it is short, so that noise affects all subjects
+// equally.
 func slice(row *workload.Row) time.Duration {
 	if row.Keys >= 1_000_000 {
 		return 20 * time.Millisecond
@@ -33,7 +35,7 @@ func slice(row *workload.Row) time.Duration {
 	return 4 * time.Millisecond
 }
 
-// MeasureRate measures how long decisions take, by subject.
+// MeasureRate measures how long decisions take, for each subject.
 func MeasureRate(of RateOf) (map[string]Rated, error) {
 	row, err := workload.Find(of.Row)
 	if err != nil {
@@ -70,7 +72,7 @@ func MeasureRate(of RateOf) (map[string]Rated, error) {
 	return results, nil
 }
 
-// alternate gives the deciders that many turns.
+// alternate lets the deciders take turns, each turns times.
 func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.Duration, turns int,
 	samples []measure.Sample) {
 	for range turns {
@@ -80,8 +82,8 @@ func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.
 	}
 }
 
-// Wrong returns what is wrong with the decisions of a row, or "". One decision in a thousand may differ, because
-// limiters with bounded memory may have no room for a key.
+// Wrong returns what is wrong with the decisions of a row, or "" if they are right. One decision in a thousand may be
+// wrong, because a limiter with bounded memory may have no room for a key.
 func Wrong(row *workload.Row, s measure.Sample) string {
 	want := row.Want()
 	if s.Ops == 0 {

@@ -13,11 +13,11 @@ type TableOf struct {
 	For   time.Duration `json:"for"`
 }
 
-// A Tabled is the result.
+// A Tabled is the result of MeasureTable.
 type Tabled struct {
 	PerOp     float64 // nanoseconds
-	HugeBytes uint64  // that are in huge pages, as the kernel reports
-	HugeError string  `json:",omitempty"` // why it does not
+	HugeBytes uint64  // bytes in huge pages, as the kernel reports them
+	HugeError string  `json:",omitempty"` // why the kernel does not report HugeBytes
 }
 
 // MeasureTable measures a random compare-and-swap on one processor.

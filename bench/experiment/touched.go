@@ -9,14 +9,15 @@ import (
 
 // TouchedOf says which pages a limiter for a million keys may use.
 type TouchedOf struct {
-	Huge bool `json:"huge"` // as the system gives them; otherwise small ones only
+	Huge bool `json:"huge"` // pages as the system gives them; otherwise only small pages
 }
 
-// touchedKeys is how many keys ask: those of a small program, with the capacity that a limiter has without MaxKeys.
+// touchedKeys is the number of keys of a small program. Its limiter has the default capacity of a limiter without
+// MaxKeys.
 const touchedKeys = 10
 
-// MeasureTouched makes a limiter as engine.New does without options, asks for few keys, and returns how much of it is
-// in RAM.
+// MeasureTouched makes a limiter as engine.New does without options, makes requests for a few keys, and returns how
+// much of the limiter is in RAM.
 func MeasureTouched(of TouchedOf) (Held, error) {
 	if !of.Huge {
 		if err := smallPages(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// Clock is the start of the precise clock.
+// A Clock reads the precise clock as the time since start.
 type Clock struct{ start time.Time }
 
 // NewClock returns a clock that started a second ago, so that it never reads 0.

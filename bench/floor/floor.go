@@ -1,5 +1,5 @@
 // Package floor implements the minimum that an exact limiter must do for a request. It is measured like the limiters:
-// with the same keys in the same order, in the same loop, on a table of the same size.
+// with the same keys in the same order, in the same loop, and on a table of the same size.
 //
 // A floor does not compare keys, looks at one slot only, and decides nothing.
 package floor
@@ -11,22 +11,22 @@ import (
 	"github.com/weir-go/weir/internal/keyhash"
 )
 
-// record is a slot, as large as one of weir's.
+// A record is a slot. It is as large as a slot of weir.
 type record struct{ state, _ atomic.Uint64 }
 
-// A Floor has the method of a limiter.
+// A Floor contains what all floors use.
 type Floor struct {
 	seed  keyhash.Seed
 	table []record
 	clock Clock
-	word  atomic.Uint64 // of the coarse clock; it stands still
+	word  atomic.Uint64 // of the coarse clock, which stands still
 	_     [56]byte
 	hot   atomic.Uint64
 	_     [56]byte
 }
 
-// New returns floors with a table of slots slots of 16 bytes. The table is in huge pages if the system has them, as
-// weir's table is. Release frees it.
+// New returns floors with a table of slots slots of 16 bytes. Like weir's table, it is in huge pages if the system has
+// them. The returned function frees it.
 func New(clock Clock, slots uint64) (*Floor, func(), error) {
 	memory, release, err := Map(slots*16, true)
 	if err != nil {
@@ -35,18 +35,18 @@ func New(clock Clock, slots uint64) (*Floor, func(), error) {
 	return &Floor{seed: keyhash.NewSeed(), table: records(memory), clock: clock}, release, nil
 }
 
-// slot returns the record of a key. It hashes the key with weir's own function, and scales the hash to the table by one
-// multiplication, because the size of a table is its capacity and not a power of two.
+// slot returns the record of a key. It hashes the key with weir's own function. One multiplication scales the hash to
+// the table, because the size of a table is its capacity and not a power of two.
 func (f *Floor) slot(key string) *atomic.Uint64 {
 	i, _ := bits.Mul64(keyhash.String(f.seed, key), uint64(len(f.table)))
 	return &f.table[i].state
 }
 
-// These are the floors of the rows and clocks. Each is a separate type, without a switch, so that a call does only the
-// floor's work.
+// These are the floors for the rows and clocks. Each is a separate type, so that a call does only the work of its floor
+// and needs no switch.
 type (
 	// AdmitCoarse, AdmitTSC and AdmitPrecise hash, read the clock, and repeat a compare-and-swap until it succeeds.
-	// Without contention the first one does.
+	// Without contention, the first compare-and-swap succeeds.
 	AdmitCoarse  struct{ *Floor }
 	AdmitTSC     struct{ *Floor }
 	AdmitPrecise struct{ *Floor }
@@ -54,7 +54,7 @@ type (
 	RefuseCoarse  struct{ *Floor }
 	RefuseTSC     struct{ *Floor }
 	RefusePrecise struct{ *Floor }
-	// Hot repeats a compare-and-swap of one word until it succeeds.
+	// Hot repeats a compare-and-swap on one word until it succeeds.
 	Hot struct{ *Floor }
 )
 

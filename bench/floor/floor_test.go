@@ -15,7 +15,7 @@ func newFloor(t *testing.T, slots uint64) *Floor {
 	return f
 }
 
-// Every key has its slot, and every request that is admitted changes it.
+// A key always has the same slot. An admitted request changes the slot, and a refused one does not.
 func TestAdmitWritesRefuseDoesNot(t *testing.T) {
 	f := newFloor(t, 1000)
 	w := f.slot("a")

@@ -13,8 +13,8 @@ import (
 
 const hugePage = 2 << 20
 
-// Map returns zeroed memory outside the heap, with all its pages present. They are huge or small pages. The kernel may
-// have no huge pages left: see Huge.
+// Map returns zeroed memory outside the heap, with all its pages present. If huge is true, the pages are huge, unless
+// the kernel has no huge pages left: see Huge.
 func Map(size uint64, huge bool) (memory []byte, release func(), err error) {
 	region, err := unix.Mmap(-1, 0, int(size+hugePage), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -27,7 +27,7 @@ func Map(size uint64, huge bool) (memory []byte, release func(), err error) {
 	if huge {
 		advice = unix.MADV_HUGEPAGE
 	}
-	_ = unix.Madvise(region[skip:], advice) // a kernel without huge pages refuses; Huge then returns 0
+	_ = unix.Madvise(region[skip:], advice) // a kernel without huge pages refuses this; Huge then returns 0
 	for i := 0; i < len(memory); i += 4096 {
 		memory[i] = 0
 	}

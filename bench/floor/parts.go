@@ -2,11 +2,11 @@ package floor
 
 import "github.com/weir-go/weir/internal/keyhash"
 
-// These are the parts of a floor. Each includes the loop and the reading of the key, which Loop measures alone.
+// These are the parts of a floor. Each includes the loop and the reading of the key, which Loop measures separately.
 type (
 	Loop         struct{}
 	Hash         struct{ *Floor }
-	Swap         struct{ *Floor } // one uncontended compare-and-swap, of a word in the nearest cache
+	Swap         struct{ *Floor } // one uncontended compare-and-swap on a word in the nearest cache
 	ClockCoarse  struct{ *Floor }
 	ClockTSC     struct{}
 	ClockPrecise struct{ *Floor }

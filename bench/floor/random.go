@@ -4,20 +4,20 @@ import (
 	"unsafe"
 )
 
-// records returns memory as slots.
+// records returns memory as a slice of slots.
 func records(memory []byte) []record {
 	return unsafe.Slice((*record)(unsafe.Pointer(&memory[0])), len(memory)/16)
 }
 
-// Random is a table in which every operation is a compare-and-swap of a random word. If the table is large enough, that
+// Random is a table in which every operation is a compare-and-swap on a random word. If the table is large enough, that
 // word is in no cache.
 type Random struct{ table []record }
 
 // NewRandom returns a table in memory from Map. Its size must be a power of two.
 func NewRandom(memory []byte) Random { return Random{records(memory)} }
 
-// Decide does n operations from a seed, and returns how many succeeded. As with requests, the place of an operation
-// does not depend on the result of the previous one.
+// Decide does n operations that depend on seed, and returns how many succeeded. As with requests, the position of an
+// operation does not depend on the result of the previous operation.
 func (r Random) Decide(seed uint64, n int) (done int) {
 	mask := uint64(len(r.table) - 1)
 	for range n {

@@ -1,6 +1,6 @@
-// Package guard detects that weir has become much slower compared with its floor: `make bench-guard`, a part of `make
-// test`. It checks ratios within one run, never times. The bounds are about twice the targets, so that only a real
-// regression exceeds them.
+// Package guard detects that weir has become much slower in comparison with its floor: `make bench-guard`, which is a
+// part of `make test`. It checks ratios within one run, never times. The bounds are about twice the targets, so only a
+// real regression exceeds them.
 package guard
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// A Bound is the largest cost of a subject on a row, as a multiple of a floor or of another subject.
+// A Bound is the largest allowed cost of a subject on a row, as a multiple of a floor's cost or of another subject's.
 type Bound struct {
 	Row   workload.Row
-	Name  string // of what is guarded
-	Floor string // or of the other subject
+	Name  string // the guarded subject
+	Floor string // the floor or the other subject
 	Most  float64
-	Found float64 // the least fraction of requests that find their record, 0 if that is not guarded
-	// Open opens what is guarded: measure.Open, unless a test provides something slower.
+	Found float64 // the smallest fraction of requests that must find their record; 0 if that is not guarded
+	// Open opens the guarded subject. It is measure.Open, unless a test provides something slower.
 	Open func(row *workload.Row, name string, requests *workload.Stream) (measure.Decider, func(), error)
 }
 
@@ -33,7 +33,7 @@ func Bounds() ([]Bound, error) {
 		{Name: measure.WeirTSC, Floor: measure.FloorPrecise, Most: 1.5, Row: workload.Row{Name: "allowed-1k"}},
 		{Name: measure.WeirCoarse, Floor: measure.FloorCoarse, Most: 3.5, Row: workload.Row{Name: "denied-1k"}},
 		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Most: 3.5, Row: workload.Row{Name: "zipf-1m"}},
-		// Misses its target (docs/benchmarks/history.md): twice what is measured.
+		// This subject misses its target (docs/benchmarks/history.md), so its bound is twice the measured ratio.
 		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Most: 7, Row: workload.Row{Name: "churn"}},
 		{Name: measure.WeirTSC, Floor: measure.WeirNeverIdle, Most: 1.6, Found: 0.98,
 			Row: workload.Row{Name: "returning-1k"}},
@@ -42,7 +42,7 @@ func Bounds() ([]Bound, error) {
 		if err != nil {
 			return nil, err
 		}
-		if row.Draw == workload.Fresh { // smaller, to be quick
+		if row.Draw == workload.Fresh { // smaller, so that it is quick
 			row.Keys, row.Requests, row.Capacity = 200_000, 20_000, 100_000
 		}
 		if measure.Cannot(&row, b.Name) == "" {
@@ -55,12 +55,12 @@ func Bounds() ([]Bound, error) {
 
 const (
 	rounds = 15
-	more   = 61 // when the first were too slow, which a busy machine can make them
+	more   = 61 // if the first rounds were too slow, as they may be on a busy machine
 	slice  = 4 * time.Millisecond
 )
 
-// Check measures. It returns an error if the bound is exceeded, decisions are wrong, anything is allocated, or too few
-// requests find their record.
+// Check measures the subject. It returns an error if the bound is exceeded, decisions are wrong, anything is allocated,
+// or too few requests find their record.
 func (b Bound) Check() error {
 	if err := b.checkFound(); err != nil {
 		return err
@@ -97,7 +97,8 @@ func (b Bound) Check() error {
 	return nil
 }
 
-// checkFound counts. It measures no time, so the other work of the machine does not affect its findings.
+// checkFound counts the requests that find their record. It measures no time, so other programs on the machine do not
+// affect its result.
 func (b Bound) checkFound() error {
 	if b.Found == 0 {
 		return nil
@@ -113,16 +114,16 @@ func (b Bound) checkFound() error {
 	return nil
 }
 
-// contest is two deciders that take turns on the same requests.
+// A contest is between two deciders that take turns on the same requests.
 type contest struct {
 	row            workload.Row
 	guarded, floor measure.Decider
 	requests       *workload.Stream
 	pass           int
-	sum            measure.Sample // of the guarded
+	sum            measure.Sample // of the guarded subject
 }
 
-// ratios returns the guarded's time by the floor's, round by round.
+// ratios returns, for each round, the guarded subject's time divided by the floor's time.
 func (c *contest) ratios(n int) []float64 {
 	var guarded, floor []float64
 	for range n {

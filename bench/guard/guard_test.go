@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// TestGuard is the guard itself. It measures, so it runs alone: `make bench-guard`.
+// TestGuard runs the guard. It measures times, so it must run alone: `make bench-guard`.
 func TestGuard(t *testing.T) {
 	if os.Getenv("WEIR_GUARD") == "" {
 		t.Skip("it measures: make bench-guard")
@@ -28,7 +28,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// changed is a limiter that is asked in another way.
+// changed is a limiter whose Allow calls ask.
 type changed struct {
 	peers.Limiter
 	ask func(l peers.Limiter, key string) bool
@@ -36,7 +36,7 @@ type changed struct {
 
 func (c changed) Allow(key string) bool { return c.ask(c.Limiter, key) }
 
-// change returns a bound under which the floor itself is guarded, but changed.
+// change returns a bound in which the guarded subject is the floor itself, but changed by ask.
 func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
 	row, err := workload.Find("allowed-1k")
 	require.NoError(t, err)
@@ -50,10 +50,10 @@ func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
 	}
 }
 
-// kept makes an allocation one that the compiler cannot leave out.
+// kept is used to store an allocation, so that the compiler cannot leave it out.
 var kept atomic.Pointer[[8]byte]
 
-// The guard can fail, and says why.
+// The guard fails if a subject is too slow, finds too few records, decides wrongly or allocates. Its error says why.
 func TestGuardNotices(t *testing.T) {
 	slow := change(t, func(l peers.Limiter, key string) bool {
 		for range 99 {

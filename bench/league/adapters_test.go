@@ -20,20 +20,21 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// The adapters of the benchmark ask for one token. The adapters here ask for several tokens, for the wait, and for
-// reservations that can be given up, if a library has these. A cost below 0 is asked of none: no documentation has one.
+// The adapters of the benchmark ask for one token. The adapters in this file ask for several tokens, for the wait, and
+// for reservations that can be given up, if a library has these. They ask no library for a cost below 0, because no
+// documentation says what it means.
 
-// made is a function that makes a limiter for a limit.
+// A made is a function that makes a limiter for a limit.
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter
 
-// with replaces the adapter of an entry by one that asks for costs.
+// with replaces the adapter of an entry by an adapter that supports costs.
 func (e entry) with(of made) entry {
 	delete(e.config.Skip, "Costs")
 	e.config.New = of
 	return e
 }
 
-// keyed is with for a library that has no keys: the adapter has one of its limiters for each.
+// keyed does the same for a library without keys. The adapter has one of the library's limiters for each key.
 func (e entry) keyed(of made) entry {
 	for _, part := range []string{"Burst", "Keys", "Forget", "Linear"} {
 		delete(e.config.Skip, part)
@@ -48,7 +49,7 @@ func (e entry) skip(part, reason string) entry {
 	return e
 }
 
-// taking is a limiter that only takes. A cost below 0 is refused without asking.
+// taking makes a limiter that only takes. It refuses a cost below 0 without asking the library.
 func taking(take func(key string, n int64) limitertest.Decision) limitertest.TakeFunc {
 	return func(key string, n int64) limitertest.Decision {
 		if n < 0 {
@@ -62,7 +63,7 @@ func yes(allowed bool) limitertest.Decision {
 	return limitertest.Decision{Allowed: allowed, RetryAfter: -1}
 }
 
-// A reserving limiter has the reservations of x/time/rate for each key.
+// A reserving limiter makes the reservations of x/time/rate, for each key.
 type reserving struct {
 	limitertest.TakeFunc
 	reserve func(key string, n int64) *rate.Reservation
@@ -76,10 +77,10 @@ func (r reserving) Reserve(key string, n int64) (time.Duration, func(), bool) {
 
 func (r reserving) Wait(ctx context.Context, key string, n int64) error { return r.wait(ctx, key, n) }
 
-// perSecond is a limit as x/time/rate has it.
+// perSecond returns the rate of a limit as x/time/rate needs it.
 func perSecond(l limitertest.Limit) float64 { return float64(l.Tokens) / l.Per.Seconds() }
 
-// xtime is a rate.Limiter for each key.
+// xtime makes a limiter with a rate.Limiter for each key.
 func xtime(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	var limiters sync.Map
 	of := func(key string) *rate.Limiter {
@@ -111,7 +112,7 @@ func ofTenants(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	}
 }
 
-// gcra is throttled's, with its RetryAfter.
+// gcra makes throttled's limiter, which returns a RetryAfter.
 func gcra(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
 	store, err := memstore.NewCtx(0)
 	if err != nil {
@@ -135,7 +136,7 @@ func (s silent) Header() http.Header         { return s.header }
 func (s silent) Write(b []byte) (int, error) { return len(b), nil }
 func (s silent) WriteHeader(int)             {}
 
-// increments is httprate with WithIncrement.
+// increments makes httprate's limiter with WithIncrement.
 func increments(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	limiter := httprate.NewRateLimiter(int(l.Tokens), l.Per, httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
 	request := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -148,7 +149,8 @@ func increments(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	})
 }
 
-// A tick is a clock whose first time is that of the latest multiple of a period: a bucket of juju's counts from then.
+// A tick is a clock whose first time is the latest multiple of a period, because a bucket of juju's library counts from
+// its first time on.
 type tick struct {
 	period time.Duration
 	begun  bool
@@ -164,7 +166,7 @@ func (c *tick) Now() time.Time {
 
 func (c *tick) Sleep(d time.Duration) { time.Sleep(d) }
 
-// buckets has a bucket of juju's for each key. A request takes all of its tokens or none.
+// buckets makes a limiter with a bucket of juju's library for each key. A request takes all of its tokens or none.
 func buckets(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	var all sync.Map
 	return taking(func(key string, n int64) limitertest.Decision {
@@ -178,8 +180,8 @@ func buckets(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	})
 }
 
-// permits has a bursty RateLimiter of failsafe-go's for each key. A request takes all of its permits or none. Periods
-// begin when one is made, so all are made at once.
+// permits makes a limiter with a bursty RateLimiter of failsafe-go for each key. A request takes all of its permits or
+// none. The periods of a RateLimiter begin when it is made, so all of them are made at the same time.
 func permits(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	made := make([]ratelimiter.RateLimiter[any], 5000)
 	for i := range made {

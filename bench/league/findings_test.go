@@ -17,10 +17,11 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// The programs of docs/audit.md. If a program no longer shows its finding, a table must change.
+// These are the programs of docs/audit.md. If a program no longer shows its finding, a table in that document must
+// change.
 
-// TestALateCallerRefills: x/time/rate sets its clock back to the time of a caller that comes late, and the time since
-// then is counted again.
+// TestALateCallerRefills: if a caller passes an earlier time, x/time/rate sets its clock back to that time. The time
+// since then is then counted again.
 func TestALateCallerRefills(t *testing.T) {
 	lim, t0 := rate.NewLimiter(1, 5), time.Now()
 	admitted := 0
@@ -32,13 +33,13 @@ func TestALateCallerRefills(t *testing.T) {
 		}
 	}
 	ask(t0.Add(10*time.Second), 4)
-	ask(t0, 1) // read the clock before, got the lock after
+	ask(t0, 1) // this caller read the clock earlier and got the lock later
 	ask(t0.Add(10*time.Second), 5)
 	assert.Equal(t, 10, admitted, "of a burst of 5")
 }
 
-// TestAnIdleKeyHasTwoBursts: tailscale's limiter counts time from the last refill, and does not refill while there are
-// tokens. So when a full bucket is empty, the time for which it was full counts as well.
+// TestAnIdleKeyHasTwoBursts: tailscale's limiter counts time from the last refill, and it refills only when no tokens
+// are left. So the time for which a bucket was full counts as well, and gives another burst when the bucket is empty.
 func TestAnIdleKeyHasTwoBursts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := &limiter.Limiter[string]{Size: 10, Max: 5, RefillInterval: time.Second}
@@ -75,7 +76,7 @@ func TestAKeyExpiresInUse(t *testing.T) {
 	})
 }
 
-// TestACancelThatIsRepeated: a reservation of x/time/rate that is canceled twice gives back more than it had.
+// TestACancelThatIsRepeated: if a reservation of x/time/rate is canceled twice, it gives back more tokens than it had.
 func TestACancelThatIsRepeated(t *testing.T) {
 	for times, want := range map[int]bool{1: false, 2: true} {
 		lim, t0 := rate.NewLimiter(1, 1), time.Now()
@@ -88,8 +89,8 @@ func TestACancelThatIsRepeated(t *testing.T) {
 	}
 }
 
-// TestCostsThatOverflow: these libraries compute cost × time of a token, or cost + count, without a check for overflow.
-// So a cost above the limit passes.
+// TestCostsThatOverflow: these libraries multiply a cost by the time of a token, or add it to a count, without a check
+// for overflow. So a cost above the limit passes.
 func TestCostsThatOverflow(t *testing.T) {
 	daily := limitertest.Limit{Tokens: 1, Per: 24 * time.Hour, Burst: 1}
 	for name, c := range map[string]struct {
@@ -107,7 +108,8 @@ func TestCostsThatOverflow(t *testing.T) {
 	}
 }
 
-// TestARefusedCostIsCharged: the wait for a huge cost overflows in failsafe-go, and the request is refused and charged.
+// TestARefusedCostIsCharged: the wait for a huge cost overflows in failsafe-go. The request is refused but still
+// charged.
 func TestARefusedCostIsCharged(t *testing.T) {
 	lim := ratelimiter.NewBursty[any](1, 24*time.Hour)
 	assert.False(t, lim.TryAcquirePermits(1<<32))

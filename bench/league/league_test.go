@@ -1,5 +1,5 @@
 // Package league tests the limiters of the benchmark with package limitertest: the promises of each library, and the
-// findings. make audit prints the table.
+// findings of the audit. make audit prints the table.
 package league
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// An entry is a library as limitertest is to see it.
+// An entry is a library with its configuration for limitertest.
 type entry struct {
 	name, module string
 	promise      limitertest.Promise
@@ -29,7 +29,8 @@ type entry struct {
 	config       limitertest.Config
 }
 
-// peer is the limiter of the benchmark by that name. skip has what it documents that it does not do.
+// peer returns the entry for the benchmark's limiter with that name. skip lists what the library documents that it does
+// not do.
 func peer(name, says string, promise limitertest.Promise, skip map[string]string) entry {
 	for _, p := range peers.All() {
 		if p.Name != name {
@@ -63,7 +64,7 @@ func peer(name, says string, promise limitertest.Promise, skip map[string]string
 	panic("no peer " + name)
 }
 
-// rounds allows for a microsecond of rounding, by floating point and whole nanoseconds.
+// rounds allows a microsecond for rounding, as by floating point and whole nanoseconds.
 func (e entry) rounds() entry {
 	e.config.EarlyBy = func(limitertest.Limit) time.Duration { return time.Microsecond }
 	e.config.LateBy = e.config.EarlyBy
@@ -81,18 +82,18 @@ func (e entry) longer() entry {
 	return e
 }
 
-// only leaves out the limits that the library is not for.
+// only leaves out the limits for which the library is not made.
 func (e entry) only(is func(limitertest.Limit) bool) entry {
 	e.config.Limits = slices.DeleteFunc(append(limitertest.Limits(), limitertest.Limit{Tokens: 1, Per: 100 * time.Millisecond, Burst: 20}),
 		func(l limitertest.Limit) bool { return !is(l) })
 	return e
 }
 
-// daily is whether windows that begin at multiples of a period since the beginning of some day begin at multiples since
-// 1970, too. A bubble begins at midnight.
+// daily reports whether windows that begin at multiples of the period since midnight also begin at multiples since
+// 1970. A bubble begins at midnight.
 func daily(l limitertest.Limit) bool { return 24*time.Hour%l.Per == 0 }
 
-// sethvargo is go-limiter as its documentation has it: the benchmark's adapter counts by the hour.
+// sethvargo returns go-limiter as its documentation configures it. The benchmark's adapter counts by the hour instead.
 func sethvargo() entry {
 	return entry{"sethvargo/go-limiter", "github.com/sethvargo/go-limiter", limitertest.FixedWindow,
 		"Tokens for each Interval. Its clock is the runtime's, by a linkname", limitertest.Config{
@@ -110,7 +111,7 @@ func sethvargo() entry {
 		}}
 }
 
-// weir is the engine with a policy.
+// weir returns the entry for the engine with a policy.
 func weir(name, says string, promise limitertest.Promise, of func(limitertest.Limit) engine.Policy) entry {
 	return entry{name, "github.com/weir-go/weir", promise, says, limitertest.Config{
 		Promise: promise, Keys: 1000,
@@ -180,7 +181,7 @@ func entries() []entry {
 	}
 }
 
-// TestLeague prints the table of make audit. Each library runs in a process of its own.
+// TestLeague prints the table of make audit. Each library runs in a separate process.
 func TestLeague(t *testing.T) {
 	if os.Getenv("WEIR_AUDIT") == "" {
 		t.Skip("make audit runs it")
@@ -204,7 +205,7 @@ func TestLeague(t *testing.T) {
 
 var result = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): TestLeague/(\S+)`)
 
-// summary has the output of the kit: the subtests by their results, and the text of the failures.
+// summary returns the output of limitertest as text: the subtests by their results, and the messages of the failures.
 func summary(out string) string {
 	by := map[string][]string{}
 	for _, m := range result.FindAllStringSubmatch(out, -1) {
@@ -227,7 +228,7 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// version is that which go.mod has: a test binary does not know its modules.
+// version returns the version of a module from go.mod, because a test binary does not know its modules.
 func version(module string) string {
 	text, _ := os.ReadFile("../go.mod")
 	if m := regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(module) + `(?:/v\d+)? (v\S+)`).FindSubmatch(text); m != nil && !strings.HasSuffix(module, "/weir") {

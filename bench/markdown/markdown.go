@@ -11,10 +11,10 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// End is the line after the figures of a document.
+// End is the line after the figures in a document.
 const End = "<!-- end of figures -->\n"
 
-// Begin returns the line before the figures that a command writes.
+// Begin returns the line before the figures that a command writes into a document.
 func Begin(command string) string {
 	return fmt.Sprintf("<!-- figures: %s --docs writes what follows -->\n", command)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Aged is how many keys, as a multiple of the table's capacity, leave no slot unused: the probe windows are full when
-// the last of these keys are placed.
+// Aged times the table's capacity is a number of keys after which no slot is unused: the probe windows are already full
+// when the last of these keys are placed.
 const Aged = 5
 
-// openAged returns a limiter of a policy whose every slot has belonged to a key. All of these keys are idle, and have
+// openAged returns a limiter of a policy. Each slot of its table has had a key. All of these keys are idle and have
 // been swept.
 func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engine.Limiter, error) {
-	// A token an hour, so that none of these keys is idle while the others come.
+	// With a token per hour, none of these keys becomes idle while the others come.
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engi
 	for i := range uint64(Aged * r.Capacity) {
 		l.AllowKey(l.KeyUint64(i))
 	}
-	// A token a nanosecond makes all of them idle.
+	// With a token per nanosecond, all of them become idle.
 	if err := l.SetPolicy(engine.TokenBucket(engine.PerSecond(1e9), 1)); err != nil {
 		l.Close()
 		return nil, err

@@ -8,7 +8,7 @@ import (
 // batchSize is how many requests a batch has.
 const batchSize = 250
 
-// batch decides requests whose keys are hashed already, one by one or a batch at a time.
+// batch decides requests whose keys are already hashed, one by one or a batch at a time.
 type batch struct {
 	limiter *engine.Limiter
 	keys    []engine.Key
@@ -27,7 +27,7 @@ func openBatch(r *workload.Row, whole bool, requests *workload.Stream) (Decider,
 	return b, func() { l.Close() }, nil
 }
 
-// Decide implements Decider. The stream must be the one that the batch was opened with.
+// Decide implements Decider. The stream must be the one with which the batch was opened.
 func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	var decisions [batchSize]engine.Decision
 	for from < to {
@@ -35,7 +35,7 @@ func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
 		from += len(keys)
 		if b.whole {
 			if err := b.limiter.TakeBatch(keys, 1, decisions[:len(keys)]); err != nil {
-				return allowed // too few, which fails the row
+				return allowed // too few, so the row fails
 			}
 		} else {
 			for i, k := range keys {

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// everydayCalls are weir's calls besides Allow that are measured on the everyday rows, by the name of the subject.
+// everydayCalls are the calls of weir, apart from Allow, that are measured on the everyday rows. The key is the
+// subject's name.
 var everydayCalls = map[string]func(*workload.Row, *workload.Stream) (Decider, func(), error){
 	WeirTake:   openTake,
 	WeirAddr:   openAddr,
@@ -24,12 +25,12 @@ var everydayCalls = map[string]func(*workload.Row, *workload.Stream) (Decider, f
 	WeirAt:     openAt,
 }
 
-// call is a limiter that is asked by another call than Allow.
+// A call makes a limiter of a function, for calls other than Allow.
 type call func(key string) bool
 
 func (c call) Allow(key string) bool { return c(key) }
 
-// openTake asks for the whole decision.
+// openTake opens a limiter that is called by Take.
 func openTake(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	l, err := Weir(r, engine.ClockTSC())
 	if err != nil {
@@ -47,10 +48,10 @@ func closing(limiters ...*engine.Limiter) func() {
 	}
 }
 
-// openTiers distributes the clients over three tiers. Two of the tiers are above the policy.
+// openTiers opens a limiter that distributes the clients over three tiers. Two of the tiers are above the policy.
 func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	paying, partner := r.Limit(), r.Limit()
-	if r.Draw != workload.Logged { // there the rate is the highest already
+	if r.Draw != workload.Logged { // on a Logged row, the rate is already the highest possible
 		paying.Tokens, partner.Tokens = 2*paying.Tokens, 10*partner.Tokens
 	}
 	paying.Burst, partner.Burst = 2*paying.Burst, 10*partner.Burst
@@ -63,7 +64,7 @@ func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	})}, closing(l), nil
 }
 
-// openAll asks for three limits at once: a client's by the second and by the minute, and one for all clients together.
+// openAll opens three limits that decide together: a client's limit per second and per minute, and one for all clients.
 func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	second, err := Weir(r, engine.ClockTSC())
 	if err != nil {
@@ -82,7 +83,7 @@ func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	}
 	together := everyone.Key("")
 	return Keyed{call(func(key string) bool {
-		k := second.Key(key) // good for every limiter of the process
+		k := second.Key(key) // valid for every limiter of the process
 		var answers [3]engine.Answer
 		requests := [3]engine.Request{{Limiter: second, Key: k, N: 1}, {Limiter: perMinute, Key: k, N: 1}, {Limiter: everyone, Key: together, N: 1}}
 		allowed, err := engine.TakeAll(requests[:], answers[:])
@@ -90,7 +91,7 @@ func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	})}, closing(second, perMinute, everyone), nil
 }
 
-// addressed asks for addresses that were parsed before.
+// addressed asks a limiter about addresses that were parsed before.
 type addressed struct {
 	limiter *engine.Limiter
 	addrs   []netip.Addr
@@ -111,7 +112,7 @@ func openAddr(r *workload.Row, requests *workload.Stream) (Decider, func(), erro
 	return a, closing(a.limiter), nil
 }
 
-// Decide implements Decider. The stream must be the one that it was opened with.
+// Decide implements Decider. The stream must be the one with which the subject was opened.
 func (a *addressed) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	for _, addr := range a.addrs[from:to] {
 		if a.limiter.AllowKey(a.limiter.KeyAddr(addr)) {
@@ -129,15 +130,15 @@ func (a *addressed) Before() Decider {
 	})}
 }
 
-// decided asks the middleware, as a server does. A server has just read the request, so it is in a cache. To get the
-// same effect, one request is used again with other addresses.
+// decided asks the middleware, as a server does. A server has just read the request, so the request is in a cache. For
+// the same effect, decided uses one request again and again, with other addresses.
 type decided struct {
 	middleware *httplimit.Middleware
 	remote     *workload.Stream // addresses with ports, as net/http has them
 	pool       sync.Pool        // of *http.Request
 }
 
-// port stands behind every address.
+// port is appended to every address.
 const port = ":40404"
 
 func openDecide(r *workload.Row, requests *workload.Stream) (Decider, func(), error) {
@@ -153,7 +154,7 @@ func openDecide(r *workload.Row, requests *workload.Stream) (Decider, func(), er
 	return &decided{m, requests.With(port), sync.Pool{New: func() any { return new(http.Request) }}}, closing(l), nil
 }
 
-// Decide implements Decider. The stream must be the one that it was opened with.
+// Decide implements Decider. The stream must be the one with which the subject was opened.
 func (d *decided) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	request := d.pool.Get().(*http.Request)
 	defer d.pool.Put(request)
@@ -175,16 +176,16 @@ func (d *decided) Before() Decider {
 	})}
 }
 
-// timed passes the times at which requests are due, under the original limit.
+// timed passes to the limiter the times at which requests are due, under the limit that is not sped up.
 //
-// The limiter's clock has the same time, because the limiter does not trust a caller that is far ahead of its clock.
-// With every request of any processor, the time advances by the mean time between two requests. Within a step, requests
-// keep their distances.
+// The limiter's clock shows the same time, because the limiter does not trust a caller that is far ahead of its clock.
+// With every request of any processor, this time advances by the mean time between two requests. A decider gets the
+// times of step requests together. Among these, the times between requests are the original ones.
 type timed struct {
 	limiter *engine.Limiter
 	began   time.Time
 	asked   atomic.Int64
-	clock   atomic.Int64 // nanoseconds since it began, to the end of the latest step
+	clock   atomic.Int64 // nanoseconds since began, up to the end of the latest group of step requests
 }
 
 func openAt(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
@@ -200,7 +201,8 @@ func openAt(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 
 func (t *timed) at(since time.Duration) time.Time { return t.began.Add(since) }
 
-// step is how many requests get their time at once. A goroutine that is suspended meanwhile makes that many late.
+// step is how many requests get their time together. If a goroutine is suspended meanwhile, that many requests are
+// late.
 const step = 50
 
 // Decide implements Decider.

@@ -20,8 +20,8 @@ func smaller(t *testing.T, name string) workload.Row {
 	return row
 }
 
-// Every call of the everyday row admits all of its clients, however often the requests come again, and allocates
-// nothing.
+// Every call of the everyday row admits all requests of its clients, even if the requests come again and again, and
+// allocates nothing.
 func TestEverydayCalls(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	row := smaller(t, "everyday")
@@ -42,8 +42,8 @@ func TestEverydayCalls(t *testing.T) {
 	}
 }
 
-// TakeAt goes by the times of the requests and by no other clock: a client that always comes at the same time has its
-// burst and no more.
+// TakeAt uses the times of the requests and no other clock: a client that always comes at the same time gets its burst
+// and no more.
 func TestTakeAtGoesByTheTimes(t *testing.T) {
 	row := smaller(t, "everyday")
 	_, requests := row.Load()
@@ -58,16 +58,16 @@ func TestTakeAtGoesByTheTimes(t *testing.T) {
 	assert.Equal(t, row.Unhurried().Burst, allowed)
 }
 
-// Clients pay for their addresses, whichever way they are asked.
+// Each address pays for its own requests, whichever call is used.
 func TestAddressesOfTheEverydayRow(t *testing.T) {
 	row := smaller(t, "everyday")
-	row.Draw = workload.InTurn // keys that are no addresses
+	row.Draw = workload.InTurn // keys that are not addresses
 	_, requests := row.Load()
 	_, _, err := openAddr(&row, requests)
 	assert.ErrorContains(t, err, "client 1: ")
 }
 
-// The keys of a returning row are idle when they come back, and those that it is compared with are not.
+// The keys of a returning row are idle when they come back. The keys of the row that it is compared with are not.
 func TestReturningKeysAreIdleAndTheOthersNot(t *testing.T) {
 	for _, name := range []string{"returning-1k", "returning-1k/aged"} {
 		row, err := workload.Find(name)

@@ -12,13 +12,14 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// The subjects of the everyday row that are a handler: nothing before it, weir's middleware, and those of peers.
+// These are the subjects of the everyday row that are a handler: without middleware, with weir's middleware, and with
+// the middlewares of peers.
 const (
 	HandlerAlone = "handler alone"
 	WeirHandler  = "weir, httplimit middleware"
 )
 
-// handlers returns the names of the handlers that are compared.
+// handlers returns the names of the handlers that are measured.
 func handlers() []string {
 	names := []string{HandlerAlone, WeirHandler}
 	for _, m := range peers.Middlewares() {
@@ -27,19 +28,19 @@ func handlers() []string {
 	return names
 }
 
-// served asks a handler, as a server does. A server has just read the request, so it is in a cache. To get the same
-// effect, one request and one response are used again with other addresses.
+// served calls a handler, as a server does. A server has just read the request, so the request is in a cache. For the
+// same effect, served uses one request and one response again and again, with other addresses.
 type served struct {
 	handler http.Handler
 	remote  *workload.Stream // addresses with ports, as net/http has them
 	pool    sync.Pool        // of *exchange
 }
 
-// An exchange is a request and its response, and stores only the status of the response.
+// An exchange is a request and its response. It stores only the status of the response.
 type exchange struct {
 	http.Request
 	header http.Header
-	passed bool // the handler was asked
+	passed bool // the inner handler was called
 }
 
 func (e *exchange) Header() http.Header         { return e.header }
@@ -78,7 +79,7 @@ func openHandler(r *workload.Row, name string, requests *workload.Stream) (Decid
 	return nil, nil, fmt.Errorf("%q is no middleware", name)
 }
 
-// serve asks for one address.
+// serve calls the handler for one address.
 func (s *served) serve(e *exchange, remote string) (allowed bool) {
 	e.RemoteAddr, e.passed = remote, false
 	clear(e.header)
@@ -86,7 +87,7 @@ func (s *served) serve(e *exchange, remote string) (allowed bool) {
 	return e.passed
 }
 
-// Decide implements Decider. The stream must be the one that it was opened with.
+// Decide implements Decider. The stream must be the one with which the subject was opened.
 func (s *served) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	e := s.pool.Get().(*exchange)
 	defer s.pool.Put(e)

@@ -1,5 +1,5 @@
-// Package measure times and counts decisions. What it measures is called a subject, and has a name: weir with each of
-// its clocks, the floors and their parts, and the peers.
+// Package measure times and counts decisions. The things that it measures are called subjects, and each has a name.
+// They are weir with each of its clocks, the floors and their parts, and the peers.
 //
 //	measure.go  the loops that make decisions, and the Sample that they return
 //	subject.go  the names, and what is opened by them
@@ -41,19 +41,18 @@ func (k Keyed) Decide(s *workload.Stream, from, to int) (allowed int) {
 type Sample struct {
 	Nanos   int64  // wall-clock time
 	Ops     int    // decisions
-	Allowed int    // of them
-	Mallocs uint64 // objects allocated meanwhile by the whole process
+	Allowed int    // how many of them were allowed
+	Mallocs uint64 // objects that the whole process allocated meanwhile
 	Bytes   uint64
 }
 
-// PerOp returns wall-clock nanoseconds for a decision. With n workers, each of them takes n times as long for a
-// decision.
+// PerOp returns wall-clock nanoseconds per decision. With n workers, each of them needs n times as long for a decision.
 func (s Sample) PerOp() float64 { return float64(s.Nanos) / float64(s.Ops) }
 
 // AllowedFraction returns the fraction of the decisions that were allowed, 0 to 1.
 func (s Sample) AllowedFraction() float64 { return float64(s.Allowed) / float64(s.Ops) }
 
-// AllocsPerOp and BytesPerOp return what a decision allocated.
+// AllocsPerOp and BytesPerOp return the allocations per decision, in objects and in bytes.
 func (s Sample) AllocsPerOp() float64 { return float64(s.Mallocs) / float64(s.Ops) }
 func (s Sample) BytesPerOp() float64  { return float64(s.Bytes) / float64(s.Ops) }
 
@@ -69,7 +68,8 @@ func (s *Sample) Add(t Sample) {
 // chunk is the number of decisions between two checks of the time.
 const chunk = 1000
 
-// For measures for about the time d. GOMAXPROCS workers repeat the stream, each from an offset of its own.
+// For measures decisions for about the time d. GOMAXPROCS workers repeat the stream, each starting at a different
+// offset.
 func For(d time.Duration, decider Decider, s *workload.Stream) Sample {
 	var stop atomic.Bool
 	timer := time.AfterFunc(d, func() { stop.Store(true) })

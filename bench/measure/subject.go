@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// The names of the subjects that are not peers.
+// These are the names of the subjects that are not peers.
 const (
 	WeirTSC     = "weir, TSC clock"
 	WeirCoarse  = "weir, coarse clock"
@@ -19,7 +19,7 @@ const (
 	WeirSingle  = "weir, TakeKey"
 	WeirBatch   = "weir, TakeBatch"
 
-	// Weir on the rows of real clients and of keys that come back.
+	// The following subjects are weir on the rows of real clients and of keys that come back.
 	WeirTake      = "weir, Take"
 	WeirAddr      = "weir, KeyAddr"
 	WeirDecide    = "weir, httplimit"
@@ -42,7 +42,7 @@ const (
 )
 
 // Of returns the names of weir and the floors that are measured on a row. If the keys of a row are in the caches, the
-// row shows the cost of the clock, so it has every clock. Other rows have the default clock.
+// row shows the cost of the clock, so it is measured with every clock. Other rows are measured with the default clock.
 func Of(r *workload.Row) []string {
 	switch {
 	case r.Batch:
@@ -56,7 +56,7 @@ func Of(r *workload.Row) []string {
 	if !floor.TSC() {
 		names = []string{FloorPrecise, WeirPrecise}
 	}
-	if r.Draw == workload.Mixed { // a floor decides nothing
+	if r.Draw == workload.Mixed { // because a floor decides nothing
 		return []string{names[1], WeirTake}
 	}
 	if !r.Everyday() && !r.Returning {
@@ -78,13 +78,13 @@ func Parts() []string {
 	return []string{Loop, Hash, Swap, ClockCoarse, ClockTSC, ClockPrecise}
 }
 
-// IsWeir and IsFloor report whether a name is that of weir or of a floor.
+// IsWeir and IsFloor report whether a name belongs to weir or to a floor.
 func IsWeir(name string) bool  { return strings.HasPrefix(name, "weir") }
 func IsFloor(name string) bool { return strings.HasPrefix(name, "floor") }
 
-// FloorOf returns the floor with which a subject on a row is compared. weir with a clock is compared with the floor
-// with that clock. Peers all read the precise clock, but are compared with the floor with the default clock, so that
-// all bars of a chart have one unit.
+// FloorOf returns the floor with which a subject on a row is compared. For weir with a clock, it is the floor with the
+// same clock. Peers all read the precise clock, but are compared with the floor with the default clock, so that all
+// bars of a chart have one unit.
 func FloorOf(r *workload.Row, name string) string {
 	switch {
 	case r.Batch:
@@ -103,7 +103,7 @@ func FloorOf(r *workload.Row, name string) string {
 	return FloorTSC
 }
 
-// Cannot returns why a subject is not measured on a row; "" if it is.
+// Cannot returns why a subject is not measured on a row, or "" if it is measured.
 func Cannot(r *workload.Row, name string) string {
 	if why := r.Missing(); why != "" {
 		return why
@@ -124,20 +124,20 @@ func Cannot(r *workload.Row, name string) string {
 	return ""
 }
 
-// Slots returns how many slots weir has for keys keys.
+// Slots returns how many slots weir's table has for keys keys.
 func Slots(keys int) uint64 { return uint64(float64(keys) / 0.6) }
 
-// clocks are the clocks of weir by the name of the subject.
+// clocks contains the clocks of weir by the name of the subject.
 var clocks = map[string]engine.Option{
 	WeirTSC: engine.ClockTSC(), WeirCoarse: engine.ClockCoarse(), WeirPrecise: engine.ClockPrecise(),
 }
 
-// Weir returns weir's limiter for a row, with its table in memory already.
+// Weir returns weir's limiter for a row. Its table is already in memory.
 func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engine.Limiter, error) {
 	return weirOf(r, policyOf(r.Limit()), clock, options...)
 }
 
-// weirOf is Weir by another policy. The table of an aged row has no further options.
+// weirOf does the same as Weir with another policy. The table of an aged row has no further options.
 func weirOf(r *workload.Row, policy engine.Policy, clock engine.Option, options ...engine.Option) (
 	*engine.Limiter, error) {
 	if r.Aged {
@@ -150,8 +150,8 @@ func policyOf(l peers.Limit) engine.Policy {
 	return engine.TokenBucket(engine.Per(float64(l.Tokens), l.Per), uint64(l.Burst))
 }
 
-// Open makes the subject with that name for a row. It has not decided any request yet. The caller calls release when it
-// is done.
+// Open makes the subject with that name for a row. The subject has not decided any request yet. The caller must call
+// release at the end.
 func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, release func(), err error) {
 	if clock, ok := clocks[name]; ok {
 		l, err := Weir(r, clock)

@@ -6,13 +6,13 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Warm makes one request for every key of the stream. Afterwards the keys are in the table, their memory is touched,
-// and the keys of a row that refuses have no token left.
+// Warm makes one request for every key of the stream. Afterwards the keys are in the table and their memory has been
+// used. On a row that refuses, the keys have no token left.
 func Warm(d Decider, before *workload.Stream) {
 	if b, ok := d.(interface{ Before() Decider }); ok {
 		d = b.Before()
 	}
-	if before.Len() > 100_000 { // with all processors: this is not measured
+	if before.Len() > 100_000 { // with all processors, because this is not measured
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU()))
 	}
 	Once(d, before)

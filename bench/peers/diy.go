@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// gcra is the do-it-yourself limiter: a theoretical arrival time (TAT), and the burst offset by which it may be ahead.
+// gcra is the do-it-yourself limiter. It has a theoretical arrival time (TAT), and the burst offset by which the TAT
+// may be ahead.
 type gcra struct {
 	start     time.Time
 	every     int64
@@ -24,10 +25,10 @@ func newGCRA(l Limit) gcra {
 	return gcra{time.Now(), every, every * int64(l.Burst)}
 }
 
-// next returns the arrival time after a request that comes now, and whether it may pass.
+// next returns the arrival time after a request that comes now, and whether the request may pass.
 func (g *gcra) next(arrival int64) (int64, bool) { return g.at(int64(time.Since(g.start)), arrival) }
 
-// at is next at a time.
+// at does the same as next for a request that comes at the time now.
 func (g *gcra) at(now, arrival int64) (int64, bool) {
 	arrival = max(arrival, now) + g.every
 	return arrival, arrival-now <= g.tolerance
@@ -60,7 +61,7 @@ var diyXsync = Peer{
 }
 
 // diyCounter is diyXsync with weir's default clock, but without the code that keeps that clock correct: it treats ticks
-// of the counter as nanoseconds. So the comparison shows the difference of the tables only.
+// of the counter as nanoseconds. So the comparison only shows the difference between the tables.
 var diyCounter = Peer{
 	Name:   DIYCounter,
 	Module: "github.com/puzpuzpuz/xsync/v4",
@@ -90,10 +91,10 @@ var diyCounter = Peer{
 	Cannot: map[Ability]string{Bound: neverForgets},
 }
 
-// DIYCounter is the name of the do-it-yourself word that reads the same clock as weir.
+// DIYCounter is the name of the do-it-yourself limiter that reads the same clock as weir.
 const DIYCounter = "diy GCRA, xsync map, TSC clock"
 
-// shard is a map under a mutex, on cache lines of its own.
+// A shard is a map under a mutex, on separate cache lines.
 type shard struct {
 	sync.Mutex
 	words map[string]int64

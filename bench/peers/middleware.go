@@ -12,7 +12,7 @@ import (
 	"github.com/labstack/echo/v5/middleware"
 )
 
-// A Middleware is a limiter before a handler, with a limit for each address and the headers that it sends by default.
+// A Middleware is a limiter in front of a handler. It has a limit for each address and sends its default headers.
 type Middleware struct {
 	Name string
 	New  func(limit Limit, next http.Handler) http.Handler

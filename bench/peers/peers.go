@@ -1,43 +1,43 @@
-// Package peers has one interface for the limiters of other projects. Each has its newest version, and is configured as
+// Package peers gives the limiters of other projects one interface. Each is the newest version, and is configured as
 // its documentation recommends.
 package peers
 
 import "time"
 
-// A Limiter decides whether a request of a key may pass.
+// A Limiter decides whether a request for a key may pass.
 type Limiter interface{ Allow(key string) bool }
 
-// A Limit is the limit of each key: Tokens every Per. A limiter with buckets has Burst tokens in a full one; a limiter
-// with windows counts to Tokens.
+// A Limit is the limit of each key: Tokens every Per. A limiter with buckets has Burst tokens in a full bucket; a
+// limiter with windows counts up to Tokens.
 type Limit struct {
 	Tokens int
 	Per    time.Duration
 	Burst  int
 }
 
-// rate returns the tokens a second.
+// rate returns the tokens per second.
 func (l Limit) rate() float64 { return float64(l.Tokens) / l.Per.Seconds() }
 
 // every returns the time between two tokens.
 func (l Limit) every() time.Duration { return l.Per / time.Duration(l.Tokens) }
 
-// An Ability is an ability that a row requires of a limiter besides admitting requests.
+// An Ability is something that a row requires of a limiter, apart from admitting requests.
 type Ability string
 
 const (
 	Keys   Ability = "keys"   // one limit for each of many keys
-	Refuse Ability = "refuse" // say no at once, without waiting
+	Refuse Ability = "refuse" // refuse at once, without waiting
 	Bound  Ability = "bound"  // keep memory bounded while every request has a new key
-	Cost   Ability = "cost"   // take n tokens at once, all or none
+	Cost   Ability = "cost"   // take n tokens together, all or none
 )
 
 // A Peer is one limiter.
 type Peer struct {
 	Name    string
-	Module  string // whose version is printed
+	Module  string // the module whose version is printed
 	How     string // how it is configured, in one sentence
-	Package bool   // it is a published library; otherwise a few lines of the do-it-yourself kind
-	// New returns a limiter that must hold about keys keys.
+	Package bool   // a published library; otherwise a few lines that users write themselves
+	// New returns a limiter for about keys keys.
 	New func(limit Limit, keys int) (Limiter, error)
 	// Cannot says why the peer lacks an ability.
 	Cannot map[Ability]string
@@ -46,7 +46,7 @@ type Peer struct {
 // An Absent is a peer that is not measured, with the reason.
 type Absent struct{ Name, Reason string }
 
-// allow makes a Limiter of a function.
+// allow makes a Limiter from a function.
 type allow func(key string) bool
 
 func (a allow) Allow(key string) bool { return a(key) }
@@ -61,7 +61,7 @@ func All() []Peer {
 	}
 }
 
-// NotMeasured returns the peers that are missing in the comparison.
+// NotMeasured returns the peers that are missing from the comparison.
 func NotMeasured() []Absent {
 	const refused = "the Go module proxy that this module is built with refuses it (403)"
 	return []Absent{

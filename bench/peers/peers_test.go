@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every peer enforces the limit that it is given: five pass, the sixth does not, and
-// another key has its own five.
+// Every peer enforces the limit that it is given: five requests pass, the sixth does not, and another key has its own
+// five.
 func TestPeersLimit(t *testing.T) {
 	for _, p := range All() {
 		t.Run(p.Name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestPeersLimit(t *testing.T) {
 	}
 }
 
-// A peer with keys keeps many apart, beyond the number that it was made for.
+// A peer with keys distinguishes many keys, even more than the number that it was made for.
 func TestPeersKeepKeysApart(t *testing.T) {
 	for _, p := range All() {
 		if p.Cannot[Keys] != "" {

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// counterKey is a window of a key.
+// A counterKey identifies one window of a key.
 type counterKey struct {
 	name, identifier string
 	millis, sequence int64
 }
 
-// windows are counters by key and window, as the limiter of github.com/unkeyed/unkey keeps them in a node.
+// windows contains counters by key and window, as the limiter of github.com/unkeyed/unkey keeps them on a node.
 type windows struct {
 	counters sync.Map // counterKey to *atomic.Int64
 	limit    int64
-	length   int64 // of a window, in milliseconds
+	length   int64 // length of a window in milliseconds
 }
 
-// counter returns the counter of a window, and makes it.
+// counter returns the counter of a window. If there is none, it makes it.
 func (w *windows) counter(key string, sequence int64) *atomic.Int64 {
 	k := counterKey{"bench", key, w.length, sequence}
 	if c, ok := w.counters.Load(k); ok {
@@ -32,11 +32,12 @@ func (w *windows) counter(key string, sequence int64) *atomic.Int64 {
 	return c.(*atomic.Int64)
 }
 
-// attempts is how often a counter that another request changes meanwhile is tried; then the request is refused.
+// attempts is how often Allow tries to change a counter that other requests change meanwhile. Then it refuses the
+// request.
 const attempts = 1000
 
-// Allow counts what was admitted in the current window, and the part of the previous window that the sliding window
-// still covers.
+// Allow counts the requests that were admitted in the current window. It also counts those of the previous window, in
+// proportion to the part of it that the sliding window still covers.
 func (w *windows) Allow(key string) bool {
 	now := time.Now().UnixMilli()
 	sequence := now / w.length

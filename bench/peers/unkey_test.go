@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Windows slide: the tokens that the previous window admitted count for the part of it that is still covered. Older
-// tokens are gone.
+// Windows slide: tokens that were admitted in the previous window count in proportion to the part of it that is still
+// covered. Older tokens no longer count.
 func TestUnkeyWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := unkeyWindows.New(Limit{Tokens: 10, Per: time.Second, Burst: 10}, 1)

@@ -45,7 +45,7 @@ func TestCheckCountsAnswers(t *testing.T) {
 	}
 }
 
-// aRun has a median of ratios, 0.9, that is not the ratio of medians.
+// aRun returns a run in which the median of the ratios, 0.9, is not the ratio of the medians.
 func aRun() *Run {
 	rounds := func(perSecond ...float64) (rs []Round) {
 		for _, p := range perSecond {
@@ -121,7 +121,8 @@ func TestReadReturnsEveryRound(t *testing.T) {
 	assert.EqualError(t, err, "row 3 of 3 that took turns has no server, or another number of turns")
 }
 
-// TestDocument: the document has the same lines as the terminal, and the page of results has the lines of the document.
+// TestDocument: the document has the same lines as the output for a terminal, and the page of results has the lines of
+// the document.
 func TestDocument(t *testing.T) {
 	page, err := os.ReadFile("../../docs/benchmarks/proxy.md")
 	require.NoError(t, err)

@@ -11,17 +11,17 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// A Run has everything that one run measured.
+// A Run contains everything that one run measured.
 type Run struct {
 	Machine  result.Machine    `json:"machine"`
-	Versions map[string]string `json:"versions"` // of the programs
+	Versions map[string]string `json:"versions"` // versions of the programs
 	Command  string            `json:"command"`
 	Started  time.Time         `json:"started"`
 	Took     time.Duration     `json:"took_ns"`
 	Rounds   int               `json:"rounds"`
-	Seconds  int               `json:"seconds"` // of one run of wrk
+	Seconds  int               `json:"seconds"` // how long one run of wrk lasts
 	Rows     []Row             `json:"rows"`
-	Turns    []Row             `json:"turns"` // a round of each is a turn
+	Turns    []Row             `json:"turns"` // each row has one round per turn
 }
 
 // A Row is the result of one server in one mode.
@@ -31,10 +31,10 @@ type Row struct {
 	Rounds []Round        `json:"rounds"`
 }
 
-// A Round is one run of wrk against a server: a fresh process, or one that takes its turn.
+// A Round is one run of wrk against a server. The server is either a fresh process, or one that takes its turn.
 type Round struct {
 	Load
-	CPU time.Duration `json:"cpu_ns"` // of the server, from its start to its end, or in its turn
+	CPU time.Duration `json:"cpu_ns"` // processor time of the server, from its start to its end, or in its turn
 }
 
 // Write writes the run as JSON.
@@ -44,7 +44,7 @@ func (r *Run) Write(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// Read reads what Write wrote.
+// Read reads a run that Write wrote.
 func Read(from io.Reader) (*Run, error) {
 	var r Run
 	if err := json.NewDecoder(from).Decode(&r); err != nil {
@@ -63,7 +63,7 @@ func Read(from io.Reader) (*Run, error) {
 	return &r, nil
 }
 
-// find returns what a server did in a mode, nil where that was not measured.
+// find returns the row of a server in a mode, or nil if it was not measured.
 func find(rows []Row, name rowName) *Row {
 	i := slices.IndexFunc(rows, func(row Row) bool { return row.Server.Name == name.server && row.Mode == name.mode })
 	if i < 0 {
@@ -80,7 +80,7 @@ func (r *Run) turns() int {
 	return len(r.Turns[0].Rounds)
 }
 
-// figures returns one figure of every round.
+// figures returns one figure for every round.
 func (row *Row) figures(of func(Round) float64) []float64 {
 	figures := make([]float64, len(row.Rounds))
 	for i, round := range row.Rounds {
@@ -95,10 +95,10 @@ func perSecond(r Round) float64 { return r.PerSecond }
 func p50(r Round) float64       { return float64(r.P50) }
 func p99(r Round) float64       { return float64(r.P99) }
 
-// cpu is the processor time of one request.
+// cpu returns the processor time per request.
 func cpu(r Round) float64 { return float64(r.CPU) / float64(r.Requests) }
 
-// check returns an error if the answers are not what the mode says.
+// check returns an error if the answers are not as the mode requires.
 func (r Round) check(mode server.Mode) error {
 	switch {
 	case r.Failed > 0:
@@ -110,7 +110,7 @@ func (r Round) check(mode server.Mode) error {
 	case mode != server.Refuse:
 		return nil
 	}
-	// The first request of every client is admitted. Requests under way at the end are not counted.
+	// The first request of every client is admitted. Requests that are in progress at the end are not counted.
 	const least, most = server.Once*clients - wrkConnections, server.Once * clients
 	if admitted := r.Requests - r.Refused; admitted < least || admitted > most {
 		return fmt.Errorf("%d of %d requests were admitted: want %d to %d", admitted, r.Requests, least, most)

@@ -1,5 +1,5 @@
-// Package proxy measures what a limiter costs the web server that it is in: weir, nginx and HAProxy, each with and
-// without its limiter, in alternating rounds.
+// Package proxy measures what a limiter costs the web server to which it belongs. It measures weir, nginx and HAProxy,
+// each with and without its limiter, in alternating rounds.
 package proxy
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// The bounds of a Schedule.
+// These are the bounds of a Schedule.
 const (
 	MostRounds  = 1000
-	MostSeconds = 30 // Refuse admits a client again after a minute
+	MostSeconds = 30 // because after a minute Refuse admits a client again
 	MostTurns   = 10 * MostRounds
 )
 
@@ -26,8 +26,8 @@ const (
 type Schedule struct {
 	Servers []*server.Server
 	Rounds  int // 1 to MostRounds
-	Seconds int // of wrk in a round, 1 to MostSeconds
-	Turns   int // of a second, 1 to MostTurns
+	Seconds int // how long wrk runs in a round, 1 to MostSeconds
+	Turns   int // number of turns of one second, 1 to MostTurns
 }
 
 // Check returns an error if a number is out of its range.
@@ -44,13 +44,13 @@ func (p Schedule) Check() error {
 	return nil
 }
 
-// Steps returns how many times wrk will run: in rounds for Seconds, and in turns.
+// Steps returns how many times wrk will run: rounds times for Seconds each, and turns times for one second each.
 func (p Schedule) Steps() (rounds, turns int) {
 	return len(p.rows()) * p.Rounds, len(p.turned()) * p.Turns
 }
 
-// Do measures. It calls before ahead of every run or turn of wrk, with a description. It returns the first error,
-// because a round without one of the servers compares nothing. When it returns, every process that it started has
+// Do measures. It calls before, with a description, ahead of every run or turn of wrk. It returns the first error,
+// because a round without one of the servers compares nothing. When Do returns, every process that it started has
 // ended.
 func (p Schedule) Do(ctx context.Context, command string,
 	before func(what string)) (_ *Run, err error) {
@@ -75,7 +75,7 @@ func (p Schedule) Do(ctx context.Context, command string,
 	defer func() { err = errors.Join(err, m.close()) }()
 	for round := range p.Rounds {
 		for i := range r.Rows {
-			// Every other round runs backwards, so that no server always follows the same neighbour.
+			// Every other round is run in reverse order, so that no server always comes after the same other server.
 			if round%2 == 1 {
 				i = len(r.Rows) - 1 - i
 			}
@@ -95,7 +95,7 @@ func (p Schedule) Do(ctx context.Context, command string,
 	return r, nil
 }
 
-// rows returns the rows in their order, those of a server next to each other, because they are compared.
+// rows returns the rows in their order. The rows of a server are next to each other, because they are compared.
 func (p Schedule) rows() []Row {
 	var rows []Row
 	for _, s := range p.Servers {
@@ -161,7 +161,7 @@ func (m *meter) close() error {
 	return errors.Join(err, os.RemoveAll(m.dir))
 }
 
-// measure starts a server, lets wrk run and stops the server.
+// measure starts a server, runs wrk against it and stops the server.
 func (m *meter) measure(ctx context.Context, s *server.Server, mode server.Mode) (Round, error) {
 	process, err := s.Start(ctx, mode, m.upstream.Address, clientHeader)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // Command is the name of the program that measures, as written in documents.
 const Command = "weir-bench-proxy"
 
-// A table is shown as text and as Markdown.
+// A table can be written as text and as Markdown.
 type table struct {
 	head []string
 	rows [][]string
@@ -54,7 +54,7 @@ func Text(w io.Writer, r *Run) error {
 	return nil
 }
 
-// Document writes the figures of a run into a Markdown document, between the two lines that mark their place. It
+// Document writes the figures of a run into a Markdown document, between the two lines that mark their position. It
 // returns an error if the document does not have these lines.
 func Document(path string, r *Run) error {
 	var b strings.Builder
@@ -73,7 +73,7 @@ func Document(path string, r *Run) error {
 	return markdown.Fill(path, Command, b.String())
 }
 
-// headline says where and how the run measured.
+// headline returns the text that says where and how the run measured.
 func headline(r *Run) string {
 	m := r.Machine
 	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, %d rounds of %d s and %d turns of %d s, wrk -t%d -c%d, %d clients in turn, named by %s",
@@ -83,7 +83,7 @@ func headline(r *Run) string {
 
 func tables(r *Run) []table { return []table{proxies(r), speed(r), latency(r), refusals(r)} }
 
-// pairs calls do for every server that was measured with its limiter and without.
+// pairs calls do for every server that was measured both with and without its limiter.
 func (r *Run) pairs(do func(name string, without, with *Row)) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -93,7 +93,7 @@ func (r *Run) pairs(do func(name string, without, with *Row)) {
 	}
 }
 
-// proxies compares the processor time of a request with that of Go's own proxy, by turns.
+// proxies returns a table that compares the processor time per request with that of Go's own proxy, from the turns.
 func proxies(r *Run) table {
 	t := table{head: []string{"by turns", "limiter", "requests/s", "CPU a request", "by that of " + server.BareName, "range"}}
 	bare := find(r.Turns, rowName{server.BareName, server.Without})
@@ -154,7 +154,7 @@ func ratios(a, b *Row, of func(Round) float64) result.Summary {
 	return result.Summarize(result.Ratios(a.figures(of), b.figures(of)))
 }
 
-// differences sums up a - b, round by round.
+// differences returns a summary of a - b, taken round by round.
 func differences(a, b *Row, of func(Round) float64) result.Summary {
 	figures := a.figures(of)
 	for i, f := range b.figures(of) {
@@ -163,7 +163,7 @@ func differences(a, b *Row, of func(Round) float64) result.Summary {
 	return result.Summarize(figures)
 }
 
-// spread shows the median and the range, with that many decimals.
+// spread returns the median and the range as text, with the given number of decimals.
 func spread(s result.Summary, decimals int) []string {
 	return []string{
 		fmt.Sprintf("%.*f", decimals, s.Median),
@@ -171,5 +171,5 @@ func spread(s result.Summary, decimals int) []string {
 	}
 }
 
-// micros shows the median of nanoseconds.
+// micros returns the median of nanoseconds as text.
 func micros(s result.Summary) string { return fmt.Sprintf("%.1f us", s.Median/1e3) }

@@ -8,17 +8,17 @@ import (
 	"github.com/weir-go/weir/bench/proxy/server"
 )
 
-// turnTime is the time of a turn in seconds, the least that wrk accepts.
+// turnTime is how long a turn lasts, in seconds. It is the shortest time that wrk accepts.
 const turnTime = 1
 
-// A turner is a server that runs all the time, and has requests in its turns only.
+// A turner is a server that runs all the time, but only gets requests in its turns.
 type turner struct {
 	row     *Row
 	process *server.Process
 }
 
-// turned returns the rows that targets compare, without rounds. Their servers take turns. Other load of the machine
-// changes within the seconds of a round, and differs less between two consecutive turns.
+// turned returns the rows that targets compare, without rounds. The servers of these rows take turns, because other
+// load on the machine changes during the seconds of a round, and differs less between two consecutive turns.
 func (p Schedule) turned() (rows []Row) {
 	for _, row := range p.rows() {
 		for _, t := range targets {
@@ -31,8 +31,8 @@ func (p Schedule) turned() (rows []Row) {
 	return rows
 }
 
-// takeTurns measures the rows that targets compare, by turns, in reverse order every other time. All servers run
-// meanwhile, so the processor time does not include their start and end.
+// takeTurns measures the rows that targets compare, in turns. Every other time, the order is reversed. All servers run
+// all the time, so the processor time does not include their start and end.
 func (p Schedule) takeTurns(ctx context.Context, m *meter, before func(what string)) (rows []Row, err error) {
 	rows = p.turned()
 	turners := make([]turner, len(rows))
@@ -64,7 +64,7 @@ func (p Schedule) takeTurns(ctx context.Context, m *meter, before func(what stri
 	return rows, nil
 }
 
-// turn lets wrk run.
+// turn runs wrk against the server for one turn.
 func (t *turner) turn(ctx context.Context, m *meter) (Round, error) {
 	begin, err := t.process.CPU()
 	if err != nil {

@@ -8,22 +8,23 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// A target is a bound of the ratio between two rows in one figure.
+// A target is a bound on the ratio of one figure between two rows.
 type target struct {
 	name  string
 	of    func(Round) float64
 	a, b  rowName
 	bound float64
-	most  bool // the bound is the largest ratio that meets the target, and not the least
+	most  bool // the bound is the largest ratio that meets the target; otherwise the smallest
 }
 
-// A rowName names a row.
+// A rowName identifies a row.
 type rowName struct {
 	server string
 	mode   server.Mode
 }
 
-// targets are those of weir. Its processor time is that with the limiter, the others have none.
+// targets are the targets of weir. For the processor time, weir is measured with its limiter, and the other servers
+// have none.
 var targets = []target{
 	{"requests/s of weir with/without", perSecond, rowName{server.WeirName, server.With},
 		rowName{server.WeirName, server.Without}, 0.97, false},
@@ -33,8 +34,8 @@ var targets = []target{
 		rowName{server.CaddyName, server.Without}, 1, true},
 }
 
-// verdict says whether the turns of a run have reached the target, or that they differ too much to decide. A median
-// alone would reach it by chance half of the time if the effect is small compared with the noise.
+// verdict returns a text that says whether the turns of a run meet the target, or that they differ too much to decide.
+// The median alone would meet the target by chance half of the time if the effect is small compared with the noise.
 func (t target) verdict(r *Run) string {
 	a, b := find(r.Turns, t.a), find(r.Turns, t.b)
 	if a == nil || b == nil {
@@ -60,8 +61,8 @@ func (t target) verdict(r *Run) string {
 	return fmt.Sprintf("%s%s (95 %% interval of the median %.3f - %.3f)", said, is, low, high)
 }
 
-// interval returns bounds between which the median lies with a confidence of at least 95 %, for any distribution. They
-// are the k-th smallest and the k-th largest figure. k is the largest number for which n coin tosses have fewer than k
+// interval returns bounds between which the median is with a confidence of at least 95 %, for any distribution. They
+// are the k-th smallest and the k-th largest figure. k is the largest number such that n coin tosses have fewer than k
 // heads with a probability of at most 2.5 %. Fewer than 6 figures have no such bounds.
 func interval(figures []float64) (low, high float64, ok bool) {
 	const tail = 0.025

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/bench/proxy/server"
 )
 
-// withRatios has two rows. One has 1000 requests/s, and the other that many times as many.
+// withRatios returns a run with two rows. One row has 1000 requests/s in each turn, and the other has that number times
+// each ratio.
 func withRatios(t target, ratios ...float64) *Run {
 	a, b := Row{Server: &server.Server{Name: t.a.server}, Mode: t.a.mode}, Row{Server: &server.Server{Name: t.b.server}, Mode: t.b.mode}
 	for _, ratio := range ratios {
@@ -46,7 +47,7 @@ func TestTargetIsDecidedOnlyBeyondTheNoise(t *testing.T) {
 	assert.Equal(t, "target: requests/s of weir with/without: not measured", least.verdict(r))
 }
 
-// TestIntervalIsThatOfTheSignTest: the test compares the interval with the tables of the sign test: the ranks for 95 %.
+// TestIntervalIsThatOfTheSignTest: the ranks of the interval are the same as in tables of the sign test for 95 %.
 func TestIntervalIsThatOfTheSignTest(t *testing.T) {
 	for n, rank := range map[int]int{6: 1, 8: 1, 9: 2, 11: 2, 12: 3, 15: 4, 20: 6, 25: 8, 30: 10, 40: 14, 1000: 469} {
 		figures := make([]float64, n)

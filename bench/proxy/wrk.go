@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Every run uses one thread, which leaves the other processors to the server, and the same number of connections.
+// Every run uses one thread, so that the other processors are free for the server, and the same number of connections.
 const (
 	wrkThreads     = 1
 	wrkConnections = 32
 )
 
-// clientHeader is the field with a client's name, and clients the number of names that clientScript sends.
+// clientHeader is the field with a client's name. clients is the number of names that clientScript sends.
 const (
 	clientHeader = "X-Client"
 	clients      = 1000
 )
 
-// clientScript returns what makes wrk send the names of clients clients in turn. The requests are made
-// before the clock starts.
+// clientScript returns a script that makes wrk send the names of clients clients in turn. The script makes the requests
+// before the measurement starts.
 func clientScript() string {
 	return fmt.Sprintf(`local requests, n = {}, 0
 
@@ -40,7 +40,7 @@ end
 
 // runWrk measures the server at a URL for seconds seconds. program is wrk, and script is the file with clientScript.
 func runWrk(ctx context.Context, program, script, url string, seconds int) (Load, error) {
-	const patience = 30 * time.Second // for connections that do not end in time
+	const patience = 30 * time.Second // for connections that do not close in time
 	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+patience)
 	defer cancel()
 	cmd := exec.CommandContext(timed, program,

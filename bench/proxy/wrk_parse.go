@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A Load is wrk's report of a run.
+// A Load contains what wrk reports about a run.
 type Load struct {
-	Requests  int64   `json:"requests"` // that were answered
+	Requests  int64   `json:"requests"` // requests that were answered
 	PerSecond float64 `json:"per_second"`
 	// Refused is the number of answers with a status of 400 or more.
 	Refused int64 `json:"refused"`
-	// Failed is the number of connections that were not made, broke, or were too slow.
+	// Failed is the number of connections that could not be made, broke, or were too slow.
 	Failed int64         `json:"failed"`
 	P50    time.Duration `json:"p50_ns"`
 	P90    time.Duration `json:"p90_ns"`
@@ -28,8 +28,8 @@ var (
 	percentileLine = regexp.MustCompile(`(?m)^\s+(50|90|99)%\s+([0-9.]+)(us|ms|s|m|h)$`)
 )
 
-// parseWrk parses the output of wrk --latency. wrk leaves out the lines about refusals and failures if there are none;
-// all other lines must be present.
+// parseWrk parses the output of wrk --latency. wrk leaves out the lines about refusals and failures if there are none.
+// All other lines must be present.
 func parseWrk(text string) (Load, error) {
 	var r Load
 	total, rate := requestsLine.FindStringSubmatch(text), perSecondLine.FindStringSubmatch(text)
@@ -55,7 +55,7 @@ func parseWrk(text string) (Load, error) {
 	return r, nil
 }
 
-// addUp adds up the numbers of a line, whose first element is the line itself.
+// addUp returns the sum of the numbers of a line. The first element of the slice is the line itself.
 func addUp(line []string) (total int64, err error) {
 	for i, text := range line {
 		if i == 0 {

@@ -15,10 +15,10 @@ import (
 // A bar is one subject in a chart.
 type bar struct {
 	name, label      string
-	value, low, high float64 // low and high are the range over the rounds; both are 0 where there is none
+	value, low, high float64 // low and high are the range over the rounds; both are 0 if there is none
 }
 
-// bars is a chart of them.
+// bars is a chart that consists of bars.
 type bars struct {
 	Title, Note string
 	Bars        []bar
@@ -43,7 +43,7 @@ func (c bars) Chart() chart.Chart {
 	return chart.Rows(c.Title+". "+c.Note, rows)
 }
 
-// colourOf has different colors for weir, its floors and the peers.
+// colourOf returns different colors for weir, its floors and the peers.
 func colourOf(name string) chart.Colour {
 	switch {
 	case measure.IsWeir(name):
@@ -54,7 +54,7 @@ func colourOf(name string) chart.Colour {
 	return chart.Ochre
 }
 
-// floorOf returns the floor that all bars of a row's chart are measured by.
+// floorOf returns the floor with which all bars of a row's chart are compared.
 func floorOf(row *result.Row) string {
 	found, err := workload.Find(row.Name)
 	if err != nil {
@@ -62,12 +62,12 @@ func floorOf(row *result.Row) string {
 	}
 	base := measure.FloorOf(&found, "")
 	if _, ok := row.Entry(base); !ok {
-		base = measure.FloorPrecise // of a machine without a counter
+		base = measure.FloorPrecise // for a machine without a counter
 	}
 	return base
 }
 
-// rowBars returns the chart of a row, relative to its floor.
+// rowBars returns the chart of a row, whose bars are relative to the row's floor.
 func rowBars(row *result.Row) bars {
 	base := floorOf(row)
 	c := bars{
@@ -95,7 +95,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// memoryBars returns the chart of the bytes for a key.
+// memoryBars returns the chart of the bytes per key.
 func memoryBars(r *result.Run) bars {
 	c := bars{
 		Title: "Memory for a key, a million keys in use",
@@ -111,7 +111,7 @@ func memoryBars(r *result.Run) bars {
 	return c.sorted()
 }
 
-// collectBars returns the chart of full collections.
+// collectBars returns the chart of the times of full collections.
 func collectBars(r *result.Run) bars {
 	c := bars{
 		Title: "A full garbage collection, ten million keys",

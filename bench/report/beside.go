@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/bench/target"
 )
 
-// sideBySide returns a table for each row, with its times on all numbers of cores.
+// sideBySide returns a table for each row. It contains the row's times on every number of cores.
 func sideBySide(r *result.Run) (all []table) {
 	for i := range r.Rows {
 		name := r.Rows[i].Name
@@ -34,8 +34,8 @@ func sideBySide(r *result.Run) (all []table) {
 	return all
 }
 
-// beside adds two columns to the table: the time of a decision with its allocations, and the ratio to the floor of the
-// same clock. Each name without a line gets one.
+// beside adds two columns to the table. One contains the time of a decision with its allocations, and the other the
+// ratio to the floor with the same clock. If a name has no line yet, beside adds one.
 func (t *table) beside(row *result.Row) {
 	t.Head = append(t.Head, plural(row.Cores, "core")+", ns", "x floor")
 	entries := slices.Clone(row.Entries)
@@ -69,13 +69,13 @@ func (t *table) beside(row *result.Row) {
 	}
 }
 
-// tight writes an interval in one word, without the rounds.
+// tight writes an interval as one word, without the rounds.
 func tight(s result.Summary) string {
 	interval, _, _ := strings.Cut(target.Interval(s), ", ")
 	return strings.ReplaceAll(interval, " - ", "-")
 }
 
-// together returns a line for each target, with its rows by verdict.
+// together returns a table with a line for each target. The line contains the target's rows, grouped by verdict.
 func together(r *result.Run) table {
 	t := table{Title: "Targets", Head: []string{"target", target.Met, target.Undecided, target.Missed}}
 	for _, x := range r.Targets {
@@ -85,7 +85,7 @@ func together(r *result.Run) table {
 			t.add(x.Target, "", "", "")
 		}
 		said := x.Row + ": " + cmp.Or(x.Measured, x.Verdict)
-		if interval, rest, _ := strings.Cut(x.Spread, ", "); strings.Contains(rest, "rounds") { // rows' tables say more
+		if interval, rest, _ := strings.Cut(x.Spread, ", "); strings.Contains(rest, "rounds") { // rows have them
 			said += " (" + strings.ReplaceAll(interval, " - ", "-") + ")"
 		} else if more := strings.Trim(x.Spread+"; "+x.Why, "; "); more != "" {
 			said += " (" + more + ")"

@@ -16,11 +16,11 @@ import (
 type curve struct {
 	name   string
 	colour chart.Colour
-	dashes string // so that lines can be distinguished without colors, too
+	dashes string // so that lines can also be distinguished without colors
 	points []chart.Point
 }
 
-// curves is a chart of them.
+// curves is a chart that consists of curves.
 type curves struct {
 	Title, Note string
 	x, y        chart.Axis
@@ -36,7 +36,7 @@ func (c curves) Chart() chart.Chart {
 	return p.Chart(c.Title + ". " + c.Note)
 }
 
-// Legend names the curves.
+// Legend returns the names of the curves.
 func (c curves) Legend() template.HTML {
 	var keys []chart.Key
 	for _, l := range c.curves {
@@ -45,8 +45,8 @@ func (c curves) Legend() template.HTML {
 	return chart.Legend(keys...)
 }
 
-// nines returns the position of a percentile on an axis where every further nine has the same room. The slowest call
-// has the position of 99.9999 %.
+// nines returns the position of a percentile on an axis on which every further nine takes the same space. The slowest
+// call has the position of 99.9999 %.
 func nines(percentile float64) float64 {
 	const all = 6
 	if percentile >= 100 {
@@ -55,7 +55,7 @@ func nines(percentile float64) float64 {
 	return -math.Log10(1-percentile/100) / all
 }
 
-// percentileAxis is an axis of percentiles.
+// percentileAxis returns an axis of percentiles.
 func percentileAxis() chart.Axis {
 	axis := chart.Axis{Label: "percentile", Place: nines}
 	for i, p := range experiment.Percentiles {
@@ -71,7 +71,7 @@ func percentileAxis() chart.Axis {
 	return axis
 }
 
-// latencyAxis is an axis of nanoseconds that has room for all latencies.
+// latencyAxis returns an axis of nanoseconds that covers all latencies.
 func latencyAxis(all []result.Latency) chart.Axis {
 	highest := time.Millisecond
 	for _, l := range all {
@@ -89,7 +89,7 @@ func latencyAxis(all []result.Latency) chart.Axis {
 	return chart.Log(lowest, float64(highest), ticks...)
 }
 
-// latencyCurves returns a chart for each thing that may happen during the calls.
+// latencyCurves returns a chart for each kind of work that runs during the calls.
 func latencyCurves(r *result.Run) []curves {
 	var charts []curves
 	x, y := percentileAxis(), latencyAxis(r.Latency)
@@ -120,8 +120,8 @@ func latencyCurves(r *result.Run) []curves {
 	return charts
 }
 
-// scalingCurves returns, for the rows that were measured with more than one number of processors, how many decisions
-// all processors make together.
+// scalingCurves returns charts for the rows that were measured with more than one number of processors. A chart shows
+// how many decisions all processors make together.
 func scalingCurves(r *result.Run) []curves {
 	var charts []curves
 	for _, name := range []string{"allowed-1k", "denied-1k", "allowed-1", "zipf-1m", "churn", "uniform-10m"} {
@@ -139,7 +139,7 @@ func scalingCurves(r *result.Run) []curves {
 	return charts
 }
 
-// scaled are the lines of a scaling chart.
+// scaled contains the lines of a scaling chart.
 var scaled = []curve{
 	{name: measure.WeirTSC, colour: chart.Blue},
 	{name: measure.FloorTSC, colour: chart.Grey, dashes: "5 4"},

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// The documents have the figures of the newest run of each machine that is kept, the newest of all first, and nothing
-// that was written by hand.
+// The documents contain the figures of the newest kept run of each machine, and the newest of these runs comes first.
+// They contain no figures that were written by hand.
 func TestTheFiguresAreOfTheNewestRun(t *testing.T) {
 	paths, err := filepath.Glob("../../docs/benchmarks/runs/*.json")
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"style": func() template.CSS { return chart.Style() + template.CSS(pageStyle) },
 }).Parse(pageText))
 
-// page is what the template shows.
+// page contains what the template shows.
 type page struct {
 	Run       *result.Run
 	Headline  string
@@ -39,13 +39,13 @@ type page struct {
 	LatencyT  table
 }
 
-// A rowView is a chart with the table that says the same.
+// A rowView is a chart together with the table that contains the same figures.
 type rowView struct {
 	Bars  bars
 	Table table
 }
 
-// HTML writes the run as one page that needs nothing else.
+// HTML writes the run as one page that needs no other files.
 func HTML(w io.Writer, r *result.Run) error {
 	p := page{
 		Run: r, Headline: headline(r), Targets: targets(r),

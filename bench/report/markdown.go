@@ -11,11 +11,12 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// docsCommand is the command by which the documents say that their figures were made.
+// docsCommand is the command that the documents name as the source of their figures.
 const docsCommand = "weir bench"
 
-// Document writes the figures of a run into a Markdown document, between the two lines that mark their place. It leaves
-// out the summary, which is Short's, and the spread. It returns an error if the document does not have these lines.
+// Document writes the figures of a run into a Markdown document, between the two lines that mark their position. It
+// leaves out the summary, which Short writes, and the spread. It returns an error if the document does not have these
+// lines.
 func Document(path string, r *result.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)
@@ -32,8 +33,9 @@ func Document(path string, r *result.Run) error {
 	return markdown.Fill(path, docsCommand, b.String())
 }
 
-// Short writes what a new reader looks for into a Markdown document, between the same lines: the summary tables, those
-// of runs on other machines, and the pictures of the first run that WriteCharts writes into the folder images.
+// Short writes the figures that a new reader looks for into a Markdown document, between the same lines. These are the
+// summary tables, the summary tables of runs on other machines, and the pictures that WriteCharts has made from the
+// first run in the folder images.
 func Short(path string, r *result.Run, others ...*result.Run) error {
 	var b strings.Builder
 	note := ""
@@ -53,7 +55,7 @@ func Short(path string, r *result.Run, others ...*result.Run) error {
 	return markdown.Fill(path, docsCommand, b.String())
 }
 
-// weirOnRows is weir by its default clock, a line for each row.
+// weirOnRows returns a table of weir with its default clock. It has a line for each row.
 func weirOnRows(r *result.Run) table {
 	t := table{Title: "weir on every row", Head: []string{"row", "", "1 core", "x floor", "all cores", "x floor"},
 		Note: "The floor is the least that an exact limiter was found to do for the same keys in a table of the same size."}
@@ -79,7 +81,7 @@ func weirOnRows(r *result.Run) table {
 	return t
 }
 
-// markdown writes the table; what stands under a line comes into its last cell.
+// markdown writes the table. Remarks under a line go into the line's last cell.
 func (t *table) markdown(b *strings.Builder) {
 	head, under := t.Head, false
 	for _, l := range t.Rows {

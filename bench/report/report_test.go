@@ -25,7 +25,7 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// sample returns a run with something of everything, and text that must be escaped.
+// sample returns a run that has at least one result of every kind, and text that must be escaped.
 func sample() *result.Run {
 	entries := []result.Entry{
 		{Name: measure.FloorTSC, Floor: measure.FloorTSC, Nanos: []float64{20, 22, 21}, AllowedFraction: 1},
@@ -79,7 +79,8 @@ func sample() *result.Run {
 	return r
 }
 
-// A row's table says what the tables do by the same clock, and who is not in it.
+// The text under a row's table compares weir with the do-it-yourself limiter that has the same clock, and names the
+// subjects that are not in the table.
 func TestWhatStandsUnderARow(t *testing.T) {
 	six := func(ns float64) []float64 { return []float64{ns, ns, ns, ns, ns, ns} }
 	r := &result.Row{Name: "allowed-1k", Cores: 1, Entries: []result.Entry{
@@ -91,7 +92,7 @@ func TestWhatStandsUnderARow(t *testing.T) {
 		"Without one limit for everybody: uber-go/ratelimit (un-keyed); no time for it in this run: echo, tollbooth.", row(r, known).Note)
 }
 
-// wellFormed fails unless the text is XML, and returns all of its text.
+// wellFormed fails the test unless the text is XML, and returns all character data of the XML.
 func wellFormed(t *testing.T, text []byte) string {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(text))
@@ -110,7 +111,7 @@ func wellFormed(t *testing.T, text []byte) string {
 	}
 }
 
-// said has the texts that every form of the report must contain.
+// said returns the texts that every form of the report must contain.
 func said(r *result.Run) []string {
 	words := []string{"97 % of the decisions were allowed", "one limit for everybody", "only 2 of 16 MiB", "out of memory",
 		"it stopped", "it grows", "v1.2.3", "as it comes", "99.30 %", "it was not counted", "21.00", "no small pages"}
@@ -118,7 +119,7 @@ func said(r *result.Run) []string {
 		words = append(words, x.Row, x.Target, x.Verdict, x.Why)
 	}
 	for _, row := range r.Rows {
-		if row.Name != "returning-1k/zipf" { // variants have one table together, by their names
+		if row.Name != "returning-1k/zipf" { // variants have one common table, by their names
 			words = append(words, row.Title)
 		}
 		words = append(words, row.Name)
@@ -164,7 +165,8 @@ func TestPageSaysEverything(t *testing.T) {
 	}
 }
 
-// A row's table in a document has the times on all numbers of cores, also of what one of them does not have.
+// In a document, a row's table has the times on every number of cores, even for subjects that were measured on only
+// some.
 func TestSideBySide(t *testing.T) {
 	six := func(ns float64) []float64 { return []float64{ns, ns, ns, ns, ns, ns} }
 	entry := func(name string, ns float64) result.Entry {
@@ -195,7 +197,7 @@ func TestSideBySide(t *testing.T) {
 	assert.Equal(t, "Without one limit: juju; no time for it in this run: echo.", all[0].Note)
 }
 
-// A target has one line in a document, whatever its rows and verdicts.
+// A target has one line in a document, however many rows and verdicts it has.
 func TestTargetsTogether(t *testing.T) {
 	lines := together(&result.Run{Targets: []result.Target{
 		{Row: "a, 1 core", Target: "fast", Measured: "1.61", Spread: "1.50 - 1.69, 20 rounds", Verdict: target.Missed, Why: "x"},
@@ -210,7 +212,8 @@ func TestTargetsTogether(t *testing.T) {
 	assert.Equal(t, []string{"short", "", "", "gc: 9 ms (1 ms, empty; busy)"}, lines[1].Cells)
 }
 
-// A document gets all tables between its two lines, keeps what is around them, and gets them again.
+// A document gets all tables between its two lines and keeps the text around them. Writing them again gives the same
+// document.
 func TestDocument(t *testing.T) {
 	r := sample()
 	path := filepath.Join(t.TempDir(), "doc.md")
@@ -231,7 +234,7 @@ func TestDocument(t *testing.T) {
 				}
 			}
 		}
-		for _, l := range strings.Split(string(text), "\n") { // every line of a table has the cells of its head
+		for _, l := range strings.Split(string(text), "\n") { // every line of a table has as many cells as the head
 			if strings.HasPrefix(l, "|---") {
 				assert.Regexp(t, `^(\|---)+\|$`, l)
 			}
@@ -276,7 +279,7 @@ func TestCharts(t *testing.T) {
 	assert.Error(t, WriteCharts(filepath.Join(folder, "missing"), sample()))
 }
 
-// The shortest bar comes first, and what has none is named.
+// The shortest bar comes first, and subjects without a bar are named.
 func TestBars(t *testing.T) {
 	r := sample()
 	c := rowBars(&r.Rows[0])

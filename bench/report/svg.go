@@ -10,19 +10,19 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// The files that WriteCharts writes. The pictures of further rows have the row's name, and its cores.
+// These are the files that WriteCharts writes. The names of further pictures contain the row and its number of cores.
 const (
 	SpeedChart  = "bench-speed.svg"
 	MemoryChart = "bench-memory.svg"
 )
 
-// shown reports whether a row is one that people have.
+// shown reports whether a row is one of the rows that readers see first: see workload.Row.
 func shown(row *result.Row) bool {
 	found, err := workload.Find(row.Name)
 	return err == nil && found.Shown
 }
 
-// chartOf returns the file of a row's chart.
+// chartOf returns the name of the file with a row's chart.
 func chartOf(row *result.Row) string {
 	if row.Name == "full-1k" && row.Cores == 1 {
 		return SpeedChart
@@ -31,8 +31,8 @@ func chartOf(row *result.Row) string {
 }
 
 // WriteCharts writes the charts of the documentation into a folder, which must exist. They show the time of a decision
-// with 1,000 keys, by library, and the memory for a key. It returns an error if the run does not have these. Further
-// rows are left out if the run has not measured them.
+// with 1,000 keys, by library, and the memory per key. WriteCharts returns an error if the run does not have these
+// figures. Charts of further rows are left out if the run has not measured them.
 func WriteCharts(folder string, r *result.Run) error {
 	speed, ok := r.Row("full-1k", 1)
 	if !ok {

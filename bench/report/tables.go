@@ -30,7 +30,7 @@ func headline(r *result.Run) string {
 	return strings.Join(append(parts, m.Go, fmt.Sprintf("%d rounds in %v", r.Rounds, r.Took), r.Started.Format(time.DateOnly)), ", ")
 }
 
-// tables returns everything that was measured.
+// tables returns tables of everything that was measured.
 func tables(r *result.Run) []table {
 	all := append(glance(r), targets(r))
 	for i := range r.Rows {
@@ -41,13 +41,13 @@ func tables(r *result.Run) []table {
 	return append(all, costs(r)...)
 }
 
-// costs returns what was measured apart from rows, and who was measured.
+// costs returns the tables of the measurements that are not rows, and of the libraries that were measured.
 func costs(r *result.Run) []table {
 	return []table{returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r), absent(r)}
 }
 
-// glance returns what a new reader looks for first: weir next to the libraries that people use, on common rows, with a
-// table for each number of processors.
+// glance returns the tables that a new reader looks for first. They show weir next to the libraries that people use, on
+// common rows. There is one table for each number of processors.
 func glance(r *result.Run) (all []table) {
 	for i := range r.Rows {
 		cores := r.Rows[i].Cores
@@ -91,7 +91,8 @@ func glanceOn(r *result.Run, cores int, title string) table {
 	return t
 }
 
-// besideWeir writes the time of a subject, and its ratio to weir's, with its rounds if the run had others.
+// besideWeir writes the time of a subject and its ratio to weir's time. It adds the number of rounds if it differs from
+// rounds.
 func besideWeir(row *result.Row, name string, rounds int) string {
 	base := measure.WeirTSC
 	if strings.HasSuffix(name, "middleware") {
@@ -109,7 +110,7 @@ func besideWeir(row *result.Row, name string, rounds int) string {
 		strings.TrimSuffix(target.Interval(s), fmt.Sprintf(", %d rounds", rounds)))
 }
 
-// atGlance are the libraries of that table.
+// atGlance contains the libraries of that table.
 var atGlance = []string{"diy GCRA, xsync map", "sethvargo/go-limiter", "tailscale util/limiter", "x/time/rate, xsync map",
 	"throttled, LRU", measure.WeirHandler, "httprate, middleware", "tollbooth, middleware", "echo, middleware"}
 
@@ -151,8 +152,8 @@ func row(r *result.Row, known []result.Peer) table {
 	return t
 }
 
-// underRow returns how many requests found their record, and compares weir with the do-it-yourself word by the clock
-// that both read. On is where that was, for the text.
+// underRow returns a text that says how many requests found their record. It also compares weir with the do-it-yourself
+// limiter that reads the same clock. on says where that was measured.
 func underRow(r *result.Row, on string) string {
 	found, all := foundText(r), []string{}
 	if found != "" {
@@ -171,7 +172,7 @@ func underRow(r *result.Row, on string) string {
 	return found + "Same clock" + on + ", weir by the do-it-yourself word: " + strings.Join(all, ", ") + ". "
 }
 
-// without names the subjects that are not in a row's table, with the reason.
+// without returns a text that names the subjects that are not in a row's table, with the reasons.
 func without(r *result.Row, known []result.Peer) string {
 	found, err := workload.Find(r.Name)
 	if err != nil {
@@ -195,7 +196,7 @@ func without(r *result.Row, known []result.Peer) string {
 		if _, ok := r.Entry(p.Name); ok {
 			continue
 		}
-		// By what the run says of it: it may be of another machine.
+		// The reason is taken from the run, because the run may be from another machine.
 		why := ""
 		if found.Want() < 1 {
 			why = p.Cannot[peers.Refuse]
@@ -214,14 +215,14 @@ func without(r *result.Row, known []result.Peer) string {
 	return "Without " + strings.Join(order, "; ") + "."
 }
 
-// isVariant reports whether a row is a variant of another: variants have one table together.
+// isVariant reports whether a row is a variant of another row. Variants have one common table.
 func isVariant(r *result.Row) bool {
 	found, err := workload.Find(r.Name)
 	return err == nil && found.Differences() > 0
 }
 
-// returning is a table of the rows of keys that come back, and their variants. A line compares a row with the same keys
-// that are never idle.
+// returning returns a table of the rows of keys that come back, and of their variants. Each line compares a row with
+// the same keys when they are never idle.
 func returning(r *result.Run) table {
 	t := table{
 		Title: "Keys that come back idle, beside the same keys that never are",
@@ -247,7 +248,7 @@ func returning(r *result.Run) table {
 	return t
 }
 
-// foundText writes how many requests found their record.
+// foundText returns a text that says how many requests found their record.
 func foundText(r *result.Row) string {
 	switch {
 	case r.Found == nil:
@@ -258,7 +259,7 @@ func foundText(r *result.Row) string {
 	return fmt.Sprintf("%.2f %%", 100*r.Found.Fraction())
 }
 
-// order sorts entries: the fastest first, those without a time last.
+// order returns the sort key of an entry. The fastest entry comes first, and entries without a time come last.
 func order(e *result.Entry) float64 {
 	switch {
 	case e.Cannot != "":
@@ -271,7 +272,8 @@ func order(e *result.Entry) float64 {
 
 func percent(s result.Summary) string { return fmt.Sprintf("±%.0f %%", 100*s.Spread) }
 
-// count writes what a decision allocates. The few objects a second that the runtime allocates count as none.
+// count writes the number of allocations per decision. The few objects per second that the runtime allocates count as
+// none.
 func count(n float64) string {
 	if n < 0.05 {
 		return "0"
@@ -279,7 +281,7 @@ func count(n float64) string {
 	return fmt.Sprintf("%.3g", n)
 }
 
-// bounded lists the libraries, with the abilities that they lack.
+// bounded returns a table of the libraries, with the abilities that each lacks.
 func bounded(r *result.Run) table {
 	t := table{Title: "Libraries", Head: []string{"", "version"}}
 	for _, p := range r.Peers {
@@ -306,5 +308,5 @@ func absent(r *result.Run) table {
 	return t
 }
 
-// percentileLabel writes a percentile.
+// percentileLabel writes a percentile as text.
 func percentileLabel(i int) string { return fmt.Sprintf("%g %%", experiment.Percentiles[i]) }

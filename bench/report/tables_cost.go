@@ -70,7 +70,7 @@ func memory(r *result.Run) table {
 	return t
 }
 
-// touched shows the memory of a program that has a limiter for a million keys and uses a few of them.
+// touched returns a table of the memory of a program whose limiter has room for a million keys, of which it uses a few.
 func touched(r *result.Run) table {
 	t := table{
 		Title: "Memory that is touched: a limiter for a million keys that few have asked",
@@ -106,7 +106,7 @@ func collections(r *result.Run) table {
 	return t
 }
 
-// callName names a measurement of latency.
+// callName returns the name of a measurement of latency.
 func callName(l result.Latency) string {
 	if l.Empty {
 		return "a call that does nothing, beside " + l.Beside

@@ -1,4 +1,4 @@
-// Package report shows a run as text, as a page, or as charts.
+// Package report shows a run as text, as a web page, or as charts.
 package report
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// A table is shown as text, as Markdown and on the page.
+// A table can be written as text, as Markdown and on the web page.
 type table struct {
 	Title string
 	Note  string
@@ -22,7 +22,7 @@ type table struct {
 type line struct {
 	Cells []string
 	Under []string
-	Class string // of the page's style: met, missed, weir, floor
+	Class string // for the style of the page: met, missed, weir, floor
 }
 
 // add adds a line.
@@ -48,7 +48,7 @@ func Text(w io.Writer, r *result.Run) error {
 	return err
 }
 
-// text writes the table in columns, and what stands under a line as it is.
+// text writes the table in columns. It writes the remarks under a line unchanged.
 func (t *table) text(w io.Writer) error {
 	var b strings.Builder
 	columns := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -14,11 +14,11 @@ type Machine struct {
 	Cores  int    `json:"cores"`
 	System string `json:"system"`
 	Kernel string `json:"kernel,omitempty"`
-	Clock  string `json:"clock,omitempty"` // that the kernel keeps time by
+	Clock  string `json:"clock,omitempty"` // the clock source of the kernel
 	Huge   string `json:"huge_pages,omitempty"`
 	Go     string `json:"go"`
 	Weir   string `json:"weir"`           // the version and the commit
-	Load   string `json:"load,omitempty"` // of one, five and fifteen minutes when the run began
+	Load   string `json:"load,omitempty"` // averages over one, five and fifteen minutes when the run began
 }
 
 // ThisMachine describes the machine and the program.
@@ -59,7 +59,7 @@ func cpu() string {
 	return runtime.GOARCH
 }
 
-// load returns how many processes wanted to run.
+// load returns the load averages, which count processes that wanted to run.
 func load() string {
 	fields := strings.Fields(line("/proc/loadavg"))
 	return strings.Join(fields[:min(3, len(fields))], " ")

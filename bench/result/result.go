@@ -1,4 +1,4 @@
-// Package result has the results of a run: their form in a file, and the summaries over the rounds.
+// Package result defines the results of a run, their form in a file, and the summaries over the rounds.
 package result
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/weir-go/weir/bench/peers"
 )
 
-// format is raised when older files can no longer be read.
+// format is increased when files in an older format can no longer be read.
 const format = 1
 
-// A Run has everything that one run measured.
+// A Run contains everything that one run measured.
 type Run struct {
 	Format  int                    `json:"format"`
 	Machine Machine                `json:"machine"`
@@ -24,7 +24,7 @@ type Run struct {
 	Took    time.Duration          `json:"took_ns"`
 	Rounds  int                    `json:"rounds"`
 	Rows    []Row                  `json:"rows"`
-	Parts   []Entry                `json:"parts"` // of the floor, on 1,000 keys and one processor
+	Parts   []Entry                `json:"parts"` // parts of the floor, on 1,000 keys and one processor
 	Tables  []Table                `json:"tables"`
 	Memory  []Memory               `json:"memory"`
 	Touched []Touched              `json:"touched"`
@@ -33,21 +33,21 @@ type Run struct {
 	Calls   []experiment.Allocated `json:"calls"`
 	Peers   []Peer                 `json:"peers"`
 	Absent  []peers.Absent         `json:"not_measured"`
-	Failed  []string               `json:"failed,omitempty"` // sections without a result
+	Failed  []string               `json:"failed,omitempty"` // sections that have no result
 	Targets []Target               `json:"targets"`
 }
 
-// A Row is a workload on a number of processors.
+// A Row is the result of a workload on a number of processors.
 type Row struct {
 	Name    string  `json:"name"`
 	Title   string  `json:"title"`
 	Cores   int     `json:"cores"`
 	Entries []Entry `json:"entries"`
-	// Found is how many requests found the record of their key in weir's table, for rows that count it.
+	// Found says how many requests found the record of their key in weir's table. It is set for rows that count it.
 	Found *Found `json:"found,omitempty"`
 }
 
-// A Found is a count of requests, or the reason why there is none.
+// A Found is a count of requests, or the reason why there is no count.
 type Found struct {
 	experiment.Counted
 	Error string `json:"error,omitempty"`
@@ -56,11 +56,11 @@ type Found struct {
 // An Entry is the result of one subject on a row.
 type Entry struct {
 	Name            string    `json:"name"`
-	Floor           string    `json:"floor,omitempty"` // that it is compared with
-	Nanos           []float64 `json:"ns"`              // a decision, by round; 0 for a round without a result
+	Floor           string    `json:"floor,omitempty"` // the floor with which it is compared
+	Nanos           []float64 `json:"ns"`              // per decision, by round; 0 for a round without a result
 	AllowedFraction float64   `json:"allowed_share"`
-	Allocs          float64   `json:"allocs"` // objects a decision
-	Bytes           float64   `json:"bytes"`  // allocated by a decision
+	Allocs          float64   `json:"allocs"` // objects per decision
+	Bytes           float64   `json:"bytes"`  // bytes that a decision allocates
 	Error           string    `json:"error,omitempty"`
 	Cannot          string    `json:"cannot,omitempty"`
 }
@@ -82,7 +82,7 @@ type Memory struct {
 	Cannot string `json:"cannot,omitempty"`
 }
 
-// PerKey returns the bytes for a key: by how much the process or its heap has grown, whichever is more.
+// PerKey returns the bytes per key: by how much the process or its heap has grown, whichever is more.
 func (m Memory) PerKey() float64 {
 	if m.Keys == 0 {
 		return 0
@@ -90,21 +90,21 @@ func (m Memory) PerKey() float64 {
 	return float64(max(m.Resident, m.Heap)) / float64(m.Keys)
 }
 
-// A Touched is how much of a limiter for a million keys is in RAM when only few keys have asked.
+// A Touched says how much of a limiter for a million keys is in RAM after requests for only a few keys.
 type Touched struct {
-	Huge bool `json:"huge"` // pages as the system gives them; otherwise small ones only
+	Huge bool `json:"huge"` // pages as the system gives them; otherwise only small pages
 	experiment.Held
 	Error string `json:"error,omitempty"`
 }
 
-// A Collect has the times of full collections with ten million keys.
+// A Collect contains the times of full collections with ten million keys.
 type Collect struct {
 	Name  string  `json:"name"`
 	Nanos []int64 `json:"ns"`
 	Error string  `json:"error,omitempty"`
 }
 
-// Millis returns the median.
+// Millis returns the median in milliseconds.
 func (c Collect) Millis() float64 {
 	figures := make([]float64, len(c.Nanos))
 	for i, n := range c.Nanos {
@@ -113,7 +113,7 @@ func (c Collect) Millis() float64 {
 	return Summarize(figures).Median
 }
 
-// A Latency has the times of single calls.
+// A Latency contains the times of single calls.
 type Latency struct {
 	Beside string `json:"beside"`
 	Empty  bool   `json:"empty"`
@@ -150,7 +150,7 @@ type Target struct {
 	Why      string `json:"why,omitempty"`
 }
 
-// Row returns a row of the run.
+// Row returns the row with that name and number of cores.
 func (r *Run) Row(name string, cores int) (*Row, bool) {
 	for i := range r.Rows {
 		if r.Rows[i].Name == name && r.Rows[i].Cores == cores {
@@ -160,7 +160,7 @@ func (r *Run) Row(name string, cores int) (*Row, bool) {
 	return nil, false
 }
 
-// Entry returns the entry of that name.
+// Entry returns the entry with that name.
 func (r *Row) Entry(name string) (*Entry, bool) {
 	for i := range r.Entries {
 		if r.Entries[i].Name == name {
@@ -170,8 +170,8 @@ func (r *Row) Entry(name string) (*Entry, bool) {
 	return nil, false
 }
 
-// Ratio summarizes the time of a as a multiple of the time of b, round by round. ok is false if either has an error
-// or no round with a result.
+// Ratio returns a summary of the time of a as a multiple of the time of b, taken round by round. ok is false if either
+// has an error or no round with a result.
 func (r *Row) Ratio(a, b string) (s Summary, ok bool) {
 	x, okA := r.Entry(a)
 	y, okB := r.Entry(b)
@@ -182,7 +182,7 @@ func (r *Row) Ratio(a, b string) (s Summary, ok bool) {
 	return s, s.Rounds > 0
 }
 
-// Median returns the median time of a decision in nanoseconds, 0 if there is none.
+// Median returns the median time of a decision in nanoseconds, or 0 if there is no time.
 func (e *Entry) Median() float64 {
 	return Summarize(Ratios(e.Nanos, ones(len(e.Nanos)))).Median
 }
@@ -197,7 +197,7 @@ func (r *Run) Write(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// Read reads what Write wrote.
+// Read reads a run that Write wrote.
 func Read(from io.Reader) (*Run, error) {
 	r := new(Run)
 	if err := json.NewDecoder(from).Decode(r); err != nil {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// A Summary of figures has their median, their range, and their median distance from the median.
+// A Summary of figures contains their median, their range, and their median distance from the median.
 type Summary struct {
 	Median, Min, Max float64
 	// Low and High are the bounds of an interval that contains the true median with a probability of at least 95 %: see
-	// interval. Fewer than six rounds have no such interval: 0 and infinity.
+	// interval. For fewer than six rounds there is no such interval, so the bounds are 0 and infinity.
 	Low, High float64
 	// Spread is the median distance from the median, as a fraction of the median. It is scaled so that it equals the
 	// standard deviation for normally distributed figures.
@@ -17,7 +17,7 @@ type Summary struct {
 	Rounds int
 }
 
-// Summarize returns the summary of figures. Without any it is zero.
+// Summarize returns the summary of figures. Without figures it is the zero Summary.
 func Summarize(figures []float64) Summary {
 	if len(figures) == 0 {
 		return Summary{}
@@ -30,7 +30,7 @@ func Summarize(figures []float64) Summary {
 		away[i] = math.Abs(f - s.Median)
 	}
 	slices.Sort(away)
-	const normal = 1.4826 // standard deviations in a median distance
+	const normal = 1.4826 // standard deviations per median distance, for a normal distribution
 	if s.Median != 0 {
 		s.Spread = normal * median(away) / math.Abs(s.Median)
 	}
@@ -39,11 +39,11 @@ func Summarize(figures []float64) Summary {
 
 // interval returns the narrowest pair of figures, equally far from the ends of the list, that contains the median of
 // the distribution with a probability of at least 95 %. This is the interval of the sign test: for any distribution, a
-// figure is below its median as often as a coin falls on heads.
+// figure is below the median with the same probability with which a coin falls on heads.
 func interval(sorted []float64) (low, high float64) {
 	n := len(sorted)
 	low, high = 0, math.Inf(1)
-	outside, heads := 0.0, math.Pow(0.5, float64(n)) // that as many figures are below it as are cut off
+	outside, heads := 0.0, math.Pow(0.5, float64(n)) // heads: the probability of exactly cut heads in n tosses
 	for cut := 0; cut < n/2; cut++ {
 		if outside += 2 * heads; outside > 0.05 {
 			break
@@ -62,7 +62,7 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Ratios returns a/b round by round. It leaves out rounds in which either has no figure, which is 0.
+// Ratios returns a/b round by round. It leaves out rounds in which a or b has no figure, which is stored as 0.
 func Ratios(a, b []float64) []float64 {
 	var ratios []float64
 	for i := range min(len(a), len(b)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Do measures. It calls done after every piece of work. It ends early, with an error, only if the context ends.
+// Do measures. It calls done after every piece of work. It returns early, with an error, only if the context ends.
 func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
 	r := &result.Run{
 		Machine: result.ThisMachine(),
@@ -27,7 +27,7 @@ func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result
 	steps := p.steps()
 	for round := range p.most(steps) {
 		for i := range p.cells {
-			// Every other round runs backwards, so that no cell always follows the same neighbour.
+			// Every other round is run in reverse order, so that no cell always comes after the same other cell.
 			if round%2 == 1 {
 				i = len(p.cells) - 1 - i
 			}
@@ -54,7 +54,7 @@ func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result
 	return r, nil
 }
 
-// most returns the number of rounds that have something to do.
+// most returns the number of rounds in which there is something to do.
 func (p *Schedule) most(steps []step) int {
 	most := 0
 	for _, c := range p.cells {
@@ -66,7 +66,7 @@ func (p *Schedule) most(steps []step) int {
 	return most
 }
 
-// prepare makes the rows, with an entry for everything that is measured on them or cannot be.
+// prepare makes the rows. Each row gets an entry for every subject that is measured on it or that cannot be measured.
 func (p *Schedule) prepare(r *result.Run) {
 	for _, c := range p.cells {
 		row, ok := r.Row(c.row.Name, c.cores)
@@ -87,7 +87,7 @@ func (p *Schedule) prepare(r *result.Run) {
 	}
 }
 
-// prepareUnable adds an entry for every subject that cannot do the row, with the reason.
+// prepareUnable adds an entry, with the reason, for every subject that cannot be measured on the row.
 func prepareUnable(row *result.Row) {
 	found, err := workload.Find(row.Name)
 	if err != nil || found.Batch || found.Differences() > 0 {
@@ -104,7 +104,7 @@ func prepareUnable(row *result.Row) {
 	}
 }
 
-// rate measures a cell and writes the result into the entries of its subjects.
+// rate measures a cell and writes the results into the entries of its subjects.
 func rate(ctx context.Context, c cell, round int, entry func(name string) *result.Entry) {
 	var got map[string]experiment.Rated
 	err := child.Run(ctx, limit, c.cores, experiment.Rate,
@@ -127,7 +127,7 @@ func rate(ctx context.Context, c cell, round int, entry func(name string) *resul
 	}
 }
 
-// describe says how the peers were measured.
+// describe returns how the peers were measured.
 func describe() []result.Peer {
 	versions := result.Versions()
 	var all []result.Peer
@@ -168,7 +168,7 @@ func Broken(r *result.Run) (broken []string) {
 		}
 	}
 	for _, t := range r.Touched {
-		if t.Error != "" && t.Huge { // small pages cannot be had everywhere
+		if t.Error != "" && t.Huge { // because not every system has small pages
 			broken = append(broken, "memory that is touched: "+t.Error)
 		}
 	}

@@ -34,8 +34,8 @@ func TestScheduleErrors(t *testing.T) {
 	}
 }
 
-// A full run has every peer on every row that it can do, but for keys that come back; the shorter ones have weir on
-// all.
+// A full run has every peer on every row that the peer supports, except on rows of keys that come back. Shorter runs
+// have at least weir on all rows.
 func TestSchedulesAreComplete(t *testing.T) {
 	for _, effort := range []Effort{Quick, Default, Full} {
 		p, err := NewSchedule(effort, nil, 0)
@@ -69,7 +69,8 @@ func TestSchedulesAreComplete(t *testing.T) {
 	}
 }
 
-// Variants of returning rows are measured as there is time, each in one process, and what they find is counted once.
+// The number of variants of returning rows that are measured depends on the effort. Each is measured in one process,
+// and the requests that find their record are counted once for each row.
 func TestScheduleOfVariants(t *testing.T) {
 	for effort, want := range map[Effort]int{Quick: 0, Default: 4, Full: 11} {
 		p, err := NewSchedule(effort, []string{"returning-1k"}, 0)
@@ -89,8 +90,8 @@ func TestScheduleOfVariants(t *testing.T) {
 	}
 }
 
-// A row that cannot be loaded is in the run, with the reason. A process reads the log once, so where the environment
-// names one another test may have read it.
+// A row that cannot be loaded is in the run, with the reason. A process reads the log only once. So if the environment
+// names a log, another test may have read it already.
 func TestDoNamesAMissingRow(t *testing.T) {
 	t.Setenv("WEIR_ACCESS_LOG", "")
 	row, err := workload.Find("access-log")
@@ -109,7 +110,7 @@ func TestDoNamesAMissingRow(t *testing.T) {
 	assert.Empty(t, Broken(r))
 }
 
-// The run contains the counts and the figures of memory.
+// The run contains the counts of found records and the figures of memory.
 func TestDoCountsAndTouches(t *testing.T) {
 	p, err := NewSchedule(Quick, []string{"returning-1k"}, 1)
 	require.NoError(t, err)
@@ -133,7 +134,7 @@ func TestDoCountsAndTouches(t *testing.T) {
 	assert.Equal(t, 10, run.Touched[0].Keys)
 }
 
-// A run in processes of its own, as short as can be.
+// A run works in separate processes. The run is as short as possible.
 func TestDo(t *testing.T) {
 	p, err := NewSchedule(Quick, []string{"denied-1k", Parts, Calls}, 1)
 	require.NoError(t, err)
@@ -175,7 +176,7 @@ func TestDoEndsWithItsContext(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// Wrong decisions of weir or of a floor fail a run, those of a peer are only reported.
+// Wrong decisions of weir or of a floor fail a run. Wrong decisions of a peer are only reported.
 func TestBroken(t *testing.T) {
 	wrong := func(name string) *result.Run {
 		return &result.Run{Rows: []result.Row{{Name: "churn",

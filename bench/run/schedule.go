@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Sections are the other measurements besides rows.
+// Sections are the measurements that are not rows.
 const (
 	Parts   = "parts"
 	Tables  = "tables"
@@ -38,32 +38,32 @@ const (
 	Full                  // everything
 )
 
-// efforts are the numbers behind an Effort.
+// efforts contains the numbers for each Effort.
 var efforts = [...]struct {
 	rounds     int
-	slow       int           // rounds of rows that take longer to set up than to measure
-	each       time.Duration // of a cell
+	slow       int           // number of rounds for rows that take longer to set up than to measure
+	each       time.Duration // how long a cell is measured
 	latency    time.Duration
-	largePeers int // rounds in which peers are measured on rows of ten million keys
+	largePeers int // number of rounds in which peers are measured on rows of ten million keys
 }{
 	Quick:   {3, 3, 80 * time.Millisecond, time.Second, 0},
 	Default: {20, 6, 50 * time.Millisecond, 3 * time.Second, 0},
 	Full:    {20, 10, 150 * time.Millisecond, 15 * time.Second, 3},
 }
 
-// A cell is the work of one process.
+// A cell is a measurement for one process.
 type cell struct {
 	row      workload.Row
 	cores    int
 	subjects []string
 	each     time.Duration
-	rounds   int // the cell is measured in the first of the run's rounds, this many
+	rounds   int // the cell is measured in this many rounds, from the run's first round on
 }
 
 // A Schedule says what to measure.
 type Schedule struct {
 	Rounds   int
-	slow     int // rounds of slow rows
+	slow     int // number of rounds for slow rows
 	effort   Effort
 	cells    []cell
 	missing  []workload.Row // rows that cannot be loaded here
@@ -71,7 +71,7 @@ type Schedule struct {
 }
 
 // NewSchedule returns a schedule for the named rows and sections, or for all if there are no names. rounds is the
-// number of rounds; 0 stands for the number of the effort. It returns an error for an unknown name and for rounds
+// number of rounds; 0 stands for the effort's number. NewSchedule returns an error for an unknown name, and for rounds
 // outside 0 to 1000.
 func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	if rounds < 0 || rounds > 1000 {
@@ -86,7 +86,7 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(Selectable(), name) {
-			_, err := workload.Find(name) // its error suggests a row
+			_, err := workload.Find(name) // this error suggests a row
 			return nil, fmt.Errorf("%w, %s", err, strings.Join(Selectable()[len(workload.Names()):], ", "))
 		}
 		row, err := workload.Find(name)
@@ -110,8 +110,9 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	return p, nil
 }
 
-// measures reports whether there is time for a variant. By default these are the variants with another order of keys,
-// and those rows of a thousand and of a hundred thousand keys that differ in one other thing.
+// measures reports whether the effort leaves time for a variant. With the default effort, these are the variants with
+// another order of keys, and the variants of the rows of a thousand and of a hundred thousand keys that differ in one
+// other thing.
 func (p *Schedule) measures(v *workload.Row) bool {
 	one := v.Differences() == 1
 	return p.effort == Full ||
@@ -129,7 +130,7 @@ func (p *Schedule) coresOf(row *workload.Row) []int {
 	}
 	var cores []int
 	for n := 1; n < all; n++ {
-		// 1, 2, 4, 8, ... unless there is time for each.
+		// The numbers are 1, 2, 4, 8, ..., or every number if the effort leaves time for it.
 		if p.effort == Full || n&(n-1) == 0 && (p.effort == Default || n == 1) {
 			cores = append(cores, n)
 		}
@@ -137,7 +138,7 @@ func (p *Schedule) coresOf(row *workload.Row) []int {
 	return append(cores, all)
 }
 
-// addRow adds the cells of a row. Where the row says so, weir and the floors share a process.
+// addRow adds the cells of a row. If the row says so, weir and the floors share a process.
 func (p *Schedule) addRow(row workload.Row, cores int) {
 	each := efforts[p.effort].each
 	ours := slices.DeleteFunc(measure.Of(&row), func(name string) bool { return measure.Cannot(&row, name) != "" })
@@ -157,7 +158,7 @@ func (p *Schedule) addRow(row workload.Row, cores int) {
 	}
 }
 
-// roundsOf returns the rounds of a row. Six are the fewest that have an interval.
+// roundsOf returns the number of rounds for a row. Six is the smallest number of rounds that has an interval.
 func (p *Schedule) roundsOf(row *workload.Row) int {
 	if row.Keys > 10_000 && !row.Shown || row.Returning {
 		return p.slow
@@ -165,13 +166,13 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 	return p.Rounds
 }
 
-// few has the peers that are measured if there is no time for all: the usual do-it-yourself limiters, and the fastest
-// published ones.
+// few contains the peers that are measured if there is no time for all: the usual do-it-yourself limiters, and the
+// fastest published libraries.
 var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
 
-// fewer has the peers for rows that take long to set up: two whose memory grows, one that is swept, and one that is
-// bounded.
+// fewer contains the peers for rows that take long to set up: two whose memory grows, one that is swept, and one whose
+// memory is bounded.
 var fewer = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
 // peersOf returns the peers to measure on a row.
@@ -182,10 +183,10 @@ func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 		chosen := slices.Contains(few, peer.Name)
 		switch {
 		case peer.Name == peers.DIYCounter && p.effort < Full && (row.Draw != workload.InTurn || row.Refused):
-		case row.Busy && peer.Name == "throttled, LRU": // one of two that are bounded
+		case row.Busy && peer.Name == "throttled, LRU": // one of two whose memory is bounded
 			names = append(names, peer.Name)
 		case row.Batch || row.Aged || row.Differences() > 0 || measure.Cannot(row, peer.Name) != "":
-		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // not together with all others
+		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // not with all others
 		case row.Keys > 100_000 && p.effort == Default && !slices.Contains(fewer, peer.Name):
 		case p.effort == Full,
 			p.effort == Default && (cores == 1 && (quick || unkeyed) || chosen && !row.Large()),
@@ -208,7 +209,7 @@ func (p *Schedule) Steps() int {
 	return n
 }
 
-// Estimate returns about how long the schedule takes, based on a machine of two cores.
+// Estimate returns about how long the schedule takes. The estimate is based on a machine with two cores.
 func (p *Schedule) Estimate() time.Duration {
 	var total float64 // seconds
 	for _, c := range p.cells {

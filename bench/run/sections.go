@@ -22,7 +22,7 @@ type step struct {
 	do    func(ctx context.Context, r *result.Run, round int)
 }
 
-// limit is the longest that one process may take.
+// limit is the longest time that one process may take.
 const limit = 5 * time.Minute
 
 // steps returns the work of the chosen sections.
@@ -85,7 +85,7 @@ func (p *Schedule) steps() (all []step) {
 	return all
 }
 
-// holders returns weir and the peers that keep a state for each key.
+// holders returns weir and the peers that store a state for each key.
 func (p *Schedule) holders() []string {
 	names := []string{measure.WeirTSC}
 	for i, peer := range peers.All() {
@@ -112,8 +112,8 @@ func (p *Schedule) partStep(i int, name string) step {
 	}}
 }
 
-// tableRounds is how many rounds a table has. There are fewer rounds than for a row, because these figures only explain
-// others.
+// tableRounds is the number of rounds for a table. It is smaller than for a row, because these figures only explain
+// other figures.
 const tableRounds = 3
 
 func (p *Schedule) tableStep(i int, size uint64, huge bool) step {
@@ -151,7 +151,7 @@ func memoryStep(name string) step {
 	}}
 }
 
-// foundStep counts the requests of a row that find their record. It counts the same on any number of processors.
+// foundStep counts the requests of a row that find their record. The count does not depend on the number of processors.
 func foundStep(row workload.Row) step {
 	cost := 100*time.Millisecond + time.Duration(row.Keys)*5*time.Microsecond
 	return step{1, cost, func(ctx context.Context, r *result.Run, _ int) {

@@ -11,38 +11,38 @@ import (
 
 const (
 	nodes   = 4
-	workers = 16     // of a node
-	herd    = 10_000 // new keys at once
+	workers = 16     // goroutines per node
+	herd    = 10_000 // new keys that are requested at the same time
 )
 
-// A Result is the result of a subject.
+// A Result is the result for one subject.
 type Result struct {
 	Subject   string
-	Scripts   float64       // for a decision
-	Processor time.Duration // of the store, for a decision
-	Rate      float64       // decisions a second
+	Scripts   float64       // scripts per decision
+	Processor time.Duration // processor time of the store per decision
+	Rate      float64       // decisions per second
 	P50, P99  time.Duration
-	Errors    int // of those
+	Errors    int // how many of those decisions returned an error
 	Decisions int
 
-	Admitted, Bound float64 // of one key that is asked for far too often, by all nodes
+	Admitted, Bound float64 // tokens of one key, for which all nodes together ask far too often
 
-	PauseLongest time.Duration // a decision took in a pause of the store
-	PauseBack    time.Duration // after the pause, until the store decided again
+	PauseLongest time.Duration // the longest decision during a pause of the store
+	PauseBack    time.Duration // time after the pause until the store decided again
 	PauseErrors  int
 	PauseAsked   int
 
-	HerdAnswered int // of herd
+	HerdAnswered int // how many requests of the herd were answered
 	HerdTook     time.Duration
 }
 
-// A Plan says how long each part takes.
+// A Plan says how long each part of the measurement takes.
 type Plan struct {
 	Cost, Excess, Pause time.Duration
 	Rounds              int
 }
 
-// Run measures all subjects by turns, and calls progress.
+// Run measures all subjects in turn, and calls progress.
 func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, progress func(string)) ([]Result, error) {
 	s, err := StartServer(ctx, binary)
 	if err != nil {
@@ -67,8 +67,8 @@ func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, prog
 	return results, nil
 }
 
-// middle returns the round with the median processor time. For figures that should be zero, it takes the worst of all
-// rounds.
+// middle returns the round with the median processor time. For figures that should be zero, it takes the worst value of
+// all rounds.
 func middle(of []Result) Result {
 	slices.SortFunc(of, func(a, b Result) int { return int(a.Processor - b.Processor) })
 	r := of[len(of)/2]
@@ -95,7 +95,7 @@ func (s *Server) measure(ctx context.Context, plan Plan, subject Subject) (r Res
 	return r, nil
 }
 
-// open returns the takes of some nodes.
+// open opens n nodes, and returns the Take of each.
 func (s *Server) open(ctx context.Context, subject Subject, n int, rate Rate) (takes []Take, end func(), err error) {
 	var ends []func()
 	end = func() {
@@ -114,7 +114,7 @@ func (s *Server) open(ctx context.Context, subject Subject, n int, rate Rate) (t
 	return takes, end, nil
 }
 
-// cost measures admitted decisions: 16 goroutines of one node take turns over a hundred keys.
+// cost measures admitted decisions: 16 goroutines of one node request a hundred keys in turn.
 func (s *Server) cost(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1_000_000, Burst: 1_000_000})
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Server) cost(ctx context.Context, plan Plan, subject Subject, r *Result
 	return nil
 }
 
-// excess has four nodes ask for one key for far too much, and counts what all of them admit.
+// excess makes four nodes ask for far too many tokens of one key, and counts the tokens that all of them admit.
 func (s *Server) excess(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	rate := Rate{PerSecond: 1000, Burst: 200}
 	takes, end, err := s.open(ctx, subject, nodes, rate)
@@ -191,13 +191,13 @@ func (s *Server) excess(ctx context.Context, plan Plan, subject Subject, r *Resu
 	took := time.Since(began)
 	r.Admitted = float64(admitted.Load())
 	r.Bound = float64(rate.Burst) + float64(rate.PerSecond)*took.Seconds()
-	if subject.IsWindow { // every window has its limit
+	if subject.IsWindow { // every window has the whole limit
 		r.Bound = float64(rate.PerSecond) * float64(int(took.Seconds())+1)
 	}
 	return nil
 }
 
-// pause stops the store for a while, and has eight goroutines ask on.
+// pause stops the store for a while, during which eight goroutines continue to ask.
 func (s *Server) pause(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1000, Burst: 200})
 	if err != nil {
@@ -246,7 +246,7 @@ func (s *Server) pause(ctx context.Context, plan Plan, subject Subject, r *Resul
 	return nil
 }
 
-// herd has one node ask for ten thousand new keys at once.
+// herd makes one node ask for ten thousand new keys at the same time.
 func (s *Server) herd(ctx context.Context, _ Plan, subject Subject, r *Result) error {
 	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1000, Burst: 200})
 	if err != nil {

@@ -4,6 +4,6 @@ package stores
 
 import "syscall"
 
-// stop has the server's process stop where it is, and goOn has it go on.
+// stop stops the server's process without ending it, and goOn makes it continue.
 func (s *Server) stop() error { return s.process.Process.Signal(syscall.SIGSTOP) }
 func (s *Server) goOn() error { return s.process.Process.Signal(syscall.SIGCONT) }

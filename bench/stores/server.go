@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Server is a redis-server that only the benchmark uses. It keeps nothing on disk.
+// A Server is a redis-server that only the benchmark uses. It stores nothing on disk.
 type Server struct {
 	Address string
 	process *exec.Cmd
@@ -57,18 +57,18 @@ func StartServer(ctx context.Context, binary string) (*Server, error) {
 // Close kills the server.
 func (s *Server) Close() {
 	_ = s.client.Close()
-	_ = s.process.Process.Kill() // fails if it is over
+	_ = s.process.Process.Kill() // an error means that it has already ended
 	_ = s.process.Wait()
 	_ = os.RemoveAll(s.folder)
 }
 
-// A use has the resources that a server has used so far.
+// A use contains the resources that a server has used so far.
 type use struct {
 	scripts   int
 	processor time.Duration
 }
 
-// use asks the server what it has done.
+// use asks the server which resources it has used.
 func (s *Server) use(ctx context.Context) (use, error) {
 	text, err := s.client.Info(ctx, "commandstats", "cpu").Result()
 	if err != nil {

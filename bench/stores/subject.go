@@ -15,19 +15,20 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Rate is the limit of a key: tokens a second, and the same number as the burst.
+// A Rate is the limit of a key: the number of tokens per second, which is also the burst.
 type Rate struct {
 	PerSecond, Burst int
 }
 
-// A Subject is a limiter that is measured. New returns the limiter of a node: take asks for a token, and end closes it.
+// A Subject is a limiter that is measured. New returns the limiter of one node: take asks it for a token, and end
+// closes it.
 type Subject struct {
 	Name, How string
 	IsWindow  bool
 	New       func(ctx context.Context, address string, rate Rate) (take Take, end func(), err error)
 }
 
-// Take asks for a token of a key. An error comes from the store.
+// Take asks for a token of a key. If it returns an error, the error comes from the store.
 type Take func(ctx context.Context, key string) (allowed bool, err error)
 
 // Subjects returns all subjects.

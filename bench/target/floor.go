@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// sameClock are the targets against the floor on all rows that ratios does not name.
+// sameClock returns the targets against the floor, for all rows that are not in ratios.
 func sameClock(r *result.Run) (all []result.Target) {
 	for _, row := range workload.Rows() {
 		for _, clock := range clocks {
@@ -23,7 +23,7 @@ func sameClock(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// clocks are the clocks with which weir is compared with a floor.
+// clocks contains the clocks with which weir is compared with a floor.
 var clocks = []struct{ name, weir, floor string }{
 	{"TSC", measure.WeirTSC, measure.FloorTSC},
 	{"coarse", measure.WeirCoarse, measure.FloorCoarse},

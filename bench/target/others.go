@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// The targets that are not a ratio of two times on a row.
+// These are the targets that are not a ratio of two times on a row.
 
-// one returns the target as a list, with a verdict if it was measured.
+// one returns the target as a list of one. The target gets a verdict if it was measured.
 func one(t result.Target, measured, met bool, why string) []result.Target {
 	t.Verdict = Unmeasured
 	if measured {
@@ -24,8 +24,8 @@ func one(t result.Target, measured, met bool, why string) []result.Target {
 	return []result.Target{t}
 }
 
-// nothing is how many objects a call may allocate to count as a call without allocations. The runtime itself sometimes
-// allocates.
+// nothing is the largest number of objects that a call may allocate on average and still count as a call without
+// allocations. It is not 0, because the runtime itself sometimes allocates.
 const nothing = 0.001
 
 func churnBytes(r *result.Run) []result.Target {
@@ -40,7 +40,7 @@ func churnBytes(r *result.Run) []result.Target {
 	return one(t, measured, worst < nothing, fmt.Sprintf("%.3f objects a key", worst))
 }
 
-// deniedScaling compares the speedup by further processors on a row that only reads.
+// deniedScaling returns the target for the speedup by more processors on a row that only reads.
 func deniedScaling(r *result.Run) []result.Target {
 	t := result.Target{Row: denied,
 		Target: "scales with the cores as the floor does, within a fifth: a refusal writes nothing"}
@@ -65,7 +65,7 @@ func deniedScaling(r *result.Run) []result.Target {
 	return one(t, true, weir.Median >= 0.8*floor.Median, "more cores bring weir less than they bring the floor")
 }
 
-// speedup returns how many times as many decisions more processors make.
+// speedup returns how many times as many decisions are made with more processors.
 func speedup(first, last *result.Row, name string) (result.Summary, bool) {
 	a, okA := first.Entry(name)
 	b, okB := last.Entry(name)
@@ -111,7 +111,7 @@ func collection(r *result.Run) []result.Target {
 	return one(t, true, more <= 2, "the collector finds something to follow")
 }
 
-// latency is the worst call and the 99.99th percentile of the response times.
+// latency returns the targets for the slowest call and for the 99.99th percentile of the response times.
 func latency(r *result.Run) (all []result.Target) {
 	for _, beside := range []string{experiment.Sweep, experiment.Flood} {
 		weir, okWeir := find(r, beside, false)

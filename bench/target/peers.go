@@ -12,7 +12,7 @@ import (
 )
 
 // faster returns the target for every peer on every row, for every number of processors. Peers that do not distinguish
-// keys do less work, and are included only for reference.
+// keys do less work, so they are left out here and measured only for reference.
 func faster(r *result.Run) (all []result.Target) {
 	const text = "faster than every library that distinguishes keys"
 	for i := range r.Rows {
@@ -27,7 +27,7 @@ func faster(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// flooded is the target for new keys in a full table, against every peer that bounds its memory.
+// flooded returns the targets for new keys in a full table, against every peer that bounds its memory.
 func flooded(r *result.Run) (all []result.Target) {
 	bounded := func(p result.Peer) bool { return p.Cannot[peers.Bound] == "" }
 	for i := range r.Rows {
@@ -44,13 +44,14 @@ func flooded(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// A rival is a peer that is compared with weir on a row: its time divided by weir's.
+// A rival is a peer that is compared with weir on a row. Its figures are its time divided by weir's time.
 type rival struct {
 	name string
 	result.Summary
 }
 
-// rivalsOn returns the peers that were measured on a row and tell keys apart: all, or some of them.
+// rivalsOn returns the peers that were measured on a row and distinguish keys. If some is not nil, only peers for which
+// it returns true are included.
 func rivalsOn(r *result.Run, row *result.Row, some func(result.Peer) bool) (rivals []rival) {
 	weir := measure.WeirTSC
 	if e, ok := row.Entry(weir); !ok || e.Cannot != "" {
@@ -66,8 +67,8 @@ func rivalsOn(r *result.Run, row *result.Row, some func(result.Peer) bool) (riva
 	return rivals
 }
 
-// judge returns the target that every rival takes at least times weir's time. Its measured value is that of the nearest
-// rival. One rival that takes less is enough to miss the target.
+// judge returns the target that the time of every rival is at least times weir's time. The measured value is that of
+// the fastest rival. One faster rival is enough to miss the target.
 func judge(row, text string, rivals []rival, times float64) result.Target {
 	c := ratio{limit: times, least: true}
 	nearest := slices.MinFunc(rivals, func(a, b rival) int { return cmp.Compare(a.Median, b.Median) })

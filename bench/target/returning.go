@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// returning returns the targets for keys that come back idle, compared with the same keys when they are never idle, for
-// 0.6 of MaxKeys, uniformly and by Zipf.
+// returning returns the targets for keys that come back idle, compared with the same keys when they are never idle. The
+// keys are 0.6 of MaxKeys, and come uniformly or in a Zipf distribution.
 func returning(r *result.Run) (all []result.Target) {
 	for _, row := range workload.Rows() {
 		if !row.Returning {
@@ -24,7 +24,7 @@ func returning(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// found is the target for how many requests find the record of their key.
+// found returns the target for the fraction of requests that find the record of their key.
 func found(r *result.Run, name string) []result.Target {
 	const least = 0.99
 	t := result.Target{Row: name, Target: "99 % of requests find the record of their key"}

@@ -1,4 +1,4 @@
-// Package target has the list of weir's performance targets, and evaluates a run by them.
+// Package target contains the list of weir's performance targets, and evaluates a run by them.
 package target
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// These are the verdicts. Floors and libraries have the same statistic: the median of the ratios of the rounds, and the
-// interval that contains it with a probability of 95 % ([result.Summary]).
+// These are the verdicts. The same statistic is used for floors and libraries: the median of the ratios of the rounds,
+// and the interval that contains it with a probability of 95 % ([result.Summary]).
 const (
 	Met        = "met"       // the whole interval meets the target
 	Missed     = "missed"    // the whole interval misses it
-	Undecided  = "undecided" // neither, or too few rounds for an interval
+	Undecided  = "undecided" // neither of the two, or too few rounds for an interval
 	Unmeasured = "not measured"
 )
 
-// Evaluate returns every target, in the order in which they are read.
+// Evaluate returns every target, in the order in which readers see them.
 func Evaluate(r *result.Run) []result.Target {
 	var all []result.Target
 	for _, c := range ratios {
@@ -33,7 +33,7 @@ func Evaluate(r *result.Run) []result.Target {
 	return all
 }
 
-// A ratio is a target for the time of a by the time of b on a row.
+// A ratio is a target for the time of a divided by the time of b on a row.
 type ratio struct {
 	row, a, b string
 	text      string
@@ -70,7 +70,7 @@ var ratios = []ratio{
 		text: "at most 1.2 x the contended compare-and-swap", limit: 1.2},
 }
 
-// evaluate returns the target for every number of processors that the row was measured on.
+// evaluate returns the target for every number of processors on which the row was measured.
 func (c ratio) evaluate(r *result.Run) []result.Target {
 	var all []result.Target
 	for i := range r.Rows {
@@ -109,7 +109,7 @@ func ratioTarget(row, text string, s result.Summary, verdict string) result.Targ
 	}
 }
 
-// Interval writes the interval of a summary, and its rounds.
+// Interval writes the interval of a summary, and the number of its rounds.
 func Interval(s result.Summary) string {
 	if math.IsInf(s.High, 1) {
 		return fmt.Sprintf("none by %d rounds", s.Rounds)
@@ -124,7 +124,7 @@ func verdict(met bool) string {
 	return Missed
 }
 
-// explain says by how much the measured ratio misses the target, in nanoseconds of b's median.
+// explain returns a text that says by how much the measured ratio misses the target, in nanoseconds at b's median.
 func (c ratio) explain(row *result.Row, measured float64) string {
 	a, _ := row.Entry(c.a)
 	b, _ := row.Entry(c.b)
@@ -137,7 +137,7 @@ func (c ratio) explain(row *result.Row, measured float64) string {
 	return text
 }
 
-// verdict compares the interval with the target.
+// verdict returns the verdict for an interval.
 func (c ratio) verdict(s result.Summary) string {
 	low, high := s.Low >= c.limit, s.High >= c.limit
 	if !c.least {
@@ -150,7 +150,7 @@ func (c ratio) verdict(s result.Summary) string {
 	return verdict(low)
 }
 
-// published is the target against every published library with keys.
+// published returns the target against every published library with keys.
 func published(r *result.Run) (all []result.Target) {
 	const text = "coarse clock: at least 5 x faster than every published library with keys"
 	for i := range r.Rows {

@@ -14,7 +14,7 @@ import (
 
 func entry(name string, ns ...float64) result.Entry { return result.Entry{Name: name, Nanos: ns} }
 
-// find returns the target of that row and text.
+// lookFor returns the target with that row and text.
 func lookFor(t *testing.T, r *result.Run, row, text string) result.Target {
 	for _, x := range Evaluate(r) {
 		if x.Row == row && x.Target == text {
@@ -34,7 +34,7 @@ func TestNothingMeasured(t *testing.T) {
 	}
 }
 
-// six are rounds around a figure, by less than a hundredth.
+// six returns the times of six rounds, which differ from ns by less than a hundredth.
 func six(ns float64) []float64 {
 	return []float64{ns * 0.998, ns * 0.999, ns, ns, ns * 1.001, ns * 1.002}
 }
@@ -74,7 +74,7 @@ func TestRatioTargets(t *testing.T) {
 	assert.Equal(t, Unmeasured, lookFor(t, r, "churn", "at most 2 x the floor").Verdict, "wrong decisions are no measurement")
 }
 
-// Every floor and clock of every row has one target.
+// For every row, each floor and clock has exactly one target.
 func TestEveryRowHasItsFloor(t *testing.T) {
 	targets := map[string]int{}
 	for _, c := range ratios {
@@ -86,7 +86,7 @@ func TestEveryRowHasItsFloor(t *testing.T) {
 		targets[x.Row]++
 	}
 	for _, row := range workload.Rows() {
-		if !row.Batch && row.Draw != workload.Mixed { // for which there is no floor
+		if !row.Batch && row.Draw != workload.Mixed { // these rows have no floor
 			assert.Positive(t, targets[row.Name], row.Name)
 		}
 	}
@@ -121,7 +121,7 @@ func TestFasterThanEveryPeer(t *testing.T) {
 	assert.Contains(t, got.Why, "none by 2 rounds")
 }
 
-// During a flood, subjects that grow are not judged.
+// During a flood, subjects whose memory grows are not included in the target.
 func TestFlooded(t *testing.T) {
 	run := func(cores int, bounded float64) *result.Run {
 		return &result.Run{

@@ -17,7 +17,7 @@ const accessLogVariable = "WEIR_ACCESS_LOG"
 var accessLog = Row{Name: "access-log", Title: "100/s burst 200, the clients of an access log, sped up", Keys: 1000,
 	Draw: Logged, Capacity: 10_000}
 
-// Missing returns why the row cannot be loaded here; "" if it can.
+// Missing returns why the row cannot be loaded here, or "" if it can.
 func (r *Row) Missing() string {
 	if r.Draw != Logged {
 		return ""
@@ -28,13 +28,13 @@ func (r *Row) Missing() string {
 	return ""
 }
 
-// A logged is one request of an access log.
+// A logged is one request in an access log.
 type logged struct {
 	client string
 	at     time.Time
 }
 
-// readAccessLog reads the log that the variable names, once.
+// readAccessLog reads, once, the log that the variable names.
 var readAccessLog = sync.OnceValues(func() ([]logged, error) {
 	path := os.Getenv(accessLogVariable)
 	if path == "" {
@@ -44,7 +44,7 @@ var readAccessLog = sync.OnceValues(func() ([]logged, error) {
 })
 
 // parseAccessLog returns the requests of a log in the order of their times. The client is the first word of a line. The
-// time is in the first brackets.
+// time is between the first brackets.
 func parseAccessLog(path string) ([]logged, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -82,7 +82,8 @@ func parseAccessLog(path string) ([]logged, error) {
 	return all, nil
 }
 
-// loadAccessLog returns the clients of the log and its requests. Without a log both are empty: [Row.Missing] says why.
+// loadAccessLog returns the clients of the log and its requests. Without a log, both are empty, and [Row.Missing] says
+// why.
 func loadAccessLog() (before, requests *Stream) {
 	all, _ := readAccessLog()
 	before, requests = newStream(len(all)), newStream(len(all))

@@ -12,31 +12,33 @@ import (
 )
 
 // The everyday row has a policy and clients like those of many services. Each of 100,000 clients has its own address
-// and makes 1 to 50 requests a second, distributed by Zipf, at the times of a Poisson process. The policy is 100 a
-// second, burst 200. So almost nothing is refused, and most buckets are full again when their client comes back.
+// and makes 1 to 50 requests per second, distributed by Zipf, at the times of a Poisson process. The policy is 100 per
+// second with a burst of 200. So almost nothing is refused, and most buckets are full again when their client comes
+// back.
 //
 // The requests are sped up: they follow each other as fast as the subject decides. The limiters read the real clock,
 // because reading it is part of the cost of a request, and because libraries do not accept another time. So the rate of
-// the policy is sped up by about the same factor. weir's TakeAt is measured in addition, with the precomputed times,
+// the policy is sped up by about the same factor. In addition, weir's TakeAt is measured with the precomputed times,
 // which need not be sped up.
 
 const (
 	clients              = 100_000
-	leastRate, mostRate  = 1, 50 // requests a second of a client
+	leastRate, mostRate  = 1, 50 // requests per second of one client
 	limitRate, limitSize = 100, 200
 )
 
 var everyday = Row{Name: "everyday", Title: "100/s burst 200, 100,000 clients at 1 to 50/s", Keys: clients,
 	Draw: Poisson, Requests: million / 2, Capacity: clients / 6 * 10, Shown: true}
 
-// pace is about how many requests a second a processor decides on the everyday row. Even if a subject is twice as fast,
-// every client stays below its limit.
+// pace is about how many requests per second a processor decides on the everyday row. Even if a subject is twice as
+// fast, every client stays below its limit.
 const pace = 15_000_000.0
 
-// everydayLimit is the everyday policy, sped up as the requests are.
+// everydayLimit returns the everyday policy, sped up by the same factor as the requests.
 func everydayLimit(r *Row) peers.Limit {
 	if r.Draw == Logged {
-		// Requests that come over hours are decided in microseconds: no limit has a rate so much higher.
+		// Requests from a log of hours are decided in microseconds. No limit can have a rate that is higher by that
+		// factor.
 		return peers.Limit{Tokens: 1e9, Per: second, Burst: limitSize}
 	}
 	total := 0.0
@@ -47,8 +49,8 @@ func everydayLimit(r *Row) peers.Limit {
 	return peers.Limit{Tokens: limitRate * speedUp, Per: second, Burst: limitSize}
 }
 
-// rounded returns the one of 1, 2, 5, 10, 20, 50, ... that is nearest to x by its logarithm. As rates, these are whole
-// numbers of nanoseconds.
+// rounded returns the number out of 1, 2, 5, 10, 20, 50, ... whose logarithm is nearest to that of x. With such a rate,
+// the time between two tokens is a whole number of nanoseconds.
 func rounded(x float64) int {
 	nearest := 1
 	for ten := 1; ten <= 1_000_000; ten *= 10 {
@@ -66,8 +68,8 @@ func (r *Row) Unhurried() peers.Limit {
 	return peers.Limit{Tokens: limitRate, Per: second, Burst: limitSize}
 }
 
-// rates returns the requests a second of every client, the most frequent client first. The first has mostRate, and the
-// rate falls by a power of the rank to leastRate for the last.
+// rates returns the requests per second of every client, the most frequent client first. The first client has mostRate,
+// and the rate falls by a power of the rank to leastRate for the last client.
 func rates(clients int) []float64 {
 	power := math.Log(mostRate/leastRate) / math.Log(float64(clients))
 	all := make([]float64, clients)
@@ -79,8 +81,8 @@ func rates(clients int) []float64 {
 
 // loadEveryday returns the clients, shuffled, and the requests in the order of their times.
 //
-// Many independent Poisson processes together are one Poisson process. Its rate is the sum of theirs, and each arrival
-// belongs to a client with the probability of that client's share of the sum.
+// Many independent Poisson processes together are one Poisson process. Its rate is the sum of their rates. The
+// probability that an arrival belongs to a client is the client's part of that sum.
 func loadEveryday(r *Row, dice *rand.Rand) (before, requests *Stream) {
 	names := make([]string, r.Keys)
 	for rank, n := range order(r, dice) {
@@ -90,7 +92,7 @@ func loadEveryday(r *Row, dice *rand.Rand) (before, requests *Stream) {
 	for _, i := range dice.Perm(r.Keys) {
 		before.addText(names[i])
 	}
-	below := rates(r.Keys) // the sum of the rates up to each client
+	below := rates(r.Keys) // the sum of the rates of all clients up to and including each
 	for i := range below[1:] {
 		below[i+1] += below[i]
 	}
@@ -107,11 +109,11 @@ func loadEveryday(r *Row, dice *rand.Rand) (before, requests *Stream) {
 	return before, requests
 }
 
-// address returns the IPv4 address number n, different for different n below 2^24.
+// address returns IPv4 address number n. Different n below 2^24 give different addresses.
 func address(n uint64) string {
 	n = mixed24(n)
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}).String()
 }
 
-// mixed24 scatters n over 24 bits, one to one: the multiplier is odd.
+// mixed24 maps n to another number of 24 bits. The mapping is one to one, because the multiplier is odd.
 func mixed24(n uint64) uint64 { return n * 0x9e3779b1 & (1<<24 - 1) }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Clients come at 50 requests a second to 1, by a power of their rank.
+// The clients make between 50 requests per second and 1, falling by a power of their rank.
 func TestRates(t *testing.T) {
 	all := rates(1000)
 	assert.Equal(t, 50.0, all[0])
@@ -21,7 +21,7 @@ func TestRates(t *testing.T) {
 	for i := range all[1:] {
 		require.Less(t, all[i+1], all[i])
 	}
-	// By Zipf the logarithms of rate and rank lie on a straight line.
+	// In a Zipf distribution, the logarithms of rate and rank are on a straight line.
 	assert.InDelta(t, math.Log(all[0]/all[9]), math.Log(all[9]/all[99]), 1e-9)
 }
 
@@ -31,7 +31,7 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// The policy is sped up with the processors, and stays as far above every client.
+// The policy is sped up with the number of processors, so its distance to every client's rate stays the same.
 func TestEverydayLimit(t *testing.T) {
 	row, err := Find("everyday")
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestEverydayLimit(t *testing.T) {
 }
 
 // The times between requests are those of a Poisson process with the rate of all clients together, and each client
-// comes as often as its rate says.
+// makes as many requests as its rate says.
 func TestEverydayArrivals(t *testing.T) {
 	row := small(t, "everyday", 1000, 400_000)
 	before, requests := row.Load()
@@ -85,7 +85,7 @@ func TestEverydayArrivals(t *testing.T) {
 	assert.InEpsilon(t, last.Seconds(), least, 0.35, "the least of a thousand counts of about a hundred")
 }
 
-// The same in every process.
+// The everyday row is the same in every process.
 func TestEverydayIsTheSame(t *testing.T) {
 	row := small(t, "everyday", 1000, 5000)
 	before, requests := row.Load()
@@ -107,7 +107,7 @@ func TestAddressesDiffer(t *testing.T) {
 	}
 }
 
-// A log's requests come in the order of their times.
+// The requests of a log are returned in the order of their times.
 func TestParseAccessLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
@@ -131,7 +131,7 @@ func TestParseAccessLog(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// The row says why it cannot be measured where there is no log.
+// If there is no log, the row says why it cannot be measured.
 func TestAccessLogRow(t *testing.T) {
 	row, err := Find("access-log")
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestAccessLogRow(t *testing.T) {
 	assert.Greater(t, requests.Lap(), requests.Due(requests.Len()-1))
 }
 
-// A returning row has eleven variants, each with its own name, by which it is found.
+// A returning row has eleven variants. Each has its own name, by which Find finds it.
 func TestVariants(t *testing.T) {
 	row, err := Find("returning-1k")
 	require.NoError(t, err)

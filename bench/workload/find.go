@@ -20,7 +20,8 @@ func Names() []string {
 	return names
 }
 
-// Find returns the row, or the variant of a row, with that name. The error lists all names, the nearest first.
+// Find returns the row, or the variant of a row, with that name. If there is none, the error lists all names, the
+// nearest first.
 func Find(name string) (Row, error) {
 	for _, r := range Rows() {
 		for _, r := range append(r.Variants(), r) {
@@ -32,7 +33,7 @@ func Find(name string) (Row, error) {
 	return Row{}, fmt.Errorf("row %q: %swant one of %s", name, suggest(name), strings.Join(Names(), ", "))
 }
 
-// suggest says which row was meant, if one begins or ends like the name.
+// suggest returns a text that names a row whose name begins or ends like the name, if there is one.
 func suggest(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	for _, n := range Names() {

@@ -1,5 +1,4 @@
-// Package workload makes the keys and the order of requests of every row, before any
-// clock starts.
+// Package workload makes the keys and the order of requests for every row, before any measurement starts.
 package workload
 
 import (
@@ -10,19 +9,19 @@ import (
 	"unsafe"
 )
 
-// A Stream has the keys of requests in their order, as text.
+// A Stream contains the keys of requests in their order, as text.
 //
-// The text of a request follows that of the previous request, as in the buffers of a server. So it is in a cache when
-// the limiter is asked, and cache misses are the limiter's, not the harness's. A Stream has no pointers, so it costs
-// the garbage collector nothing.
+// The text of a request follows the text of the previous request, as in the buffers of a server. So the text is in a
+// cache when the limiter is called, and cache misses are caused by the limiter, not by the benchmark. A Stream has no
+// pointers, so it costs the garbage collector nothing.
 type Stream struct {
 	text  []byte
 	spans []span
-	due   []time.Duration // when each request is due after the beginning, or nil
-	lap   time.Duration   // of the stream with such times
+	due   []time.Duration // when each request is due after the start, or nil
+	lap   time.Duration   // how long a stream with such times takes
 }
 
-// span is where a key lies in the text. Text ends at 4 GiB.
+// A span is the position of a key in the text. The text is at most 4 GiB long.
 type span struct{ from, length uint32 }
 
 // Len returns the number of requests.
@@ -38,7 +37,7 @@ func (s *Stream) At(i int) string {
 // times.
 func (s *Stream) Due(i int) time.Duration { return s.due[i] }
 
-// Lap returns how long a whole stream with such times takes, until its first request is due again.
+// Lap returns how long a stream with such times takes until its first request is due again.
 func (s *Stream) Lap() time.Duration { return s.lap }
 
 // With returns the same requests, with suffix after each key.
@@ -65,7 +64,8 @@ func (s *Stream) add(n uint64) {
 	s.spans = append(s.spans, span{uint32(from), uint32(len(s.text) - from)})
 }
 
-// repeat appends the requests so far, each time in another order, until there are at least n, sharing their text.
+// repeat appends the requests so far again and again, each time in another order, until there are at least n. The text
+// of the keys is shared.
 func (s *Stream) repeat(n int, dice *rand.Rand) {
 	for all := slices.Clone(s.spans); len(s.spans) < n; {
 		dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -75,12 +75,12 @@ func (s *Stream) repeat(n int, dice *rand.Rand) {
 
 // newStream returns an empty stream with room for n requests.
 func newStream(n int) *Stream {
-	const length = 28 // of a key, on average 25
+	const length = 28 // of a key; the average is 25
 	return &Stream{text: make([]byte, 0, n*length), spans: make([]span, 0, n)}
 }
 
-// appendKey appends key number n: an address with a port, a user of a tenant, or an API key,
-// 12 to 40 bytes, different for different n below 2^40.
+// appendKey appends key number n: an address with a port, a user of a tenant, or an API key. It has 12 to 40 bytes.
+// Different n below 2^40 give different keys.
 func appendKey(b []byte, n uint64) []byte {
 	switch n % 3 {
 	case 0:
@@ -103,7 +103,7 @@ func appendKey(b []byte, n uint64) []byte {
 	return strconv.AppendUint(b, n, 16)
 }
 
-// mix scatters n over 64 bits, one to one (the finaliser of SplitMix64).
+// mix maps n to another number of 64 bits, one to one (the finalizer of SplitMix64).
 func mix(n uint64) uint64 {
 	n += 0x9e3779b97f4a7c15
 	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9
@@ -111,6 +111,6 @@ func mix(n uint64) uint64 {
 	return n ^ n>>31
 }
 
-// random returns the same source for the same seed, so that every process of a run makes
-// the same requests.
+// random returns a source of random numbers. The same seed gives the same numbers, so every process of a run makes the
+// same requests.
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

@@ -6,13 +6,15 @@ import (
 )
 
 // These are the rows of keys that come back. Real clients are mostly below their limit. When they come back, their
-// bucket is full, their record idle, and another key may have claimed its slot. On such a row, weir is measured twice
-// in one process, by turns: with these keys, and with the same keys under a limit under which they are never idle.
+// bucket is full and their record is idle, and another key may have claimed their slot. On such a row, weir is measured
+// twice in one process, in turns: with these keys, and with the same keys under a limit under which they are never
+// idle.
 
-// planned is the share of MaxKeys that the target is for.
+// planned is the part of MaxKeys for which there is a target.
 const planned = 0.6
 
-// returning returns the rows whose keys are planned of MaxKeys, asked for uniformly in a new table.
+// returning returns the rows in which the number of keys is planned times MaxKeys. The keys come uniformly, and the
+// table is new.
 func returning() []Row {
 	var rows []Row
 	for _, keys := range []int{1000, 10_000, 100_000, million} {
@@ -34,13 +36,13 @@ func returningRow(keys int, draw Draw, load float64, aged bool) Row {
 	if aged {
 		name, title = name+"/aged", title+", every slot was used"
 	}
-	// Enough requests that the order of keys does not repeat while it is in a cache's memory.
+	// There are enough requests that the order of keys does not repeat while the processor could still remember it.
 	return Row{Name: name, Title: title, Keys: keys, Draw: draw, Requests: max(2*keys, 100_000),
 		Capacity: int(float64(keys) / load), Returning: true, Aged: aged}
 }
 
-// Variants returns the rows that differ from a returning row in the order of keys, in how full the table is, or in its
-// age. Other rows have none.
+// Variants returns the rows that differ from a returning row in the order of keys, in how full the table is, or in the
+// table's age. Other rows have no variants.
 func (r *Row) Variants() []Row {
 	if !r.Returning {
 		return nil
@@ -58,7 +60,7 @@ func (r *Row) Variants() []Row {
 	return all
 }
 
-// Differences returns in how many things a variant differs from its row.
+// Differences returns the number of differences between a variant and its row.
 func (r *Row) Differences() int { return strings.Count(r.Name, "/") }
 
 // thousands writes a number with commas.

@@ -10,11 +10,11 @@ import (
 type Draw int
 
 const (
-	InTurn  Draw = iota // every key once, shuffled, then once more in another order, over and over
+	InTurn  Draw = iota // every key once, in random order, then once more in another order, and so on
 	Zipf                // key k in proportion to k^-1.1
-	Uniform             // each as likely as any
+	Uniform             // all keys equally likely
 	Fresh               // every request has a key that was never seen before
-	Poisson             // clients that come at random, each at its own rate: see everyday.go
+	Poisson             // clients that come at random times, each at its own rate: see everyday.go
 	Logged              // the clients of an access log, in its order: see accesslog.go
 	Mixed               // clients that ask for twice what they get: see mixed.go
 )
@@ -23,28 +23,28 @@ const (
 type Row struct {
 	Name  string
 	Title string
-	Keys  int // that are there before the clock starts; each was asked once by then
+	Keys  int // keys that exist before the measurement starts; each has had one request by then
 	Draw  Draw
-	// Requests is the number of requests in the stream. At the end of the stream a row starts over, unless Ends reports
-	// true.
+	// Requests is the number of requests in the stream. At its end, the stream starts over, unless Ends reports true.
 	Requests int
-	// Capacity is the number of keys that the limiters are made for.
+	// Capacity is the number of keys for which the limiters are made.
 	Capacity int
-	// Busy rows have the limit of an attack's victim, 10 an hour, so that no key becomes idle during the measurement.
+	// Busy rows have the limit that a victim of an attack would have, 10 per hour, so that no key becomes idle during
+	// the measurement.
 	Busy bool
-	// Refused rows refuse every request. With a Mixed draw, half are refused. Other rows admit every request.
+	// Refused rows refuse every request, or half of the requests if Draw is Mixed. Other rows admit every request.
 	Refused bool
-	// Hot is set for the row with one key, whose floor is a bare contended compare-and-swap.
+	// Hot is set for the row with one key, whose floor is a single contended compare-and-swap.
 	Hot bool
-	// Aged is set for the row in which every slot of weir's table has had a key. Searches for missing keys end early at
-	// slots that were never used, and this table has none left.
+	// Aged is set for rows in which every slot of weir's table has had a key. A search for a missing key ends early at
+	// a slot that was never used, and this table has no such slot.
 	Aged bool
-	// Batch is the row that compares single calls with a batch.
+	// Batch is set for the row that compares single calls with a batch.
 	Batch bool
-	// Shown rows are those that most people have. They are in the tables and pictures that readers see first, and have
-	// the most rounds.
+	// Shown is set for rows that resemble what most people have. These rows are in the tables and pictures that readers
+	// see first, and have the most rounds.
 	Shown bool
-	// Returning is a row of keys whose bucket is full whenever they come back: see returning.go.
+	// Returning is set for rows of keys whose bucket is full whenever they come back: see returning.go.
 	Returning bool
 }
 
@@ -52,7 +52,8 @@ const million = 1_000_000
 
 // Rows returns all rows.
 func Rows() []Row {
-	// Requests: a multiple of the keys. Their text is shared, but not their order, or branch predictors would learn it.
+	// The number of requests is a multiple of the keys. Repetitions share the text of the keys, but not their order.
+	// Otherwise branch predictors would learn the order.
 	const few = 64_000
 	rows := []Row{
 		{Name: "allowed-1", Title: "allowed, 1 key", Keys: 1, Requests: few, Capacity: million},
@@ -93,19 +94,19 @@ func (r *Row) Want() float64 {
 }
 
 // Ends reports whether the row ends with its stream, because repeating the requests would be another workload. Next
-// returns further requests.
+// returns further requests for such a row.
 func (r *Row) Ends() bool { return r.Draw == Fresh || r.Draw == Mixed }
 
-// Everyday reports whether the row's requests come as real clients send them.
+// Everyday reports whether the row's requests come at times like those of real clients.
 func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
 
-// Together reports whether the subjects of the row take turns in one process: when making the keys takes longer than
-// measuring, and when two subjects differ only slightly.
+// Together reports whether the subjects of the row take turns in one process. They do if making the keys takes longer
+// than measuring, or if two subjects differ only slightly.
 func (r *Row) Together() bool { return r.Large() || r.Returning }
 
-// Limit returns the limit of the row for all limiters. Refused rows have one token in ten days, and Busy rows ten an
-// hour. The everyday and mixed rows have limits of their own. All others have a token a nanosecond: no caller can use
-// that up, and a key is idle again at once.
+// Limit returns the row's limit, which is the same for all limiters. Refused rows have one token in ten days, and Busy
+// rows have ten per hour. The everyday and mixed rows have separate limits. All other rows have a token per nanosecond:
+// no caller can use them up, and a key is idle again at once.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {
 		return peers.Limit{Tokens: 1, Per: 240 * hour, Burst: 1}
@@ -122,7 +123,7 @@ func (r *Row) Limit() peers.Limit {
 	return peers.Limit{Tokens: 1e9, Per: second, Burst: 1e9}
 }
 
-// Load returns the keys that exist before the clock starts, and the requests that follow.
+// Load returns the keys that exist before the measurement starts, and the requests that follow.
 func (r *Row) Load() (before, requests *Stream) {
 	before = newStream(r.Keys)
 	dice := random(uint64(r.Keys))
@@ -150,7 +151,7 @@ func (r *Row) Load() (before, requests *Stream) {
 	return before, requests
 }
 
-// Next returns the requests of another pass of a row that ends. Their keys do not exist before, and are in no other
+// Next returns the requests of another pass of a row that ends. Their keys do not exist before, and occur in no other
 // pass.
 func (r *Row) Next(pass int) *Stream {
 	if r.Draw == Mixed {
@@ -163,7 +164,7 @@ func (r *Row) Next(pass int) *Stream {
 	return requests
 }
 
-// order returns the keys that are there before, shuffled.
+// order returns, in random order, the keys that exist before the measurement starts.
 func order(r *Row, dice *rand.Rand) []uint32 {
 	keys := make([]uint32, r.Keys)
 	for i := range keys {
@@ -173,11 +174,11 @@ func order(r *Row, dice *rand.Rand) []uint32 {
 	return keys
 }
 
-// drawer returns a function that returns the number of the next request's key.
+// drawer returns a function that draws the number of the next request's key.
 func (r *Row) drawer(dice *rand.Rand) func() uint64 {
 	if r.Draw == Zipf {
 		z := rand.NewZipf(dice, 1.1, 1, uint64(r.Keys-1))
-		// A prime that divides no number of keys scatters the ranks over the keys' forms.
+		// The multiplier is a prime that divides no number of keys. It distributes the ranks over the kinds of keys.
 		return func() uint64 { return z.Uint64() * 7_368_787 % uint64(r.Keys) }
 	}
 	return func() uint64 { return dice.Uint64N(uint64(r.Keys)) }

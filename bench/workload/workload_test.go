@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Keys are texts of 12 to 40 bytes, all different.
+// Keys are texts of 12 to 40 bytes, and no two are equal.
 func TestKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for _, from := range []uint64{0, 9_999_000, 1<<24 - 1000, 50_000_000} {
@@ -70,7 +70,7 @@ func TestZipf(t *testing.T) {
 		assert.Contains(t, known, key)
 		most = max(most, n)
 	}
-	// Of 1,000 keys the first has 1/sum(k^-1.1) = 1/5.57 of the requests.
+	// With 1,000 keys, the first key has 1/sum(k^-1.1) = 1/5.57 of the requests.
 	assert.InDelta(t, 20_000/5.57, most, 300)
 }
 
@@ -91,8 +91,8 @@ func TestFresh(t *testing.T) {
 	assert.Len(t, distinct(keys), 2000, "no key comes twice, in no pass")
 }
 
-// Every visitor asks as often as the others. In every tenth of the middle of the stream about half of the requests are
-// beyond what a visitor gets.
+// All visitors make the same number of requests. In every tenth of the middle of the stream, about half of the requests
+// exceed what a visitor gets.
 func TestMixed(t *testing.T) {
 	row := small(t, "mixed", 1000, 1000*asked)
 	before, requests := row.Load()
@@ -117,7 +117,7 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// The same in every process, or ratios would compare different work.
+// The requests are the same in every process. Otherwise ratios would compare different work.
 func TestLoadsAreTheSame(t *testing.T) {
 	row := small(t, "zipf-1m", 1000, 2000)
 	_, a := row.Load()

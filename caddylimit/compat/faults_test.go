@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
-// The tests of this file are the faults of mholt/caddy-ratelimit that its users reported or that its source shows. That
-// decisions take no lock of the zones is tested where the locks are, in package zone.
+// The tests of this file are about faults of mholt/caddy-ratelimit that its users reported or that its source shows.
+// One more fault is tested in package zone, because the locks are there: decisions must not take a lock of the zones.
 
 // TestEarlierZonesAreNotChargedWhenALaterOneRefuses: a request that is refused costs nothing in any zone.
 func TestEarlierZonesAreNotChargedWhenALaterOneRefuses(t *testing.T) {
@@ -31,7 +31,7 @@ func TestEarlierZonesAreNotChargedWhenALaterOneRefuses(t *testing.T) {
 	assert.Equal(t, 1, passed(second, 10, "192.0.2.2:1"), "of 3 events 2 were admitted, and nothing else was charged")
 }
 
-// TestTheTightestZoneIsTriedFirst: the tightest zone is tried first. The original sorts the other way round.
+// TestTheTightestZoneIsTriedFirst: the tightest zone is tried first. The original sorts zones in the opposite order.
 func TestTheTightestZoneIsTriedFirst(t *testing.T) {
 	c := start(t, zones(`
 		"wide":{"window":"1s","max_events":100},
@@ -45,7 +45,7 @@ func TestTheTightestZoneIsTriedFirst(t *testing.T) {
 	assert.Equal(t, []string{"narrow", "a", "b", "wide"}, order)
 }
 
-// TestKeysAreNotLabels: keys are not labels, so clients cannot make up time series.
+// TestKeysAreNotLabels: metrics have no label for keys, so clients cannot create time series.
 func TestKeysAreNotLabels(t *testing.T) {
 	c := start(t, zones(`"labels":{"key":"{http.request.header.X}","window":"1h","max_events":1}`))
 	count := func() (series int, text string) {
@@ -71,8 +71,8 @@ func TestKeysAreNotLabels(t *testing.T) {
 	assert.NotContains(t, text, "key1")
 }
 
-// TestMemoryOfKeysIsBounded (#44: 4.8 GB): the original reserves 24 bytes for each event of the limit, from a key's
-// first request on, for as many keys as come.
+// TestMemoryOfKeysIsBounded (#44: 4.8 GB): from a key's first request on, the original reserves 24 bytes for each event
+// of the limit. It does so for any number of keys.
 func TestMemoryOfKeysIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred thousand keys, several times")
@@ -91,7 +91,7 @@ func TestMemoryOfKeysIsBounded(t *testing.T) {
 		used, formula := resident(t)-before, 24*events*keys
 		_, evicted := h.by["0"].use.Keys()
 		t.Logf("%d keys of %d events: %d MB in use, %d keys forgotten; the original reserves %d MB", keys, events, used>>20, evicted, formula>>20)
-		const noise = 30 << 20 // of the heap
+		const noise = 30 << 20 // variation of the heap
 		assert.Less(t, used, formula+noise, "%d events", events)
 		assert.Less(t, used, zone.TableBytes+noise, "%d events", events)
 		c.Stop(t)
@@ -110,8 +110,8 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// TestKeysBeyondTheRoomOfAZone: memory does not grow, a drained key stays drained as long as other keys have used less,
-// and metrics count the keys that were forgotten.
+// TestKeysBeyondTheRoomOfAZone: if more keys come than a zone has room for, memory does not grow. A drained key stays
+// drained as long as other keys have used less, and metrics count the keys that were forgotten.
 func TestKeysBeyondTheRoomOfAZone(t *testing.T) {
 	c := start(t, zones(`"room":{"key":"{http.request.header.X}","window":"1h","max_events":3,"max_keys":100}`))
 	as := func(key string) func(*http.Request) {
@@ -127,8 +127,8 @@ func TestKeysBeyondTheRoomOfAZone(t *testing.T) {
 	assert.Positive(t, evicted)
 }
 
-// TestNoStateFilesAreRead (#96: half-written files): the settings with which the original shares zones are accepted and
-// do nothing. Without a store there is a warning. Null is nothing, as in the original.
+// TestNoStateFilesAreRead (#96: half-written files): the settings by which the original shares zones are accepted and
+// have no effect. If there is no store, there is a warning. As in the original, null counts as not set.
 func TestNoStateFilesAreRead(t *testing.T) {
 	const zone = `"rate_limits":{"z":{"window":"1m","max_events":1}}`
 	for config, warned := range map[string]bool{

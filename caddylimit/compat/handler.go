@@ -35,20 +35,20 @@ const module = "rate_limit"
 type Handler struct {
 	// RateLimits are the zones by name. Handlers that use the same name share the zone.
 	RateLimits map[string]*RateLimit `json:"rate_limits,omitempty"`
-	// Jitter is the largest part of the wait that is added to Retry-After, 0 to 1,000; 0.2 is a fifth.
+	// Jitter is the largest addition to Retry-After, as a part of the wait: 0 to 1,000; 0.2 is a fifth.
 	Jitter float64 `json:"jitter,omitempty"`
-	// SweepInterval is how often idle keys are forgotten, 1ms to 24h. The default is 1m. It changes no decision.
+	// SweepInterval is how often idle keys are forgotten, 1ms to 24h. The default is 1m. It does not affect decisions.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 	// LogKey logs the key of each refused request. The key may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
 	// DisableMetrics turns off the metrics of this handler's zones.
 	DisableMetrics bool `json:"disable_metrics,omitempty"`
 
-	// Sharing is not in the original.
+	// Sharing has no counterpart in the original.
 	sharing.Sharing
 
-	// Distributed and Storage are fields of the original, by which several machines share zones there. Here they have
-	// no effect: without Store, each machine counts alone, and a log line warns about it.
+	// Distributed and Storage are the fields by which several machines share zones in the original. Here they have no
+	// effect. Without Store, each machine counts alone, and a log line warns about it.
 	Distributed *Distributed    `json:"distributed,omitempty"`
 	Storage     json.RawMessage `json:"storage,omitempty"`
 
@@ -56,7 +56,7 @@ type Handler struct {
 	log    *zap.Logger
 	events *caddyevents.App
 	limits *httplimit.Middleware
-	by     map[string]*part // by their names in the middleware
+	by     map[string]*part // parts by their names in the middleware
 }
 
 // CaddyModule returns the module's ID and constructor.
@@ -90,8 +90,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 const mostJitter = 1000.
 
-// Distributed has the intervals at which the original writes and reads the counts of machines, and the age at which it
-// drops them.
+// Distributed contains the intervals at which the original writes and reads the counts of machines, and the age at
+// which it drops them.
 type Distributed struct {
 	WriteInterval caddy.Duration `json:"write_interval,omitempty"`
 	ReadInterval  caddy.Duration `json:"read_interval,omitempty"`
@@ -102,7 +102,7 @@ const byItself = "zones are not shared through caddy's storage: each machine cou
 	"together admit N times the events of a zone: use `store redis://host:6379` instead of distributed and storage " +
 	"to count the requests of all machines together"
 
-// check returns an error for wrong settings of the handler, apart from its zones.
+// check returns an error for wrong settings of the handler. It does not check its zones.
 func (h *Handler) check() error {
 	switch {
 	case h.Distributed != nil && min(h.Distributed.ReadInterval, h.Distributed.WriteInterval, h.Distributed.PurgeAge) < 0:
@@ -119,12 +119,12 @@ func (h *Handler) check() error {
 	return nil
 }
 
-// countsByItself reports whether this machine counts by itself although the configuration asks for shared zones.
+// countsByItself reports whether this machine counts alone although the configuration asks for shared zones.
 func (h *Handler) countsByItself() bool {
 	return (h.Distributed != nil || isSet(h.Storage)) && h.Store == ""
 }
 
-// isSet reports whether there is more than a null.
+// isSet reports whether raw has a value other than null.
 func isSet(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
 
 // provision finds the zones, the tightest first.
@@ -161,7 +161,7 @@ func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 		}
 	}
 	if len(parts) == 0 {
-		return nil // as the original
+		return nil // as in the original
 	}
 	slices.SortFunc(parts, func(a, b *part) int {
 		return cmp.Or(cmp.Compare(a.permissiveness, b.permissiveness), cmp.Compare(a.use.Name(), b.use.Name()))
@@ -169,8 +169,8 @@ func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 	h.by = map[string]*part{}
 	var limits []httplimit.Limit
 	for i, p := range parts {
-		// Zones may have any name, and limits of the middleware may not. No client sees the latter names, so they are
-		// numbers.
+		// Zones may have any name, and limits of the middleware may not. So the limits are named by numbers, which no
+		// client sees.
 		described := httplimit.Limit{Name: strconv.Itoa(i), Key: p.key.Key, Match: p.match}
 		limits, h.by[described.Name] = append(limits, p.use.Limit(described)), p
 	}
@@ -204,7 +204,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return next.ServeHTTP(w, r)
 }
 
-// refuse names the zone with the longest wait, because the request only passes when that wait is over.
+// refuse returns the error for a refused request. It names the zone with the longest wait, because the request only
+// passes when that wait is over.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {
 	c, ok := res.Tightest()
 	if !ok || res.Status() != http.StatusTooManyRequests {
@@ -236,7 +237,8 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	return caddyhttp.Error(http.StatusTooManyRequests, nil)
 }
 
-// seconds rounds up to whole seconds, at least 1, so that a client that comes back then is admitted.
+// seconds returns d in whole seconds, rounded up and at least 1, so a client that comes back after that time is
+// admitted.
 func seconds(d time.Duration) int64 {
 	return max(int64(d/time.Second)+min(int64(d%time.Second), 1), 1)
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// TestExactLog: any window has at most that many events, and an event leaves when it is older than the window.
+// TestExactLog: each interval of a window's length has at most the allowed number of events. An event no longer counts
+// when it is older than the window.
 func TestExactLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := testcaddy.Provision(t, module, zones(`"exact":{"key":"k","window":"10s","max_events":3}`))
@@ -35,7 +36,7 @@ func TestExactLog(t *testing.T) {
 	})
 }
 
-// TestRetryAfterIsRoundedUp: a client that comes back then is admitted.
+// TestRetryAfterIsRoundedUp: a client that comes back after Retry-After is admitted.
 func TestRetryAfterIsRoundedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, zones(`"round":{"key":"k","window":"1500ms","max_events":1}`))
@@ -64,8 +65,8 @@ func TestJitterIsAPartOfTheWait(t *testing.T) {
 	assert.Greater(t, most-least, 100, "of 200 draws from 0 to 500")
 }
 
-// TestNoEventsRefuseAll: a zone without events refuses all requests, without a Retry-After, because there is no time to
-// wait for.
+// TestNoEventsRefuseAll: a zone that allows no events refuses all requests. The answers have no Retry-After, because no
+// wait would help.
 func TestNoEventsRefuseAll(t *testing.T) {
 	c := start(t, zones(`"none":{"key":"k","window":"1m","max_events":0}`))
 	w := c.Do(testcaddy.From("192.0.2.1:1"))
@@ -73,7 +74,8 @@ func TestNoEventsRefuseAll(t *testing.T) {
 	assert.Empty(t, w.Header().Get("Retry-After"))
 }
 
-// TestTheZoneWithTheLongestWaitIsNamed, because the client gets its wait.
+// TestTheZoneWithTheLongestWaitIsNamed: if several zones refuse, the error names the zone with the longest wait,
+// because the client gets its wait.
 func TestTheZoneWithTheLongestWaitIsNamed(t *testing.T) {
 	c := start(t, zones(`"minute":{"window":"1m","max_events":1}, "hour":{"window":"1h","max_events":1}`))
 	require.Equal(t, 1, passed(c, 1, "192.0.2.1:1"))
@@ -94,7 +96,7 @@ func TestMatchersAndPrefixes(t *testing.T) {
 	assert.Equal(t, 0, passed(c, 9, "[2001:db8::ffff:1]:1", post))
 }
 
-// TestTooManyEventsForALog: above 4,096 events, and above fewer in short windows, the sliding window counter decides.
+// TestTooManyEventsForALog: above 4,096 events, or fewer if windows are short, a zone uses the sliding window counter.
 func TestTooManyEventsForALog(t *testing.T) {
 	for _, c := range []struct {
 		events int
@@ -143,12 +145,12 @@ func TestBadConfigurations(t *testing.T) {
 	} {
 		assert.ErrorContains(t, refused(t, c[0]), c[1])
 	}
-	// The password of a store is in no error.
+	// An error does not contain the password of a store.
 	err := refused(t, `{"store":"redis://:secret@127.0.0.1:1/%zz",`+zone+`}`)
 	assert.NotContains(t, err.Error(), "secret")
 }
 
-// TestTwoHandlersOfOneZone: two handlers of one zone share it, and cannot give it different numbers.
+// TestTwoHandlersOfOneZone: two handlers that name the same zone share it, and cannot give it different numbers.
 func TestTwoHandlersOfOneZone(t *testing.T) {
 	const shared = `"shared":{"key":"k","window":"1h","max_events":3}`
 	c := testcaddy.Start(t, module, zones(shared), zones(shared))
@@ -167,7 +169,7 @@ func TestNoZones(t *testing.T) {
 	assert.Equal(t, 3, passed(start(t, `{}`), 3, "192.0.2.1:1"))
 }
 
-// TestZoneNamesAreAnyText, as they are in the original.
+// TestZoneNamesAreAnyText: the name of a zone may be any text, as in the original.
 func TestZoneNamesAreAnyText(t *testing.T) {
 	for _, name := range []string{"", "für alle", `a "b"`} {
 		c := start(t, zones(fmt.Sprintf(`%q:{"window":"1h","max_events":1}`, name)))

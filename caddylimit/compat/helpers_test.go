@@ -9,16 +9,16 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// zones returns the JSON of a handler with zones, each as its JSON.
+// zones returns the JSON of a handler. text is the JSON of its zones.
 func zones(text string) string { return `{"rate_limits":{` + text + `}}` }
 
-// start starts a configuration of one handler.
+// start starts a configuration with one handler.
 func start(t testing.TB, config string) *testcaddy.Config {
 	t.Helper()
 	return testcaddy.Start(t, module, config)
 }
 
-// passed returns how many of n requests from an address are admitted.
+// passed makes n requests from an address, and returns how many are admitted.
 func passed(c *testcaddy.Config, n int, remote string, change ...func(*http.Request)) (admitted int) {
 	for range n {
 		r := testcaddy.From(remote)
@@ -32,7 +32,7 @@ func passed(c *testcaddy.Config, n int, remote string, change ...func(*http.Requ
 	return admitted
 }
 
-// refused returns the error of a configuration.
+// refused returns the error that Caddy returns for a configuration.
 func refused(t *testing.T, config string) error {
 	t.Helper()
 	c, err := testcaddy.Provision(t, module, config)

@@ -11,14 +11,14 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// metrics are the metrics of one configuration, under the names of the original. They have one series for each zone.
-// They leave out the label key of the original, which has a value for every client.
+// metrics contains the metrics of one configuration, under the names of the original. They have one series for each
+// zone. They do not have the original's label key, whose value would be different for every client.
 type metrics struct{ shown []shown }
 
 // shown is a zone with metrics.
 type shown struct {
 	use    *zone.Use
-	config []string // labels
+	config []string // values of the labels for the configuration
 	time   *prometheus.HistogramVec
 }
 
@@ -32,7 +32,7 @@ var (
 
 func newMetrics() *metrics { return new(metrics) }
 
-// newTime returns a histogram. Its zone keeps it across configurations, like its counts.
+// newTime returns a histogram. Its zone keeps it across configurations, as it keeps its counts.
 func newTime() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "caddy_rate_limit_process_time_seconds", Help: "Time that the decision on a request took.",

@@ -21,21 +21,21 @@ import (
 type RateLimit struct {
 	// MatcherSets selects the requests of the zone. The default is all.
 	MatcherSets caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
-	// Key is a text with placeholders that identifies a client. A text without a placeholder is one limit for all
-	// clients together.
+	// Key is a text with placeholders that identifies a client. If the text has no placeholder, all clients together
+	// have one limit.
 	Key string `json:"key,omitempty"`
 	// Window is the time in which MaxEvents are allowed: 1µs to 365 days.
 	Window caddy.Duration `json:"window,omitempty"`
-	// MaxEvents is how many events a key may have in any window; 0 refuses all. Up to 4,096 events are counted exactly,
-	// by a sliding log, if the window is not too short for that. More, up to 16,777,215, are counted by a sliding
-	// window counter.
+	// MaxEvents is how many events a key may have in any interval of length Window; 0 refuses all. Up to 4,096 events
+	// are counted exactly, by a sliding log, if the window is not too short for that. More, up to 16,777,215, are
+	// counted by a sliding window counter.
 	MaxEvents int `json:"max_events,omitempty"`
-	// IPv4Prefix and IPv6Prefix are the number of bits that count in a key that is an address; 0 is the whole address.
+	// IPv4Prefix and IPv6Prefix are how many bits count of a key that is an address; 0 stands for the whole address.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 	// MaxKeys is the number of keys for which the zone has room. The default is 100,000 for a sliding log, or fewer if
-	// 256 MiB does not hold that many, and a million for a sliding window counter. The original does not have this
-	// option and has no bound.
+	// 256 MiB is too small for that many, and a million for a sliding window counter. The original has no such option
+	// and no bound.
 	MaxKeys int `json:"max_keys,omitempty"`
 }
 
@@ -45,7 +45,7 @@ type part struct {
 	key             *key.Key
 	match           func(*http.Request) bool
 	permissiveness  float64
-	time            prometheus.Observer // of decisions; nil without metrics
+	time            prometheus.Observer // observes the times of decisions; nil without metrics
 	notes, warnings []string
 }
 
@@ -62,7 +62,7 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zon
 		return nil, err
 	}
 	if zoned.Policy == engine.Blocked() {
-		zoned = zoned.InProcess() // nothing is counted, so no store is needed
+		zoned = zoned.InProcess() // it does not count, so it needs no store
 	}
 	if zoned.Policy.Algorithm() == engine.AlgorithmSlidingWindow {
 		p.notes = append(p.notes, fmt.Sprintf("%d events in %v are too many for an exact log, which has room for 4096 and less in "+
@@ -80,10 +80,10 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zon
 	return p, err
 }
 
-// mostEvents is the most that a sliding window counter counts.
+// mostEvents is the largest number of events that a sliding window counter counts.
 const mostEvents = 1<<24 - 1
 
-// policy returns an exact policy if there is one for the numbers.
+// policy returns an exact policy, if there is one for the numbers, or else a sliding window counter.
 func (l *RateLimit) policy() (engine.Policy, error) {
 	window := time.Duration(l.Window)
 	if window < spec.MinWindow || window > spec.MaxWindow {

@@ -11,12 +11,13 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// Middleware returns a middleware for limits of any kind. This includes limits with a Refund, which get the status of
-// the answer, and limits of requests in flight, whose requests end when the handler returns. A refused request does not
-// reach the handler. The middleware is safe for concurrent use, and costs no more than the limits.
+// Middleware returns a middleware for limits of any kind. A Refund function gets the status of the answer. A request is
+// in flight until the handler returns. A refused request does not reach the handler. The middleware is safe for
+// concurrent use, and costs no more than the limits.
 //
 // Do not use echo.WrapMiddleware(limits.Handler) for limits with a Refund. Echo writes the answer to an error after its
-// middlewares have returned. So they do not see a 401, and the limit would give back every failed login.
+// middlewares have returned. So a middleware of net/http does not see a 401 that comes from an error, and the limit
+// would give back every failed login.
 func Middleware(limits *httplimit.Middleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
@@ -25,7 +26,7 @@ func Middleware(limits *httplimit.Middleware) echo.MiddlewareFunc {
 				res.Refuse(c.Response(), c.Request())
 				return nil
 			}
-			defer res.Release() // if a handler panics
+			defer res.Release() // in case a handler panics
 			res.WriteHeaders(c.Response().Header())
 			err := next(c)
 			_, status := echo.ResolveResponseStatus(c.Response(), err)

@@ -4,8 +4,8 @@
 //	...
 //	app.Use(fiberlimit.Handler(limits))
 //
-// The key should be that of an [httplimit.ClientIP]. Fiber's own IP trusts the header that it is configured to read,
-// from every client.
+// To limit by address, use the key of an [httplimit.ClientIP]. Fiber's own IP trusts the header that it is configured
+// to read, no matter which client sends it.
 package fiberlimit
 
 import (
@@ -19,12 +19,13 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// Handler returns a middleware for limits of any kind. This includes limits with a Refund, which get the status of the
-// answer, and limits of requests in flight, whose requests end when the handlers return. A refused request does not
-// reach the handlers behind it. The middleware is safe for concurrent use.
+// Handler returns a middleware for limits of any kind. A Refund function gets the status of the answer. A request is in
+// flight until the handlers return. A refused request does not reach the handlers after the middleware. The middleware
+// is safe for concurrent use.
 //
-// It costs what the limits cost, and an [http.Request], which it makes from Fiber's request for the functions of the
-// limits: some microseconds, and allocations. The examples show how to decide with package engine without that.
+// In addition to the cost of the limits, the middleware makes an [http.Request] from Fiber's request, because the
+// functions of the limits need one. This takes some microseconds, and allocates. The examples show how to decide with
+// package engine without this cost.
 func Handler(limits *httplimit.Middleware) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		r, err := request(c.RequestCtx())
@@ -39,13 +40,13 @@ func Handler(limits *httplimit.Middleware) fiber.Handler {
 			set(c, refusal.header)
 			return c.Status(refusal.status).Send(refusal.body.Bytes())
 		}
-		defer res.Release() // if a handler panics
+		defer res.Release() // in case a handler panics
 		headers := http.Header{}
 		res.WriteHeaders(headers)
 		set(c, headers)
 		err = c.Next()
 		status := c.Response().StatusCode()
-		if err != nil { // Fiber's error handler writes it after its middlewares
+		if err != nil { // Fiber's error handler writes the status after its middlewares
 			status = fiber.StatusInternalServerError
 			if e, ok := err.(*fiber.Error); ok {
 				status = e.Code
@@ -56,9 +57,9 @@ func Handler(limits *httplimit.Middleware) fiber.Handler {
 	}
 }
 
-// request returns the request as the limits read it: everything except the body. It keeps each line of a header field.
-// fasthttpadaptor keeps only the last one, so a program that reads the first line would see another key than the
-// limits.
+// request returns the request for the limits. It has everything except the body. It keeps all lines of a header field.
+// (fasthttpadaptor is not used, because it keeps only the last line. A program that reads the first line would then see
+// another key than the limits.)
 func request(ctx *fasthttp.RequestCtx) (*http.Request, error) {
 	target := string(ctx.RequestURI())
 	to, err := url.ParseRequestURI(target)
@@ -73,11 +74,11 @@ func request(ctx *fasthttp.RequestCtx) (*http.Request, error) {
 	for name, value := range ctx.Request.Header.All() {
 		r.Header.Add(string(name), string(value))
 	}
-	r.Header.Del("Host") // it is r.Host
+	r.Header.Del("Host") // the host is in r.Host
 	return r, nil
 }
 
-// An answer is the answer that httplimit writes instead of Fiber.
+// An answer collects the refusal that httplimit writes, so that it can be sent by Fiber.
 type answer struct {
 	header http.Header
 	status int

@@ -4,8 +4,8 @@
 //	...
 //	router.Use(ginlimit.Handler(limits))
 //
-// The key should be that of an [httplimit.ClientIP]. Gin's own ClientIP trusts every proxy, unless configured
-// otherwise.
+// To limit by address, use the key of an [httplimit.ClientIP]. Gin's own ClientIP trusts every proxy, unless it is
+// configured otherwise.
 package ginlimit
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// Handler returns a middleware for limits of any kind. This includes limits with a Refund, which get the status that
-// the handlers set, and limits of requests in flight, whose requests end when the handlers return. A refused request
-// does not reach the handlers behind it. The middleware is safe for concurrent use, and costs no more than the limits.
+// Handler returns a middleware for limits of any kind. A Refund function gets the status that the handlers set. A
+// request is in flight until the handlers return. A refused request does not reach the handlers after the middleware.
+// The middleware is safe for concurrent use, and costs no more than the limits.
 func Handler(limits *httplimit.Middleware) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		res := limits.Decide(c.Request)
@@ -25,7 +25,7 @@ func Handler(limits *httplimit.Middleware) gin.HandlerFunc {
 			c.Abort()
 			return
 		}
-		defer res.Release() // if a handler panics
+		defer res.Release() // in case a handler panics
 		res.WriteHeaders(c.Writer.Header())
 		c.Next()
 		res.Finish(c.Request, c.Writer.Status())

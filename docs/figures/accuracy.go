@@ -10,32 +10,33 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A tally has the decisions of the sliding window counter, and the decisions of an exact log.
+// A tally compares the decisions of the sliding window counter with the decisions of an exact log.
 type tally struct {
 	requests, clients int
-	admitted          int // by the counter
-	exact             int // by a log, with the history of its own
+	admitted          int // requests that the counter admitted
+	exact             int // requests that the exact log admitted, by its own history
 
-	// The same traffic, and each has the history of what it admitted itself.
+	// The number of requests that only one of the two admitted, when each of them decides by its own history.
 	differ int
 
-	// What an exact log would have said, given what the counter had admitted by then.
+	// Requests that the counter admitted or refused wrongly. The exact log decides what is right, from what the counter
+	// had admitted by then.
 	wronglyAdmitted, wronglyRefused int
-	most                            int // in any one window, of any client
+	most                            int // the most requests of a client that the counter admitted in one window
 
 	pressed int // requests of clients that one of the two refused at least once
 }
 
-// A measured is a client as it is measured.
+// A measured has the measurements of one client.
 type measured struct {
 	key      engine.Key
-	counters exactLog // what the counter admitted
-	own      exactLog // what the log admitted
+	counters exactLog // the requests that the counter admitted
+	own      exactLog // the requests that the log admitted
 	requests int
 	refused  bool
 }
 
-// measure asks the engine's sliding window counter and the exact log for one token each.
+// measure asks the engine's sliding window counter and the exact log for one token per request, and returns the tally.
 func measure(limit int, window time.Duration, requests []request) (tally, error) {
 	clients := map[int]*measured{}
 	l, clock, err := limiter(engine.SlidingWindow(uint64(limit), window), 10_000)
@@ -89,13 +90,13 @@ func measure(limit int, window time.Duration, requests []request) (tally, error)
 	return t, nil
 }
 
-// percent writes a part of the whole in percent.
+// percent returns part as a percentage of all.
 func percent(part, all int) string {
 	if part == 0 {
 		return "0"
 	}
 	value := 100 * float64(part) / float64(all)
-	// The samples are accurate to three digits.
+	// The samples are accurate to three digits, so three digits are written.
 	return strconv.FormatFloat(value, 'f', max(0, min(3, 2-int(math.Floor(math.Log10(value))))), 64) + " %"
 }
 
@@ -106,7 +107,7 @@ var (
 	loads  = []float64{0.5, 0.8, 1, 1.5, 3}
 )
 
-// poissonTable writes the table of one client that asks at random.
+// poissonTable writes the table for one client that sends requests at random times.
 func poissonTable(out io.Writer) error {
 	fmt.Fprintln(out, "| limit in 60 s | load | counter admits | log admits | differ "+
 		"| wrongly admitted | wrongly refused | wrong | most in 60 s |")
@@ -141,7 +142,7 @@ var logLimits = []struct {
 	{100, day, "100 in 1 day"},
 }
 
-// logTable writes the table of an access log.
+// logTable writes the table for the requests of an access log.
 func logTable(out io.Writer, requests []request) error {
 	fmt.Fprintln(out, "| limit | counter refuses | log refuses | differ | wrongly admitted | wrongly refused "+
 		"| wrong, of all | wrong, of pressed clients' | most in a window |")
@@ -159,7 +160,7 @@ func logTable(out io.Writer, requests []request) error {
 	return nil
 }
 
-// printAccuracy prints both tables, the second if there is a log.
+// printAccuracy prints the first table and, if there is a log, the second.
 func printAccuracy(out io.Writer, log string) error {
 	fmt.Fprintf(out, "One client that asks at random, %d requests a row:\n\n", perLoad)
 	if err := poissonTable(out); err != nil || log == "" {

@@ -22,14 +22,14 @@ var counters = []struct {
 	{1, time.Second}, {2, time.Microsecond}, {10, 10 * time.Second}, {100, time.Minute}, {1000, time.Hour}, {7, 365 * day},
 }
 
-// The sliding window counter's worst case, wrongly admitted: the whole limit in the last
-// nanosecond of a window, and the whole limit again at the end of the next.
+// This is the case in which the sliding window counter wrongly admits most: it admits the whole limit in the last
+// nanosecond of a window, and the whole limit again by the end of the next window.
 func TestCounterAdmitsTwiceTheLimit(t *testing.T) {
 	for _, c := range counters {
 		t.Run(fmt.Sprintf("%d in %v", c.limit, c.window), func(t *testing.T) {
 			k := newTaken(t, engine.SlidingWindow(uint64(c.limit), c.window))
 			at := func(window int, offset time.Duration) time.Duration {
-				// The year's windows do not begin with the year.
+				// A window of 365 days does not begin at start, so next is the time until the next window begins.
 				next := c.window - time.Duration(start.UnixNano()%int64(c.window))
 				return next + time.Duration(window)*c.window + offset
 			}
@@ -40,7 +40,7 @@ func TestCounterAdmitsTwiceTheLimit(t *testing.T) {
 	}
 }
 
-// After any time x of the next window it has admitted ceil(limit * x / window) more, as a
+// When a time x of the next window has passed, the counter has admitted ceil(limit * x / window) more requests, as a
 // token bucket would have.
 func TestCounterFillsUpLikeATokenBucket(t *testing.T) {
 	const limit, window = 10, 10 * time.Second
@@ -52,8 +52,8 @@ func TestCounterFillsUpLikeATokenBucket(t *testing.T) {
 	}
 }
 
-// The worst case the other way, wrongly refused: the whole limit in the first nanosecond of a
-// window counts in full when the next one begins, where a log has none of it.
+// This is the case in which the counter wrongly refuses most: requests for the whole limit in the first nanosecond of a
+// window count in full when the next window begins. An exact log does not count them then.
 func TestCounterRefusesAnEmptyWindow(t *testing.T) {
 	for _, c := range counters[:5] {
 		t.Run(fmt.Sprintf("%d in %v", c.limit, c.window), func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestCounterRefusesAnEmptyWindow(t *testing.T) {
 	}
 }
 
-// The engine's log and the yardstick agree on every request.
+// The engine's sliding log and the exact log of this package decide every request in the same way.
 func TestYardstickAgreesWithTheEnginesLog(t *testing.T) {
 	traffic := map[string][]request{"excerpt": excerpt(t)}
 	for _, load := range loads {
@@ -101,7 +101,7 @@ func TestYardstickAgreesWithTheEnginesLog(t *testing.T) {
 	}
 }
 
-// excerpt returns the access log that the repository has.
+// excerpt returns the requests of the access log in the repository, which is an excerpt of a larger log.
 func excerpt(t *testing.T) []request {
 	requests, err := readLog(filepath.Join("..", "..", "cmd", "internal", "replay", "testdata",
 		"apache_access_excerpt.log"))
@@ -109,7 +109,7 @@ func excerpt(t *testing.T) []request {
 	return requests
 }
 
-// The excerpt's figures, which the document repeats.
+// The document repeats these numbers for the excerpt.
 func TestCounterOnTheExcerpt(t *testing.T) {
 	got, err := measure(5, 10*time.Second, excerpt(t))
 	require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestReadLog(t *testing.T) {
 	}
 }
 
-// A share is written with three digits.
+// percent writes three digits.
 func TestPercent(t *testing.T) {
 	for want, share := range map[string][2]int{
 		"0": {0, 7}, "100 %": {7, 7}, "50.0 %": {1, 2}, "1.50 %": {3, 200}, "0.123 %": {123, 100_000},

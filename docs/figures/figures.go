@@ -12,7 +12,7 @@ type figure struct {
 	title   string
 	numbers string
 	policy  engine.Policy
-	edges   time.Duration // the distance of the thin lines
+	edges   time.Duration // the time between two of the thin lines
 }
 
 var figures = []figure{

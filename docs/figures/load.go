@@ -10,18 +10,19 @@ import (
 const (
 	limit  = 10
 	window = 10 * time.Second
-	// rush is half of the time in which the client asks fast, around the edge.
+	// The client sends fast from rush before the edge until rush after it.
 	edge = 10 * time.Second
 	rush = 800 * time.Millisecond
-	// end is the end of the picture.
+	// end is the time at which the picture ends.
 	end = 25 * time.Second
 )
 
 // start is time 0 of the pictures and measurements. It is an edge of all windows that are used here.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// load returns the times of the requests of the pictures: none for a while, then the whole limit within a moment just
-// before an edge, and again just after it. From then on there are three times as many as the limit allows.
+// load returns the times of the requests in the pictures. There are none at first. Then there are requests for the
+// whole limit just before an edge, and for the whole limit again just after it. From then on there are three times as
+// many requests as the limit allows.
 func load() []time.Duration {
 	var asks []time.Duration
 	for n := range time.Duration(2 * limit) {
@@ -36,13 +37,13 @@ func load() []time.Duration {
 	}
 }
 
-// An answer is a request with the engine's decision.
+// An answer is a request with the engine's decision about it.
 type answer struct {
 	at       time.Duration
 	admitted bool
 }
 
-// A manualClock stands until it is set.
+// A manualClock stands still until it is set.
 type manualClock struct{ since atomic.Int64 }
 
 func (c *manualClock) now() time.Time { return start.Add(time.Duration(c.since.Load())) }
@@ -50,14 +51,14 @@ func (c *manualClock) now() time.Time { return start.Add(time.Duration(c.since.L
 // set moves the clock to a time after start.
 func (c *manualClock) set(since time.Duration) { c.since.Store(int64(since)) }
 
-// limiter returns an engine of the policy for that many keys, and its clock.
+// limiter returns a limiter of the policy with room for a number of keys, and its clock.
 func limiter(p engine.Policy, keys int) (*engine.Limiter, *manualClock, error) {
 	clock := new(manualClock)
 	l, err := engine.New(p, engine.MaxKeys(keys), engine.ClockFunc(clock.now))
 	return l, clock, err
 }
 
-// play asks the engine for one token at each of the instants.
+// play asks a limiter of the policy for one token at each of the times, and returns the answers.
 func play(p engine.Policy, asks []time.Duration) ([]answer, error) {
 	l, clock, err := limiter(p, 1)
 	if err != nil {
@@ -72,15 +73,14 @@ func play(p engine.Policy, asks []time.Duration) ([]answer, error) {
 	return answers, nil
 }
 
-// A step is an instant at which the number of requests that were admitted in the last
-// window changes.
+// A step is a time at which the number of requests that were admitted in the last window changes, with the new number.
 type step struct {
 	at    time.Duration
 	count int
 }
 
-// curve returns the number of requests that were admitted in the last window, as it changes.
-// A request has left the window when it is exactly as old as the window is long.
+// curve returns the steps of the number of requests that were admitted in the last window. A request has left the
+// window when it is exactly as old as the window is long.
 func curve(answers []answer) []step {
 	var comes []time.Duration
 	for _, a := range answers {
@@ -106,7 +106,7 @@ func curve(answers []answer) []step {
 	return steps
 }
 
-// worst returns the first of the highest steps.
+// worst returns the first of the steps with the highest number.
 func worst(steps []step) step {
 	high := steps[0]
 	for _, s := range steps {

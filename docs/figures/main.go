@@ -1,5 +1,5 @@
-// Figures draws the pictures and prints the tables of docs/algorithms.md. Every decision
-// in them is the engine's own.
+// Figures draws the pictures and prints the tables of docs/algorithms.md. The engine makes every decision that they
+// show.
 //
 //	go run ./docs/figures             write the pictures to docs/figures
 //	go run ./docs/figures -numbers    print memory per key and the highest limits
@@ -55,7 +55,7 @@ func run(out io.Writer, numbers, accuracy bool, log, folder string) error {
 	return nil
 }
 
-// pictures returns what draws each of them.
+// pictures returns the function that draws each picture, by the name of the picture's file.
 func pictures() map[string]func(io.Writer) error {
 	all := map[string]func(io.Writer) error{}
 	for _, f := range figures {

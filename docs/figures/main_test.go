@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// The pictures in the folder are those that the program draws.
+// The picture files in the folder are the same as the pictures that the program draws.
 func TestPicturesAreCurrent(t *testing.T) {
 	drawn := map[string]bool{}
 	for file, draw := range pictures() {
@@ -34,7 +34,7 @@ func TestPicturesAreCurrent(t *testing.T) {
 	}
 }
 
-// run writes every picture.
+// run must write every picture.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, run(nil, false, false, "", dir))
@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 	assert.Error(t, run(nil, false, false, "", dir+"/no/such/folder"))
 }
 
-// The numbers that the pictures bear, and that the document repeats.
+// The pictures contain these numbers, and the document repeats them.
 func TestWorstMomentOfEachPicture(t *testing.T) {
 	want := map[string]step{
 		"token-bucket":           {18*time.Second + 353333333, 19},
@@ -61,7 +61,7 @@ func TestWorstMomentOfEachPicture(t *testing.T) {
 	}
 }
 
-// What the pictures of a debt and of holds show, and the document says.
+// The pictures of a debt and of holds show these numbers, and the document repeats them.
 func TestStories(t *testing.T) {
 	d, err := tellDebt()
 	require.NoError(t, err)
@@ -85,8 +85,7 @@ func TestStories(t *testing.T) {
 	assert.InDelta(t, 35, log[len(log)-1].Y, 0, "all that was held has left")
 }
 
-// The document has a picture of each, with what it shows in words, and every table as the
-// program prints it.
+// The document contains each picture, with the text that describes it, and every table as the program prints it.
 func TestDocumentIsCurrent(t *testing.T) {
 	text, err := os.ReadFile("../algorithms.md")
 	require.NoError(t, err)
@@ -120,7 +119,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 	}
 }
 
-// taken is a limiter that is asked for single tokens, and what it granted.
+// taken has a limiter that is asked for single tokens, and the times of the tokens that it granted.
 type taken struct {
 	t     *testing.T
 	l     *engine.Limiter
@@ -135,7 +134,7 @@ func newTaken(t *testing.T, p engine.Policy) *taken {
 	return &taken{t: t, l: l, clock: clock}
 }
 
-// ask asks for n single tokens at an instant and returns how many were granted.
+// ask asks for n single tokens at a time and returns how many were granted.
 func (k *taken) ask(at time.Duration, n int) (granted int) {
 	k.clock.set(at)
 	for range n {
@@ -147,8 +146,8 @@ func (k *taken) ask(at time.Duration, n int) (granted int) {
 	return granted
 }
 
-// most returns the most that were granted in any time shorter than the given one: in
-// any that a log of such a window would count together.
+// most returns the largest number of tokens that were granted in any interval that is shorter than window. A log with
+// such a window would count these tokens together.
 func (k *taken) most(window time.Duration) int {
 	most, first := 0, 0
 	for i, at := range k.times {
@@ -160,7 +159,7 @@ func (k *taken) most(window time.Duration) int {
 	return most
 }
 
-// What each lets through at worst in a window: reached.
+// Each algorithm can let through as many requests in a window as the document says.
 func TestWorstIsReached(t *testing.T) {
 	const second, ns = time.Second, time.Nanosecond
 
@@ -197,13 +196,13 @@ func TestWorstIsReached(t *testing.T) {
 	assert.Equal(t, 10, k.most(10*second))
 }
 
-// And never exceeded, by traffic that likes edges.
+// No algorithm lets through more requests than the document says, even if many requests come at the edges of windows.
 func TestWorstIsNotExceeded(t *testing.T) {
 	const limit, window = 6, 60 * time.Millisecond
 	perToken := window / limit
 	bounds := []struct {
 		policy engine.Policy
-		// within returns the most for the tokens of two instants and all between.
+		// within returns the largest number of tokens that may be granted from first to last, both included.
 		within func(first, last time.Duration) int
 	}{
 		{engine.TokenBucket(engine.Per(limit, window), limit), func(first, last time.Duration) int {
@@ -216,7 +215,7 @@ func TestWorstIsNotExceeded(t *testing.T) {
 			return limit * int(last/window-first/window+1)
 		}},
 		{engine.FixedWindow(limit, window), func(first, last time.Duration) int {
-			return limit*(2+int((last-first)/window)) - 1 // the request that began the first window is outside
+			return limit*(2+int((last-first)/window)) - 1 // the request that began the first window came before first
 		}},
 		{engine.SlidingWindow(limit, window), func(first, last time.Duration) int {
 			return limit + int((limit*(last-first)+window-1)/window)
@@ -233,9 +232,9 @@ func TestWorstIsNotExceeded(t *testing.T) {
 			for at := time.Duration(0); at < 6*window; {
 				k.ask(at, 1+random.IntN(2*limit))
 				switch random.IntN(4) {
-				case 0: // to an edge, or to just before it
+				case 0: // move to an edge, or to just before it
 					at = max(at, (at/window+1)*window-time.Duration(random.IntN(3)))
-				case 1: // to the end of a window that began here
+				case 1: // move to the end of a window that began here
 					at += window - time.Duration(random.IntN(2))
 				case 2:
 					at += time.Duration(1 + random.IntN(2))
@@ -257,7 +256,7 @@ func TestWorstIsNotExceeded(t *testing.T) {
 	}
 }
 
-// A batch as large as the burst decides as an aligned fixed window does.
+// If a batch is as large as the burst, batch refill makes the same decisions as an aligned fixed window.
 func TestBatchOfTheWholeBurstIsAFixedWindow(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	batch := newTaken(t, engine.BatchRefill(limit, window, limit))

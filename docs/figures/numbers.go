@@ -23,9 +23,9 @@ func printNumbers(out io.Writer) error {
 	return answerTable(out)
 }
 
-// memoryTable writes the bytes that a table takes for each key that it is made for.
+// memoryTable writes how many bytes a table takes per key, for the number of keys that it is made for.
 func memoryTable(out io.Writer) error {
-	const keys = 40_000 // whatever the number, up to rounding
+	const keys = 40_000 // any other number gives the same results, up to rounding
 	fmt.Fprintln(out, "| policy | bytes a key |")
 	fmt.Fprintln(out, "|---|---|")
 	for _, p := range []engine.Policy{
@@ -47,7 +47,7 @@ func memoryTable(out io.Writer) error {
 	return nil
 }
 
-// limitTable writes the highest limit that is accepted for a window.
+// limitTable writes, for each algorithm, the highest limits that the engine accepts for several windows.
 func limitTable(out io.Writer) error {
 	windows := []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Minute, time.Hour, day, 365 * day}
 	names := []string{"1 µs", "1 ms", "1 s", "1 min", "1 h", "1 day", "365 days"}
@@ -100,8 +100,8 @@ func accepted(p engine.Policy) bool {
 	return true
 }
 
-// answerTable writes the answers to a client that took 8 of 10 in second 4 and asks for 8
-// more in second 7; and what it has left if 3 are given back instead, or the limit is halved.
+// answerTable writes the answers to a client that took 8 of 10 tokens in second 4 and asks for 8 more in second 7. It
+// also writes what the client has left if, instead, 3 tokens are given back, or if the limit is halved.
 func answerTable(out io.Writer) error {
 	fmt.Fprintln(out, "| policy | Remaining | RetryAfter | ResetAfter "+
 		"| left after Refund(3) | left after SetPolicy with 5 for 10 |")

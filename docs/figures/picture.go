@@ -8,15 +8,15 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// The picture's measures. A unit is one request in the last window, on the vertical axis.
+// These are the sizes of the picture. A unit of the vertical axis is one request in the last window.
 const (
 	width, textSize = 720, 26
-	from            = 4 * time.Second // of the horizontal axis; it ends at end
+	from            = 4 * time.Second // start of the horizontal axis, which ends at end
 	unit            = 10              // pixels
 	top, bottom     = 24, -10         // units
-	edgeTop         = 21.5            // of the thin lines
+	edgeTop         = 21.5            // upper end of the thin lines
 
-	// Below 0 are the requests: a row of those that were admitted, and a row of the refused.
+	// The requests are drawn below 0: a row of the admitted requests, and below it a row of the refused ones.
 	admittedTop, admittedBottom = -1.8, -5.4
 	refusedTop, refusedBottom   = -6.8, -8.4
 )
@@ -42,7 +42,7 @@ func (f figure) draw(w io.Writer) error {
 	}.Write(w)
 }
 
-// describe says in words what the picture shows.
+// describe returns a text that says what the picture shows.
 func (f figure) describe(answers []answer, steps []step) string {
 	admitted := 0
 	for _, a := range answers {
@@ -58,19 +58,19 @@ func (f figure) describe(answers []answer, steps []step) string {
 		window/time.Second, high.count, high.at.Seconds())
 }
 
-// point is a place in the picture.
+// point returns the point of the picture for a time and a height.
 func point(at time.Duration, y float64) chart.Point { return chart.Point{X: at.Seconds(), Y: y} }
 
-// drawEdges draws thin lines where a window ends or a refill comes.
+// drawEdges draws thin lines at the times at which a window ends or a refill comes.
 func (f figure) drawEdges(p *chart.Plot) {
 	var edges []float64
-	for at := edge; at < end; at += f.edges { // the words stand before that
+	for at := edge; at < end; at += f.edges { // the text of the picture is before the first edge
 		edges = append(edges, at.Seconds())
 	}
 	p.Strokes(chart.Grey, 1.5, edges, bottom, edgeTop)
 }
 
-// drawSteps draws how many requests were admitted in the last window, and the limit.
+// drawSteps draws the curve of the number of requests that were admitted in the last window, and the limit.
 func drawSteps(p *chart.Plot, steps []step) {
 	var points []chart.Point
 	count := 0.0
@@ -88,7 +88,7 @@ func drawSteps(p *chart.Plot, steps []step) {
 	p.Text(point(from, 1.2), chart.Start, chart.Soft, fmt.Sprintf("the last %d s", window/time.Second))
 }
 
-// drawRequests draws the requests, the admitted ones above the refused and taller.
+// drawRequests draws the requests. The strokes of admitted requests are above those of refused requests, and taller.
 func drawRequests(p *chart.Plot, answers []answer) {
 	var admitted, refused []float64
 	for _, a := range answers {

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// A story is a picture of some calls, with their names: it shows how many tokens are left to a key over time.
+// A story is a picture that shows how the tokens of a key change over time, with the names of the calls that change
+// them.
 type story struct {
 	file string
 	draw func(io.Writer) error
@@ -18,11 +19,11 @@ type story struct {
 
 var stories = []story{{"debt", drawDebt}, {"hold", drawHold}}
 
-// sample is how often a curve asks the engine; all calls are made at multiples of it.
+// sample is the time between two points of a curve. All calls are made at multiples of it.
 const sample = 250 * time.Millisecond
 
-// tell moves the clock from 0 to an end, makes the calls of each moment, and returns what level says before and after
-// them.
+// tell moves the clock from 0 to end, makes the calls that are due at each time, and returns the values of level before
+// and after them.
 func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(), level func() float64) (points []chart.Point) {
 	for at := time.Duration(0); at <= end; at += sample {
 		clock.set(at)
@@ -35,8 +36,8 @@ func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(),
 	return points
 }
 
-// The debt of a bucket: a charge at one moment, the bound on the debt, and the moment from which a request passes
-// again.
+// These are the numbers of the picture of a debt: when the charge is made, its tokens, the bound of the debt in limits,
+// and the end of the picture.
 const (
 	chargeAt   = 3 * time.Second
 	charged    = 25
@@ -44,10 +45,10 @@ const (
 	debtEnd    = 30 * time.Second
 )
 
-// A debt shows a bucket that is charged more than it has.
+// A debt has the data of the picture of a bucket that is charged more tokens than it has.
 type debt struct {
 	tokens            []chart.Point
-	admitted, refused []float64 // requests, in seconds
+	admitted, refused []float64 // times of requests, in seconds
 	passes            time.Duration
 }
 
@@ -75,7 +76,7 @@ func tellDebt() (d debt, err error) {
 			}
 		}
 	}
-	// A token comes back each second, so the bucket has as many less than all as it takes seconds to be full.
+	// One token comes back per second. So if the bucket is full in n seconds, n tokens are missing.
 	d.tokens = tell(clock, debtEnd, calls, func() float64 { return limit - l.Peek(l.Key("client"), 0).ResetAfter.Seconds() })
 	return d, nil
 }
@@ -85,7 +86,7 @@ func drawDebt(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	const bound = limit - debtLimits*limit // tokens
+	const bound = limit - debtLimits*limit // in tokens
 	p := storyPlot(debtEnd, 5*time.Second, bound-12, limit+5, 8)
 	p.Line(chart.Line{Points: []chart.Point{point(0, 0), point(debtEnd, 0)}, Colour: chart.Grey})
 	p.Line(chart.Line{Points: []chart.Point{point(0, bound), point(debtEnd, bound)}, Colour: chart.Orange, Dashes: "4 6"})
@@ -108,7 +109,7 @@ func drawDebt(w io.Writer) error {
 		Chart: p.Chart(label)}.Write(w)
 }
 
-// A hold of the picture: the tokens that it takes, and the cost that settles it a minute later.
+// A held is a hold in the picture: the tokens that it takes, the cost with which it is settled, and the times of both.
 type held struct {
 	tokens, cost  uint64
 	from, settled time.Duration
@@ -116,7 +117,7 @@ type held struct {
 
 var holds = [2]held{{50, 10, 30 * time.Second, 80 * time.Second}, {20, 25, 45 * time.Second, 95 * time.Second}}
 
-// The limit of the picture of holds, and what another request takes in the next minute.
+// The limit in the picture of holds is budget. Another request takes others tokens at othersAt, in the second minute.
 const (
 	budget   = 100
 	minute   = time.Minute
@@ -125,7 +126,8 @@ const (
 	holdEnd  = 2*minute - sample
 )
 
-// tellHold returns how many tokens count under a policy of the budget, while the holds are taken and settled.
+// tellHold returns how many tokens count over time under a policy whose limit is the budget, while the holds are taken
+// and settled.
 func tellHold(p engine.Policy) ([]chart.Point, error) {
 	l, clock, err := limiter(p, 1)
 	if err != nil {
@@ -181,8 +183,8 @@ func drawHold(w io.Writer) error {
 		Legend: []chart.Key{{Colour: chart.Blue, Text: "fixed window"}, {Colour: chart.Orange, Text: "sliding log"}}, Chart: p.Chart(label)}.Write(w)
 }
 
-// storyPlot is a field from second 0 on, with ticks some seconds apart, where a unit of the vertical axis has a height
-// in pixels.
+// storyPlot returns a plot that starts at second 0, with a tick on the horizontal axis every step. A unit of the
+// vertical axis has a height of unit pixels.
 func storyPlot(end, step time.Duration, bottom, top, unit float64) *chart.Plot {
 	p := &chart.Plot{X: chart.Linear(0, end.Seconds()), Y: chart.Linear(bottom, top), Height: (top - bottom) * unit, TextSize: textSize}
 	for at := step; at < end; at += step {

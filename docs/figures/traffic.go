@@ -13,15 +13,14 @@ import (
 	"time"
 )
 
-// A request is a client, by number, and the nanosecond at which it asks, counted from the
-// start.
+// A request has the number of its client, and the time at which the client sends it, in nanoseconds since the start.
 type request struct {
 	client int
 	at     int64
 }
 
-// poisson returns n requests of one client that asks at random, on average load times as
-// often as the limit allows.
+// poisson returns n requests of one client that sends requests at random times. On average they are load times as
+// frequent as the limit allows.
 func poisson(n, limit int, window time.Duration, load float64, seed uint64) []request {
 	random := rand.New(rand.NewPCG(seed, uint64(limit)))
 	mean := float64(window) / (load * float64(limit))
@@ -33,9 +32,9 @@ func poisson(n, limit int, window time.Duration, load float64, seed uint64) []re
 	return requests
 }
 
-// readLog returns the requests of an access log in common or combined format, plain or
-// gzip, in the order of their times, as in weir replay. The day on which the first line
-// falls becomes the first day, so that windows keep their edges.
+// readLog returns the requests of an access log in common or combined format, plain or gzip, in the order of their
+// times, as weir replay does. The day of the first line becomes day 0, so that requests keep their distance to the
+// edges of windows.
 func readLog(path string) ([]request, error) {
 	file, err := os.Open(path)
 	if err != nil {

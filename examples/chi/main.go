@@ -1,5 +1,5 @@
-// A server with a chi router. Each client address has ten requests a minute, and five at once. Writes need an API key,
-// and each key allows two writes a minute from any address. README.md says how to try it.
+// An HTTP server with a chi router. Each client address may make ten requests per minute, with a burst of five. Writes
+// need an API key, and each key allows two writes per minute from any address. README.md says how to try it.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// users are the users that may write, by their API keys.
+// users contains the users that may write, by their API keys.
 var users = map[string]string{"secret-a": "anna", "secret-b": "bert"}
 
 func main() {
@@ -38,7 +38,7 @@ func main() {
 	reading := must(httplimit.New([]httplimit.Limit{byClient}))
 	writing := must(httplimit.New([]httplimit.Limit{byClient, byUser})) // all or nothing
 
-	router := chi.NewRouter() // without chi's RealIP in front of the limits, which trusts every client
+	router := chi.NewRouter() // chi's RealIP must not come before the limits: it trusts every client
 	router.With(reading.Handler).Get("/notes", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "a note") })
 	router.With(writing.Handler, authenticate).Post("/notes", func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusCreated)
@@ -50,8 +50,9 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-// userKey is a key function: one bucket for each user, at any address. An unknown API key has no bucket, so a client
-// cannot get a new bucket with each request. Then only the limit of its address applies, and no write is admitted.
+// userKey is a key function that gives each user one bucket for all addresses. An unknown API key has no bucket, so a
+// client cannot get a new bucket with each request. Then only the limit of its address applies, and no write is
+// admitted.
 func userKey(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	user, known := users[r.Header.Get("X-API-Key")]
 	return h.Key(user), known
@@ -70,7 +71,7 @@ func authenticate(next http.Handler) http.Handler {
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		log.Fatal(err) // it names the value and the range
+		log.Fatal(err) // the error names the value and the range
 	}
 	return v
 }

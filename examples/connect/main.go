@@ -1,5 +1,6 @@
-// A Connect handler, which answers clients of Connect, gRPC and gRPC-Web. Each client has ten tokens a minute, and five
-// at once. A call takes one token for each hundred bytes of its message, rounded up. README.md says how to try it.
+// A server with a Connect handler, which answers clients of Connect, gRPC and gRPC-Web. Each client gets ten tokens per
+// minute, with a burst of five. A call takes one token for each hundred bytes of its message, rounded up. README.md
+// says how to try it.
 package main
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// procedure stands for one of your procedures. It uses messages that come with Protocol Buffers.
+// procedure stands for one of your procedures. It uses message types that come with Protocol Buffers.
 const procedure = "/example.v1.Text/Upper"
 
 func upper(_ context.Context, r *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
@@ -55,8 +56,8 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-// byLength returns the cost of a call. A message of more than five hundred bytes costs more than a client can have at
-// once, so it is always refused.
+// byLength returns the cost of a call. A message of more than five hundred bytes costs more than the burst, so it is
+// always refused.
 func byLength(c rpclimit.Call) uint64 {
 	message, _ := c.Message.(proto.Message) // a nil message has no bytes
 	return 1 + uint64(proto.Size(message))/100
@@ -64,7 +65,7 @@ func byLength(c rpclimit.Call) uint64 {
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		log.Fatal(err) // it names the value and the range
+		log.Fatal(err) // the error names the value and the range
 	}
 	return v
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 var asJSON = []string{"Content-Type", "application/json"}
 
-// TestClients: a client has its five tokens, whatever it writes into X-Forwarded-For.
+// TestClients: a client gets only its five tokens, no matter what it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "POST", Path: procedure, Body: `"anna"`,
@@ -28,7 +28,8 @@ func TestClients(t *testing.T) {
 	}.Clients(t)
 }
 
-// TestCosts: a call costs by the length of its message, and one that costs more than the limit never passes.
+// TestCosts: the cost of a call depends on the length of its message. A call that costs more than the limit never
+// passes.
 func TestCosts(t *testing.T) {
 	url := exampletest.Start(t) + procedure
 	call := func(length int) exampletest.Answer {
@@ -43,7 +44,7 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 200, call(350).Status)
 }
 
-// TestGRPC: a client of gRPC has the same limit, and learns the time to wait.
+// TestGRPC: a gRPC client has the same limit, and a refusal tells it how long to wait.
 func TestGRPC(t *testing.T) {
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
@@ -73,7 +74,7 @@ func TestGRPC(t *testing.T) {
 	})
 }
 
-// TestREADME: the requests of README.md are answered as it says.
+// TestREADME: the requests in README.md get the answers that README.md shows.
 func TestREADME(t *testing.T) {
 	exampletest.README(t, "README.md", "127.0.0.1:8080", exampletest.Law{Burst: 5, Every: 6 * time.Second}, func() string { return exampletest.Start(t) })
 }

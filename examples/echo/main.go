@@ -1,4 +1,4 @@
-// A server with Echo, which limits failed logins to three a minute for each client. A successful login does not count.
+// A server with Echo that limits failed logins to three per minute for each client. A successful login does not count.
 // README.md says how to try it.
 package main
 
@@ -49,7 +49,7 @@ func main() {
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		log.Fatal(err) // it names the value and the range
+		log.Fatal(err) // the error names the value and the range
 	}
 	return v
 }

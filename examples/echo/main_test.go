@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 var form = []string{"Content-Type", "application/x-www-form-urlencoded"}
 
-// TestClients: a client has three wrong passwords, whatever it writes into X-Forwarded-For.
+// TestClients: a client may send three wrong passwords, no matter what it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 3, Every: 20 * time.Second}, Method: "POST", Path: "/login", Body: "password=wrong",
@@ -21,8 +21,8 @@ func TestClients(t *testing.T) {
 	}.Clients(t)
 }
 
-// TestGoodLogins: good logins count nothing, before and after wrong ones. They do not pass when the limit of wrong ones
-// is used up.
+// TestGoodLogins: successful logins do not count, before and after failed ones. When the limit of failed logins is used
+// up, a login with the right password is refused, too.
 func TestGoodLogins(t *testing.T) {
 	url := exampletest.Start(t) + "/login"
 	login := func(password string) int { return exampletest.Do(t, "POST", url, "password="+password, form...).Status }
@@ -40,7 +40,7 @@ func TestGoodLogins(t *testing.T) {
 	assert.Equal(t, 429, login("right"))
 }
 
-// TestREADME: the requests of README.md are answered as it says.
+// TestREADME: the requests in README.md get the answers that README.md shows.
 func TestREADME(t *testing.T) {
 	exampletest.README(t, "README.md", "127.0.0.1:8080", exampletest.Law{Burst: 3, Every: 20 * time.Second}, func() string { return exampletest.Start(t) })
 }

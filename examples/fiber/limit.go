@@ -15,16 +15,16 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A limit is one limit of a route. key returns the key to which a request is charged, and false if the limit does not
-// apply.
+// A limit is one limit of a route. key returns the key that a request is charged to. It returns false if the limit does
+// not apply.
 type limit struct {
 	name    string
 	limiter *engine.Limiter
 	key     func(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool)
 }
 
-// limited returns a Fiber middleware that takes a token from each of the limits, or from none of them. Names are
-// printable ASCII without quotes.
+// limited returns a Fiber middleware that takes a token from each of the limits, or from none of them. The names of
+// limits must be printable ASCII without quotes.
 func limited(limits ...limit) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		requests, applied := make([]engine.Request, 0, len(limits)), make([]limit, 0, len(limits))
@@ -39,9 +39,9 @@ func limited(limits ...limit) fiber.Handler {
 		answers := make([]engine.Answer, len(requests))
 		allowed, err := engine.TakeAll(requests, answers)
 		if err != nil {
-			return err // the program has listed a limit twice
+			return err // the program has listed the same limit twice
 		}
-		shown := 0 // the limit to show: the one with the least left, or after a refusal the one with the longest wait
+		shown := 0 // the limit to show: with the fewest tokens left, or after a refusal with the longest wait
 		for i, a := range answers {
 			d, tightest := a.Decision, answers[shown].Decision
 			if allowed && d.Remaining < tightest.Remaining || !allowed && d.RetryAfter > tightest.RetryAfter {
@@ -64,24 +64,25 @@ func limited(limits ...limit) fiber.Handler {
 	}
 }
 
-// seconds rounds up, so that a client that waits that long is not early.
+// seconds returns d in whole seconds, rounded up, so that a client that waits that long does not come too early.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// clientKey returns the key function of the client's address, cut to its prefix, IPv6 to /64.
+// clientKey returns the key function for the client's address. Addresses are cut to a prefix, which is /64 for IPv6.
 func clientKey(ip *httplimit.ClientIP) func(*engine.Limiter, *fasthttp.RequestCtx) (engine.Key, bool) {
 	return func(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool) {
 		return l.KeyAddr(ip.PrefixOf(clientAddr(ip, ctx)).Addr()), true
 	}
 }
 
-// clientAddr returns the address of the client, by the rules of httplimit. AddrOf is the part of them that needs no
-// http.Request. Fiber's own c.IP() reads the header that it is configured to read from every client, or the first
-// address of a list, which the client has written.
+// clientAddr returns the address of the client, by the rules of httplimit. It uses AddrOf, which needs no http.Request.
+// Fiber's own c.IP() is not safe: it reads the configured header from every client, and takes the first address of a
+// list, which the client may have written.
 //
-// All lines of the header are read, because a proxy may add a line below that of the client. The strings are buffers of
-// the request, which fasthttp reuses for the next one. They are only read here, and the address is a value.
+// All lines of the header are read, because a proxy may add its line after the client's line. The strings share memory
+// with fasthttp's buffers, which are used again for the next request. This is safe, because they are only read here,
+// and the returned address is a value.
 func clientAddr(ip *httplimit.ClientIP, ctx *fasthttp.RequestCtx) netip.Addr {
-	var peer netip.Addr // the zero Addr of a Unix socket, for which ctx.RemoteIP() says 0.0.0.0
+	var peer netip.Addr // stays the zero Addr for a Unix socket, where ctx.RemoteIP() returns 0.0.0.0
 	if tcp, ok := ctx.RemoteAddr().(*net.TCPAddr); ok {
 		peer = tcp.AddrPort().Addr()
 	}
@@ -95,8 +96,8 @@ func clientAddr(ip *httplimit.ClientIP, ctx *fasthttp.RequestCtx) netip.Addr {
 	})
 }
 
-// userKey is the key function for the user of an API key. An unknown key has no bucket; otherwise a client could get a
-// new one with each request.
+// userKey is the key function for the user of an API key. An unknown key has no bucket. Otherwise a client could get a
+// new bucket with each request.
 func userKey(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool) {
 	user, known := users[string(ctx.Request.Header.Peek("X-API-Key"))]
 	return l.Key(user), known

@@ -35,7 +35,8 @@ func request(peer net.Addr, lines ...string) *fasthttp.RequestCtx {
 	return ctx
 }
 
-// TestClientAddr: the address is found as httplimit finds it, and a client that is connected directly costs no memory.
+// TestClientAddr: the address is the same as httplimit would return. For a client that is connected directly, finding
+// it does not allocate.
 func TestClientAddr(t *testing.T) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	require.NoError(t, err)
@@ -65,18 +66,18 @@ func TestClientAddr(t *testing.T) {
 		most float64
 	}{
 		{request(direct, "203.0.113.9"), 0},
-		{request(proxy, "1.1.1.1", "2001:db8:1234:5678:9abc:def0:1234:5678"), 1}, // the list of lines
+		{request(proxy, "1.1.1.1", "2001:db8:1234:5678:9abc:def0:1234:5678"), 1}, // allocates the slice of lines
 	} {
 		assert.LessOrEqual(t, testalloc.PerCall(func() { got = clientAddr(ip, c.ctx) }), c.most)
 	}
 	assert.Equal(t, netip.MustParseAddr("2001:db8:1234:5678:9abc:def0:1234:5678"), got)
 }
 
-// TestBuffersAreReused: many clients and users send requests over few connections, and fasthttp reuses the buffers of a
-// connection for each request. Each client and each user is admitted as often as its limit says, to the request.
+// TestBuffersAreReused: many clients send requests over few connections, and fasthttp uses the buffers of a connection
+// again for each request. Each client must be admitted exactly as often as its limit says.
 func TestBuffersAreReused(t *testing.T) {
 	const connections, clients, each = 8, 64, 10
-	ip, err := httplimit.NewClientIP(httplimit.TrustUnixSocket()) // what has no address, as in memory, is the proxy
+	ip, err := httplimit.NewClientIP(httplimit.TrustUnixSocket()) // an in-memory connection counts as the proxy
 	require.NoError(t, err)
 	byClient, err := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5), stopped)
 	require.NoError(t, err)
@@ -91,7 +92,8 @@ func TestBuffersAreReused(t *testing.T) {
 		assert.NoError(t, <-served)
 	}()
 
-	// Addresses of different lengths: a shorter one that is written over a longer one leaves its end.
+	// The addresses have different lengths. If a shorter one is written over a longer one, the end of the longer one
+	// remains.
 	addresses := make([]string, clients)
 	for i := range addresses {
 		addresses[i] = fmt.Sprintf("203.0.113.%d", i)

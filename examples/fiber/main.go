@@ -1,5 +1,6 @@
-// A server with Fiber. Each client has ten requests a minute, and five at once. All clients together have a thousand a
-// second, and a user has two writes a minute. README.md says how to try it. limit.go is the middleware.
+// A server with Fiber. Each client may make ten requests per minute, with a burst of five. All clients together may
+// make a thousand per second, and a user may make two writes per minute. limit.go is the middleware. README.md says how
+// to try it.
 package main
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// users are the users that may write, by their API keys.
+// users contains the users that may write, by their API keys.
 var users = map[string]string{"secret-a": "anna", "secret-b": "bert"}
 
 func main() {
@@ -48,7 +49,7 @@ func main() {
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		log.Fatal(err) // it names the value and the range
+		log.Fatal(err) // the error names the value and the range
 	}
 	return v
 }

@@ -9,14 +9,14 @@ import (
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-// TestClients: a client has its five requests, whatever it writes into X-Forwarded-For.
+// TestClients: a client gets only its five requests, no matter what it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "GET", Path: "/notes", Limit: "requests", Status: 200,
 	}.Clients(t)
 }
 
-// TestREADME: the requests of README.md are answered as it says.
+// TestREADME: the requests in README.md get the answers that README.md shows.
 func TestREADME(t *testing.T) {
 	exampletest.README(t, "README.md", "127.0.0.1:8080", exampletest.Law{Burst: 5, Every: 6 * time.Second}, func() string { return exampletest.Start(t) })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestUsers: a user has one bucket, wherever the requests come from, and one that is refused there takes nothing from
-// the client.
+// TestUsers: a user has one bucket for all addresses. A request that this bucket refuses takes no token from the bucket
+// of the client's address.
 func TestUsers(t *testing.T) {
 	url := exampletest.Start(t, "-trust", "127.0.0.1") + "/notes"
 	write := func(key, client string) exampletest.Answer {
@@ -30,7 +30,7 @@ func TestUsers(t *testing.T) {
 	assert.Regexp(t, `^"requests";r=[3-5];`, read.Header.Get("RateLimit"), "after the one write")
 }
 
-// TestMadeUpKeys: who makes API keys up has the bucket of the address.
+// TestMadeUpKeys: if a client makes up API keys, it only has the bucket of its address.
 func TestMadeUpKeys(t *testing.T) {
 	url := exampletest.Start(t)
 	exampletest.Law{Burst: 5, Every: 6 * time.Second}.Holds(t, func(i int) bool {

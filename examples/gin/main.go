@@ -1,5 +1,5 @@
-// A server with a Gin engine. Each client has ten tokens a minute, and five at once. A search takes three of them, any
-// other request one. README.md says how to try it.
+// A server with a Gin engine. Each client gets ten tokens per minute, with a burst of five. A search takes three
+// tokens, and any other request takes one. README.md says how to try it.
 package main
 
 import (
@@ -49,7 +49,7 @@ func main() {
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		log.Fatal(err) // it names the value and the range
+		log.Fatal(err) // the error names the value and the range
 	}
 	return v
 }

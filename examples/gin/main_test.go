@@ -11,14 +11,15 @@ import (
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-// TestClients: a client has its five requests, whatever it writes into X-Forwarded-For.
+// TestClients: a client gets only its five requests, no matter what it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "GET", Path: "/notes", Limit: "tokens", Status: 200,
 	}.Clients(t)
 }
 
-// TestCosts: a search takes three of five tokens. The rest is not enough for another search, but for a note.
+// TestCosts: a search takes three of five tokens. The two that are left are not enough for another search, but are
+// enough for a note.
 func TestCosts(t *testing.T) {
 	url := exampletest.Start(t)
 	answer := exampletest.Do(t, "GET", url+"/search", "")
@@ -31,7 +32,7 @@ func TestCosts(t *testing.T) {
 	assert.NotEqual(t, 200, exampletest.Do(t, "GET", url+"//search", "").Status, "another spelling of the path is no way round")
 }
 
-// TestREADME: the requests of README.md are answered as it says.
+// TestREADME: the requests in README.md get the answers that README.md shows.
 func TestREADME(t *testing.T) {
 	exampletest.README(t, "README.md", "127.0.0.1:8080", exampletest.Law{Burst: 5, Every: 6 * time.Second}, func() string { return exampletest.Start(t) })
 }

@@ -1,5 +1,5 @@
-// A gRPC server. Each client has ten tokens a minute, and five at once. The method List takes three of them, any other
-// method one. README.md says how to try it.
+// A gRPC server. Each client gets ten tokens per minute, with a burst of five. The method List takes three tokens, and
+// any other method takes one. README.md says how to try it.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 	}}))
 
 	server := grpc.NewServer(grpclimit.ServerOptions(set)...)
-	grpc_health_v1.RegisterHealthServer(server, health.NewServer()) // stands for a service of yours
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer()) // stands for your service
 
 	listener := must(net.Listen("tcp", *listen))
 	log.Printf("listening on grpc://%s", listener.Addr())
@@ -68,7 +68,7 @@ func call(address string, calls int) {
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		log.Fatal(err) // it names the value and the range
+		log.Fatal(err) // the error names the value and the range
 	}
 	return v
 }

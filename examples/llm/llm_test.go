@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestLLM: the command of the example runs weir and the server, and every API works through both.
+// TestLLM: the command of the example starts weir and the server, and every API works through both.
 func TestLLM(t *testing.T) {
 	weir := exampletest.Weir(t, "..")
 	t.Chdir("..")
@@ -58,7 +58,7 @@ func post(t *testing.T, url, team, body string) (int, http.Header, string) {
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// TestSDKs: the official SDKs of npm work through weir. `make test-llm` installs them.
+// TestSDKs: the official SDKs from npm work through weir. `make test-llm` installs them.
 func TestSDKs(t *testing.T) {
 	modules := os.Getenv("WEIR_LLM_NODE_MODULES")
 	if modules == "" {

@@ -1,6 +1,6 @@
-// llm is a server that implements the APIs of language models without a model: OpenAI's, Anthropic's, Gemini's and
-// Ollama's, including streams. It answers as many words as the request allows, and reports their cost. The name of the
-// model selects the behavior:
+// llm is a server that implements the APIs of language models without a model: the APIs of OpenAI, Anthropic, Gemini
+// and Ollama, including streams. It answers with as many words as the request allows, and reports their cost. The name
+// of the model in the request selects the behavior:
 //
 //	tiny    as a model would
 //	slow    a word each 200 ms
@@ -8,7 +8,7 @@
 //	abort   breaks off in the middle
 //	error   answers 500
 //
-// Other models do not exist.
+// Requests for other models are errors.
 package main
 
 import (
@@ -49,17 +49,17 @@ func handler() http.Handler {
 	return mux
 }
 
-// An answer is a request and how it is answered.
+// An answer contains a request and the state of its answer.
 type answer struct {
 	http.ResponseWriter
 	model  string
 	stream bool
 	asked  bool // the request asks for the usage of a stream
-	input  int  // tokens of the prompt
-	words  int  // of the answer, a token each
+	input  int  // tokens in the prompt
+	words  int  // words in the answer; each is one token
 }
 
-// read reads a request, and answers one that is for no model.
+// read reads a request. If the request names no valid model, read answers it with an error and returns nil.
 func read(w http.ResponseWriter, r *http.Request) *answer {
 	var q struct {
 		Model         string
@@ -107,7 +107,7 @@ func read(w http.ResponseWriter, r *http.Request) *answer {
 
 func write(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value) // an error means that the client is gone
+	_ = json.NewEncoder(w).Encode(value) // an error means that the client has closed the connection
 }
 
 func fail(w http.ResponseWriter, status int, text string) {
@@ -116,7 +116,7 @@ func fail(w http.ResponseWriter, status int, text string) {
 	_ = json.NewEncoder(w).Encode(object{"error": object{"message": text, "type": "invalid_request_error"}})
 }
 
-// each calls send for every word. The model "slow" pauses before each word, and "abort" breaks off in the middle.
+// each calls send with every word. The model "slow" pauses before each word, and "abort" breaks off in the middle.
 func (a *answer) each(send func(word string)) {
 	for i := range a.words {
 		if a.model == "slow" {
@@ -129,14 +129,14 @@ func (a *answer) each(send func(word string)) {
 	}
 }
 
-// text is all words.
+// text returns all words as one text.
 func (a *answer) text() string {
 	var b strings.Builder
 	a.each(func(word string) { b.WriteString(word) })
 	return b.String()
 }
 
-// events starts a stream, and returns a function that sends a part of it.
+// events starts a stream, and returns a function that sends one event of it.
 func (a *answer) events(mediaType string) func(format string, args ...any) {
 	a.Header().Set("Content-Type", mediaType)
 	return func(format string, args ...any) {
@@ -151,7 +151,7 @@ func (a *answer) events(mediaType string) func(format string, args ...any) {
 	}
 }
 
-// usage returns the numbers under their names, or nil if the model reports no usage.
+// usage returns the numbers of tokens under the given names, or nil if the model reports no usage.
 func (a *answer) usage(input, output, total string) object {
 	if a.model == "silent" {
 		return nil

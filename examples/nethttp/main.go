@@ -1,5 +1,5 @@
-// A server with net/http. Each client has ten requests a minute, and five at once. Two of the ten may be posts.
-// README.md says how to try it.
+// A server with net/http. Each client may make ten requests per minute, with a burst of five. At most two of the ten
+// may be posts. README.md says how to try it.
 package main
 
 import (
@@ -20,8 +20,8 @@ func main() {
 	trust := flag.String("trust", "", "`addresses` of the proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8")
 	flag.Parse()
 
-	// Without proxies, the client is the peer of the connection, and X-Forwarded-For is ignored, because any client can
-	// write it. With proxies, the header is read from the right, up to the first address that is not a proxy's.
+	// Without proxies, the client is the peer of the connection. X-Forwarded-For is then ignored, because any client
+	// can write it. With proxies, the header is read from right to left, up to the first address that is not a proxy's.
 	var proxies []httplimit.IPOption
 	if *trust != "" {
 		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
@@ -30,7 +30,7 @@ func main() {
 
 	requests := must(engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5)))
 	posts := must(engine.New(engine.FixedWindow(2, time.Minute)))
-	limits := must(httplimit.New([]httplimit.Limit{ // all or nothing: a refusal by one costs nothing in the other
+	limits := must(httplimit.New([]httplimit.Limit{ // all or nothing: if one limit refuses, the other loses no token
 		{Name: "requests", Limiter: requests, Key: ip.Key},
 		{Name: "posts", Limiter: posts, Key: ip.Key, Match: func(r *http.Request) bool { return r.Method == http.MethodPost }},
 	}))
@@ -47,7 +47,7 @@ func main() {
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		log.Fatal(err) // it names the value and the range
+		log.Fatal(err) // the error names the value and the range
 	}
 	return v
 }

@@ -11,14 +11,14 @@ import (
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-// TestClients: a client has its five requests, whatever it writes into X-Forwarded-For.
+// TestClients: a client gets only its five requests, no matter what it writes into X-Forwarded-For.
 func TestClients(t *testing.T) {
 	exampletest.Request{
 		Law: exampletest.Law{Burst: 5, Every: 6 * time.Second}, Method: "GET", Path: "/notes", Limit: "requests", Status: 200,
 	}.Clients(t)
 }
 
-// TestAllOrNothing: a post that is refused takes no request from its client.
+// TestAllOrNothing: a post that is refused takes no token from the limit of its client's requests.
 func TestAllOrNothing(t *testing.T) {
 	url := exampletest.Start(t) + "/notes"
 	for _, want := range []string{`^"posts";r=1;t=60$`, `^"posts";r=0;t=\d+$`} {
@@ -38,7 +38,7 @@ func TestAllOrNothing(t *testing.T) {
 	assert.Regexp(t, `^"requests";r=[2-5];`, answer.Header.Get("RateLimit"), "two posts and this one")
 }
 
-// TestREADME: the requests of README.md are answered as it says.
+// TestREADME: the requests in README.md get the answers that README.md shows.
 func TestREADME(t *testing.T) {
 	exampletest.README(t, "README.md", "127.0.0.1:8080", exampletest.Law{Burst: 5, Every: 6 * time.Second}, func() string { return exampletest.Start(t) })
 }

@@ -1,5 +1,5 @@
-// A client of `weir serve` that uses the commands of Redis, here with go-redis. (A Go program on the same machine can
-// use the engine instead.) docs/redis-door.md describes the commands, and README.md says how to try it.
+// A client of `weir serve` that uses commands of Redis, in this example with go-redis. (A Go program on the same
+// machine can use the engine instead.) docs/redis-door.md describes the commands, and README.md says how to try it.
 package main
 
 import (
@@ -31,13 +31,15 @@ func main() {
 	}
 }
 
-// throttle takes one token from a key that has ten a minute, and five at once. It returns how long to wait for another.
+// throttle takes one token from a key that gets ten tokens per minute, with a burst of five. If there is none, it
+// returns how long to wait.
 func throttle(ctx context.Context, client *redis.Client, key string) (allowed bool, wait time.Duration, err error) {
-	const beyondTheFirst, count, period = 4, 10, 60 // the burst of five is one, and four more
+	const beyondTheFirst, count, period = 4, 10, 60 // the burst of five is the first token and four more
 	answer, err := client.Do(ctx, "CL.THROTTLE", key, beyondTheFirst, count, period).Int64Slice()
 	if err != nil {
 		return false, 0, err
 	}
-	// limited, limit, remaining, retry after, reset after: seconds, and -1 where it was allowed
+	// The answer contains limited, limit, remaining, retry after and reset after. Times are in seconds. Retry after is
+	// -1 if the token was taken.
 	return answer[0] == 0, time.Duration(max(answer[3], 0)) * time.Second, nil
 }

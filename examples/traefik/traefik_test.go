@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read reads a file of YAML that has only the keys of v.
+// read decodes a YAML file into v. A key that v does not have fails the test.
 func read(t *testing.T, name string, v any) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -21,8 +21,8 @@ func read(t *testing.T, name string, v any) {
 	require.NoError(t, decoder.Decode(v), name)
 }
 
-// TestConfiguration: the test reads the files as Traefik would. The names by which the files refer to each other's
-// parts exist, and the middleware calls weir at the address in decide.yaml.
+// TestConfiguration: the test decodes the files as Traefik would. If a file refers to a part of another file by name,
+// that part must exist. The middleware must call weir at the address in decide.yaml.
 func TestConfiguration(t *testing.T) {
 	var static struct {
 		EntryPoints map[string]struct{ Address string } `yaml:"entryPoints"`

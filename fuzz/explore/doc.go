@@ -1,8 +1,8 @@
-// Package explore tries every interleaving of a few calls on a small table: the real code of shard and atomicbucket,
-// not a model of it.
+// Package explore tries every interleaving of a few calls on a small table. It runs the real code of shard and
+// atomicbucket, not a model of it.
 //
 // Package internal/interleave has the search: the calls are coroutines that stop before each operation on a word, and
-// the search decides which of them makes its next operation. This package has what is particular to the table.
+// the search decides which of them makes its next operation. This package has the parts that are specific to the table.
 //
 //	scenario.go      what is explored: a table, calls made before, and threads of calls
 //	scenarios.go     the list of them
@@ -15,10 +15,10 @@
 //	invariants.go    what is checked after every step and at the end
 //	explorer.go      the search
 //
-// The results hold for these bounds, and for sequentially consistent atomics: it is assumed that compilers and
-// processors provide those.
+// The results are valid for the bounds of the scenarios, and for sequentially consistent atomics. It is assumed that
+// compilers and processors provide such atomics.
 //
-// The package is built only with the tag:
+// The package is built only with the tag explore:
 //
 //	go test -tags explore -v ./fuzz/explore -short   the first 5,000 schedules of each quick scenario
 //	go test -tags explore -v ./fuzz/explore          the quick scenarios

@@ -45,7 +45,7 @@ func (w *world) checkSlots() error {
 	return nil
 }
 
-// checkProbeBounds checks that searches go as far as the records lie.
+// checkProbeBounds checks that every live record is within its probe bound, so that searches find it.
 func (w *world) checkProbeBounds() error {
 	if key, beyond := w.table.BeyondProbeBound(); beyond {
 		return fmt.Errorf("R11: the record of key %d lies beyond the probe bound of its home", key)
@@ -59,7 +59,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	if o.plan != nil && o.state.IsLive() && o.state.Tag() != o.plan.Live() {
 		return fmt.Errorf("R9: %v returned a record that follows another plan", c)
 	}
-	// A refund that found no record reports a full bucket: its key owed nothing.
+	// A refund that finds no record reports a full bucket, so it is checked like a peek: its key must owe nothing.
 	if c.verb == peek || c.verb == refund && o.verdict != shard.Admitted {
 		seen := sight{o.at, w.shadow.tokens(o.plan, w.shadow.debt(o.plan, o.state, o.at))}
 		if w.shadow.limited > 0 {
@@ -89,7 +89,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 		if th.amount == 0 {
 			return fmt.Errorf("I2: %v was refused and charged what would have admitted it", c)
 		}
-		return nil // in one step with the refusal: charge has seen that
+		return nil // the charge was made in the same step as the refusal, and shadow.charge has checked it
 	}
 	if c.verb == upTo && o.verdict == shard.Admitted {
 		if o.used != th.amount || th.charged != 1 {
@@ -145,10 +145,10 @@ func (w *world) CheckEnd() error {
 		unrecorded: stats.Unrecorded - w.stats.Unrecorded + w.origin.counts.unrecorded,
 		forgotten:  stats.Forgotten - w.stats.Forgotten + w.origin.counts.forgotten,
 	}
-	if counted != w.shadow.counts && !died { // it may die before it counts
+	if counted != w.shadow.counts && !died { // a process may die before it counts
 		return fmt.Errorf("I7: counted %+v, want %+v", counted, w.shadow.counts)
 	}
-	// Every record is found where a search looks for it.
+	// Every search at the end must find the record of its key.
 	for i := range w.slots {
 		if s := atomicbucket.State(w.words[2*i].Peek()); s.IsLive() && s.Tag() != w.table.Plan().Live() {
 			return fmt.Errorf("R9: slot %d is %v at the end, and follows a plan that is not the present one", i, s)
@@ -164,7 +164,7 @@ func (w *world) CheckEnd() error {
 				}
 			}
 			looks := []int64{end}
-			if w.cancels { // and whenever a request leaves the window
+			if w.cancels { // also peek at the times at which a request leaves the window
 				for _, at := range key.times {
 					leaves := int64(w.shadow.leaves(at))
 					looks = append(looks, max(end, leaves-1), max(end, leaves))
@@ -187,14 +187,15 @@ func (w *world) CheckEnd() error {
 	if w.cancels {
 		return w.shadow.checkGrants()
 	}
-	if died { // what it asked for may be taken or not
+	if died { // the tokens that the dead process asked for may be taken or not
 		return nil
 	}
 	return w.checkExact()
 }
 
-// checkExact checks scenarios in which clocks stand still and nothing is forgotten: every key was admitted exactly what
-// it asked for, or its burst. What was admitted equals what the key owes (checkSlots), so the debts are compared.
+// checkExact checks scenarios in which clocks stand still and nothing is forgotten. For every key, either all requested
+// tokens or exactly the burst must have been admitted. checkSlots ensures that a key owes the admitted tokens, so
+// checkExact compares the debts.
 func (w *world) checkExact() error {
 	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
 	for i, key := range w.origin.keys {
@@ -226,7 +227,7 @@ func (w *world) checkExact() error {
 	return nil
 }
 
-// position returns which of the keys this is.
+// position returns the index of a key among the keys of the scenario.
 func (w *world) position(key uint64) int {
 	return slices.IndexFunc(w.shadow.keys, func(o owner) bool { return o.key == key })
 }

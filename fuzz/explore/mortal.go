@@ -14,11 +14,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// In a mortal scenario every thread is a separate process that has mapped the table. The first one may die at every
-// step: it never runs again, and the others can detect that. When all others have finished, another process attaches
-// and sweeps. Then nothing may be left of what the dead process was doing (R17, R18, R22).
+// In a mortal scenario every thread is a separate process that has mapped the table. The first one may die before any
+// of its steps. It then never runs again, and the others can detect that it is dead. When all others have finished,
+// another process attaches and sweeps. Then nothing may be left of what the dead process was doing (R17, R18, R22).
 
-// observerOf is the number of the process that makes the calls before the threads, and sweeps at the end.
+// observerOf is the number of the process that makes the calls before the threads start, and that sweeps at the end.
 const observerOf = 63
 
 // A process is a thread in its role as an owner of claims.
@@ -29,8 +29,8 @@ type process struct {
 
 func (p process) Claimant() uint64 { return uint64(p.thread) + 1 }
 
-// Dead reports whether another thread is dead. The asking thread knows that from then on. Number 0 belongs to the code
-// that fixed the probe bounds, and is never dead.
+// Dead reports whether another thread is dead. If it is, the thread that asks knows this from then on. Number 0 belongs
+// to the code that fixed the probe bounds, and is never dead.
 func (p process) Dead(claimant uint64) bool {
 	i := int(claimant) - 1
 	dead := i >= 0 && i < len(p.w.threads) && p.w.threads[i].dead
@@ -41,7 +41,7 @@ func (p process) Dead(claimant uint64) bool {
 	return dead
 }
 
-// share makes the table of the world, and those of its threads, in memory that they share.
+// share makes the table of the world, and a table for each thread, in the same memory.
 func (w *world) share(cfg shard.Config) (*shard.Table, error) {
 	bytes, err := cfg.SharedBytes()
 	if err != nil {
@@ -64,8 +64,8 @@ func (w *world) share(cfg shard.Config) (*shard.Table, error) {
 	return shard.Map(cfg, shard.Shared{Memory: memory, Owner: process{w, observerOf - 1}, Build: w.build, Clock: w.machine()})
 }
 
-// machine returns the machine's clock, if the clock of some call is ahead of it, or nil. The machine's clock reads the
-// latest time of any call.
+// machine returns the machine's clock if the clock of some call is ahead of it, otherwise nil. The machine's clock
+// reads the latest time of any call.
 func (w *world) machine() (clock func() int64) {
 	latest := int64(0)
 	for _, program := range append(w.scenario.threads, w.scenario.before) {
@@ -88,7 +88,7 @@ func (w *world) checkTime() error {
 	return nil
 }
 
-// build makes a process's own plan. The plan's number selects one of the scenario's plans.
+// build is the [shard.Shared.Build] of the table. The first of the numbers selects one of the scenario's plans.
 func (w *world) build(numbers []uint64) (*shard.Plan, error) {
 	if len(numbers) != 1 || numbers[0] >= uint64(len(w.plans)) {
 		return nil, fmt.Errorf("no plan of the scenario: %v", numbers)
@@ -107,7 +107,7 @@ func (w *world) forgetPlans() {
 			t.Follows(w.plans[0])
 		}
 	}
-	w.table.Plan() // who checks the others has the plan that there is at the beginning
+	w.table.Plan() // the process that checks the others has the plan that is current at the start
 }
 
 // knows adds to a history which plan the process of a thread knows.
@@ -129,8 +129,8 @@ func (w *world) replaced(th *thread, a *word.Word) {
 		s.announced[n] = 1 + w.table.NumberOf(n)
 		s.until, s.mark = s.charged, w.table.Watermark()
 	case a == w.planWords[0]:
-		// This is the time of the call. If the call has a clock, it has read it since the plan was announced. The move
-		// is one step of R7.
+		// The watermark moves to the time of the call. If the call has a clock, it has read the clock since the plan
+		// was announced. The move is one step of R7.
 		s.since = th.now()
 		if th.call().clock {
 			s.since = max(s.since, s.until)
@@ -139,23 +139,24 @@ func (w *world) replaced(th *thread, a *word.Word) {
 	}
 }
 
-// enters notes whether a thread that replaces the plan of a shared table has entered itself in setting, and taken
-// itself out again.
+// enters records whether a thread that replaces the plan of a shared table has entered its number in setting, and
+// whether it has removed the number again.
 func (th *thread) enters(w *world, a word.Access) {
 	if len(w.planWords) > 0 && a.Word == w.planWords[2] && a.Op != word.Load {
 		th.replaces += int(interleave.Bit(a.Word.Peek() == a.New))
 	}
 }
 
-// completes forgets what a thread knows when it replaces the plan and is about to check how far the replacement under
-// way is. The thread carries nothing over from its previous check, except the plan that its process knows.
+// completes forgets what a thread knows if the thread replaces the plan and is about to check how far the replacement
+// under way is. This is right because the thread carries nothing over from its previous check, except the plan that its
+// process knows.
 func (w *world) completes(th *thread) {
 	if th.replaces > 0 && th.Pending.Word == w.planWords[1] && th.Pending.Op == word.Load {
 		th.History = w.knows(th, interleave.Mix(interleave.Mix(th.before, uint64(th.replaces)), uint64(th.clock)))
 	}
 }
 
-// hash returns a hash of what the replacements of the plan left in the shadow.
+// hash returns a hash of what the shadow knows about replacements of the plan.
 func (c *changes) hash() uint64 {
 	h := interleave.Mix(interleave.Mix(1<<56, uint64(c.charged)), uint64(c.until))
 	h = interleave.Mix(interleave.Mix(h, uint64(c.mark)), uint64(c.since))
@@ -179,18 +180,18 @@ func (w *world) checkPlans() error {
 	return nil
 }
 
-// tableOf returns the table as a thread has it.
+// tableOf returns the table through which a thread makes its calls.
 func (w *world) tableOf(thread int) *shard.Table {
-	if !w.scenario.mortal || len(w.threads) < len(w.tables) { // or the calls before the threads
+	if !w.scenario.mortal || len(w.threads) < len(w.tables) { // or the calls before the threads are being made
 		return w.table
 	}
 	return w.tables[thread]
 }
 
-// foreign reports whether a word is of one process's own.
+// foreign reports whether a word belongs to a single process, and so is not shared.
 func (w *world) foreign(a *word.Word) bool { return w.scenario.mortal && !slices.Contains(w.words, a) }
 
-// die makes a thread one that never runs again.
+// die makes a thread dead, so that it never runs again.
 func (w *world) die(th *thread) {
 	th.dead = true
 	if w.trace != nil {
@@ -198,8 +199,8 @@ func (w *world) die(th *thread) {
 	}
 }
 
-// checkDead checks, after all others have finished, that a process which then attaches and sweeps finds nothing left of
-// the dead one.
+// checkDead is called after all other threads have finished. It checks that nothing of the dead process is left when
+// another process has attached and swept.
 func (w *world) checkDead() error {
 	if !w.threads[0].dead {
 		return nil

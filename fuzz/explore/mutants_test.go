@@ -29,13 +29,13 @@ const (
 	countGo      = "atomicbucket/concurrency.go"
 )
 
-// foundNothing is a mutation: a call that finds no record answers as of the time at which it began. Each call that this
-// concerns has its own mutant, because it must be affected.
+// foundNothing is a mutation: a call that finds no record answers for the time at which it began. There is one mutant
+// with this edit for each kind of call that it concerns, so that its effect on each of them must be found.
 var foundNothing = []edit{
 	{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.watermark.Load() > plan.skew {"},
 }
 
-// mutants are the code with one rule of shard/doc.go broken.
+// mutants are versions of the code in which one rule of shard/doc.go is broken.
 var mutants = []mutant{
 	{"R1", "hit reads the key only before the state", "two keys twice, one slot, evict", "I2", []edit{
 		{takeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
@@ -122,7 +122,7 @@ var mutants = []mutant{
 		{insertGo, "mine.state.Abort(tentative) // R6", "_ = 0 // R6"},
 	}},
 	{"R6", "a commit does not compare", "two takers, one slot", "I2", []edit{
-		{wordGo, "// live is Live or Second.\nfunc (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {\n\tto := from.with(live, payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
+		{wordGo, "// or Second.\nfunc (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {\n\tto := from.with(live, payload)\n\treturn to, w.w.CompareAndSwap(uint64(from), uint64(to))",
 			"func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {\n\tto := from.with(live, payload)\n\tw.w.Store(uint64(to))\n\treturn to, true"},
 	}},
 	{"R6", "settle waits for CLAIM", "two takers, two slots", "I5", []edit{

@@ -124,7 +124,7 @@ func (w *world) intercept() {
 	})
 }
 
-// readPrograms notes what the calls of the scenario do, and which keys they are about.
+// readPrograms records what the calls of the scenario do, and for which keys they are.
 func (w *world) readPrograms() {
 	s := w.scenario
 	for _, program := range append(s.threads, s.before) {
@@ -141,7 +141,7 @@ func (w *world) readPrograms() {
 	}
 }
 
-// limited returns the algorithm and the limit of one of the plans of a scenario that is not about token buckets.
+// limited returns the algorithm and the limit of a plan, for a scenario whose algorithm is not a token bucket.
 func (s scenario) limited(plan int) (atomicbucket.Algorithm, uint64, error) {
 	switch {
 	case s.log > 0:

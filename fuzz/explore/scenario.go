@@ -9,23 +9,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A scenario is explored: it has a table, calls that are made on it one by one at first, and threads whose calls are
-// then interleaved in every way.
+// A scenario describes what is explored: a table, calls that are made on it one by one before the exploration, and
+// threads whose calls are then interleaved in every order.
 //
 // Unless rate is set, a token is a nanosecond and a tick, so clocks can be read in tokens.
 type scenario struct {
 	name        string
-	rate        float64   // tokens a second; 0 means 1e9
+	rate        float64   // tokens per second; 0 means 1e9
 	burst       uint64    // 0 means 1
 	plans       [2]uint64 // the bursts of the second and third plan, if there are any
-	fine        uint64    // ticks per nanosecond of those plans, to make their skews that much smaller
+	fine        uint64    // ticks per nanosecond of these plans; more ticks make their skews smaller
 	log         uint64    // the limit of a sliding log with a window of logWindow; 0 means another algorithm
-	fixed       uint64    // the limit of a fixed window; its calls must be at one time
-	counter     uint64    // the limit of a sliding window counter; its calls must be at one time
-	inFlight    uint64    // the limit in flight, with periods of logWindow; plans are limits. A thread enters once
-	probeWindow int       // slots in the window
-	slots       uint64    // slots in the table; 0 means one window
-	probeBound  bool      // probe bounds change; otherwise each is the whole window
+	fixed       uint64    // the limit of a fixed window; all calls must be at the same time
+	counter     uint64    // the limit of a sliding window counter; all calls must be at the same time
+	inFlight    uint64    // the limit in flight, with periods of logWindow; plans has limits. A thread enters once
+	probeWindow int       // slots in a probe window
+	slots       uint64    // slots in the table; 0 means one probe window
+	probeBound  bool      // probe bounds change; otherwise each is the whole probe window
 	pages       bool      // pages are marked as they are used; otherwise all are marked
 	overflow    shard.Overflow
 	refusals    shard.RefusalCharge // what a refusal costs
@@ -33,7 +33,7 @@ type scenario struct {
 	threads     [][]call
 	mortal      bool // threads are processes of a shared table, and the first may die at any step
 	large       bool // explored only with -large
-	endless     bool // not explored completely, since that takes hours; only mutants are searched in it
+	endless     bool // not explored completely, because that takes hours; used only for mutants
 }
 
 // logWindow is how long a request stays in a log, in nanoseconds, which are ticks.
@@ -66,8 +66,8 @@ type call struct {
 	key   uint64
 	late  int64
 	n     uint64
-	least uint64 // the least that an upTo must get
-	limit uint64 // the quota of a take, in tokens; 0: that of the plan
+	least uint64 // the fewest tokens that an upTo accepts
+	limit uint64 // the quota of a take, in tokens; 0: the limit of the plan
 	other bool   // the quota was made for another table
 	lead  int64  // how far the time of a take is ahead of its clock
 	fast  int64  // how far its clock is ahead of the machine's, which reads start+late
@@ -131,19 +131,19 @@ func (c call) String() string {
 	return fmt.Sprintf("sweep at %d", c.late)
 }
 
-// at returns the call with a clock that reads late nanoseconds after the start.
+// at returns the call with a clock that reads start+late.
 func (c call) at(late int64) call { c.late = late; return c }
 
-// leads returns the call at a time that is lead ahead of its clock.
+// leads returns the call with a time that is lead nanoseconds ahead of its clock.
 func (c call) leads(lead int64) call { c.lead = lead; return c }
 
 // by returns the call with a clock that is fast nanoseconds ahead of the machine's.
 func (c call) by(fast int64) call { c.fast = fast; return c }
 
-// byClock returns the call with a clock that it reads instead of a given time.
+// byClock returns the call such that it reads a clock during the call, instead of getting a time.
 func (c call) byClock() call { c.clock = true; return c }
 
-// told returns the call, which also asks when to try again.
+// told returns the call such that it also asks when to try again.
 func (c call) told() call { c.asks = true; return c }
 
 // under returns the call under a quota of limit tokens.
@@ -164,7 +164,7 @@ func (c call) quota(plan *shard.Plan) shard.Quota {
 	return plan.NewQuota(atomicbucket.Quota{Token: q.Token, Tokens: c.limit})
 }
 
-// stranger is the plan of another table.
+// stranger is the plan of another table, whose quotas have another unit.
 var stranger = func() *shard.Plan {
 	algorithm, err := atomicbucket.NewTokenBucket(1e9, 1e9, 1)
 	if err != nil {
@@ -183,26 +183,27 @@ func resets(key uint64) call   { return call{verb: reset, key: key} }
 func sweeps() call             { return call{verb: sweep} }
 func sweepsEpoch() call        { return call{verb: sweepEpoch} }
 
-// sweepsPart is a sweep that stops after the first page.
+// sweepsPart returns a sweep that stops after the first page.
 func sweepsPart() call { return call{verb: sweepPart} }
 
 func refunds(key, n uint64) call {
 	return call{verb: refund, key: key, n: n}
 }
 
-// adopts changes to another of the scenario's plans, which has a different burst.
+// adopts returns a change to another plan of the scenario, which has a different burst.
 func adopts(plan uint64) call { return call{verb: adopt, n: plan} }
 
-// reserves takes in advance, and can wait for patience.
+// reserves returns a call that reserves tokens, and can wait for patience.
 func reserves(key, n uint64) call { return call{verb: reserve, key: key, n: n} }
 
-// cancels gives back what the thread's latest take or reservation took of the key.
+// cancels returns a call that gives back n tokens of the thread's latest take or reservation from the key.
 func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
 
-// charges takes tokens even if they are not there.
+// charges returns a call that takes n tokens even if the key does not have them.
 func charges(key, n uint64) call { return call{verb: charge, key: key, n: n} }
 
-// takesUpTo takes what is there, between least and most.
+// takesUpTo returns a call that takes as many tokens as the key has, up to most. If these are fewer than least, it is
+// refused.
 func takesUpTo(key, least, most uint64) call {
 	return call{verb: upTo, key: key, least: least, n: most}
 }
@@ -210,7 +211,7 @@ func takesUpTo(key, least, most uint64) call {
 // maxDebt is how many limits a key may owe.
 const maxDebt = 2
 
-// patience is how long a reservation waits, in nanoseconds.
+// patience is how long a reservation can wait, in nanoseconds.
 const patience = 3
 
 // An outcome is the result of a call.
@@ -219,7 +220,7 @@ type outcome struct {
 	state   atomicbucket.State
 	at      int64
 	plan    *shard.Plan
-	used    uint64 // how much of the limit is used, as a peek saw it; or how much a charge or an upTo took
+	used    uint64 // the used part of the limit that a peek saw, or the tokens that a charge or an upTo took
 	ends    shard.Ends
 	ended   uint32 // tenures that the call itself began to end by force
 	atOnce  bool   // the answer was to try again at once
@@ -229,8 +230,8 @@ func outcomeOf(o shard.Outcome, used uint64) outcome {
 	return outcome{verdict: o.Verdict, state: o.State, at: o.At, plan: o.Plan, used: used, ended: o.Ended()}
 }
 
-// perform makes the call. It enters what the call takes in the receipt, which a cancel gives back. A call that reads a
-// clock calls read.
+// perform makes the call. If the call takes tokens, perform sets receipt to the receipt of the take, by which a later
+// cancel gives them back. A call that reads a clock calls read.
 func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Receipt, read func() int64) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {
@@ -254,7 +255,7 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Recei
 			o.ends, *receipt = ends, out.Receipt(c.n, 0, ends)
 		}
 	case cancel:
-		if *receipt == (shard.Receipt{}) { // nothing was taken; a call makes an operation
+		if *receipt == (shard.Receipt{}) { // nothing was taken, but each call must make an operation
 			t.Peek(p, c.now(), 0, 0)
 		} else {
 			o = outcomeOf(t.RefundBy(p, read, c.n, 0, *receipt), 0)
@@ -287,7 +288,7 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Recei
 	case sweepPart:
 		t.Sweep(c.reads(), func() bool { return false })
 	case refund:
-		o = outcomeOf(t.Refund(p, c.now(), c.n, 0, shard.Receipt{}), 0) // if there is no record nothing is used
+		o = outcomeOf(t.Refund(p, c.now(), c.n, 0, shard.Receipt{}), 0) // if there is no record, nothing is used
 	case adopt:
 		if t.IsShared() {
 			t.Replace([]uint64{c.n}, read)

@@ -4,8 +4,8 @@ package explore
 
 import "github.com/weir-go/weir/shard"
 
-// key1 and key2 are the keys for which threads compete. The others only fill slots. other0 is a fingerprint that looks
-// like the key word of a slot that was never used.
+// key1 and key2 are the keys for which threads compete. The other keys only fill slots. The fingerprint of other0 is 0,
+// which looks like the key word of a slot that was never used.
 const (
 	other0 = iota
 	key1
@@ -14,13 +14,13 @@ const (
 	other4
 )
 
-// days is far ahead for a clock, and less than a skew.
+// days is far for a clock to be ahead, but less than a skew.
 const days = 1 << 49
 
-// far is a key of the last home.
+// far is a key whose home is the last one.
 const far = (1<<64 - 1) &^ shard.TierMask
 
-// together makes a thread of every call.
+// together returns a thread for each call.
 func together(calls ...call) (threads [][]call) {
 	for _, c := range calls {
 		threads = append(threads, []call{c})
@@ -32,15 +32,15 @@ var (
 	one  = takes(key1, 1)
 	both = takes(key1, 2)
 
-	// Other keys that have records before the threads start. At 10 these are idle.
+	// These calls make records of other keys before the threads start. At the time past, 10, these records are idle.
 	idle3, idle4 = takes(other3, 1), takes(other4, 1)
 	past         = int64(10)
 )
 
-// nearSlots is in how many slots an insert looks for the best one.
+// nearSlots is the number of slots among which an insert looks for the best one.
 const nearSlots = 8
 
-// indebted makes records of n other keys, which owe something at past.
+// indebted returns calls that make records of n other keys, which owe something at past.
 func indebted(n int) (calls []call) {
 	for i := range n {
 		calls = append(calls, takes(uint64(10+i), 4).at(past-1))
@@ -49,7 +49,7 @@ func indebted(n int) (calls []call) {
 }
 
 var scenarios = []scenario{
-	// A key without a record.
+	// In these scenarios a key has no record at first.
 	{name: "one taker", probeWindow: 3, threads: together(one)},
 	{name: "one taker of another order", probeWindow: 4, threads: together(takes(far, 1))},
 	{name: "two takers, four slots, another order", probeWindow: 4, before: []call{takes(far-1, 1)}, threads: together(takes(far, 1), takes(far, 1))},
@@ -64,14 +64,14 @@ var scenarios = []scenario{
 	{name: "three takers, one slot, burst 2", probeWindow: 1, burst: 2, threads: together(one, one, one)},
 	{name: "three takers, two slots", probeWindow: 2, threads: together(one, one, one), large: true},
 
-	// A key with a record.
+	// In these scenarios a key has a record at first.
 	{name: "three takers of a record, burst 3", probeWindow: 2, burst: 3, before: []call{one}, threads: together(one, one, one)},
 	{name: "three takers of a record, last token", probeWindow: 2, burst: 2, before: []call{one}, threads: together(one, one, one)},
 	{name: "two takers of a record behind a freed slot", probeWindow: 3, burst: 2, before: []call{idle3, one, resets(other3)}, threads: together(one, one)},
 	{name: "two takers of an idle record", probeWindow: 2, burst: 2, before: []call{both}, threads: together(both.at(past), one.at(past))},
 	{name: "two takers, rounded ticks", rate: 3e8, probeWindow: 2, burst: 3, before: []call{one}, threads: together(one, one)},
 
-	// A window of other keys.
+	// In these scenarios the probe window has records of other keys.
 	{name: "two takers, idle probe window", probeWindow: 2, before: []call{idle3, idle4}, threads: together(one.at(past), one.at(past))},
 	{name: "two takers, half idle probe window", probeWindow: 2, before: []call{idle3, idle4.at(past)}, threads: together(one.at(past), one.at(past))},
 	{name: "two takers, freed slots", probeWindow: 3, before: []call{idle3, idle4, resets(other3), resets(other4)}, threads: together(one, one)},
@@ -79,13 +79,13 @@ var scenarios = []scenario{
 	{name: "two takers, full probe window, admit", probeWindow: 2, overflow: shard.Admit, before: []call{idle3, idle4}, threads: together(one, one)},
 	{name: "two takers, full probe window, evict", probeWindow: 2, burst: 2, before: []call{idle3, takes(other4, 2)}, threads: together(one, one)},
 
-	// Slots that are better than others: idle for longer, free, never used.
+	// In these scenarios some slots are better to claim than others: idle for longer, free, or never used.
 	{name: "two takers, idle slots beside one that was never used", probeWindow: 3, before: []call{idle3, idle4}, threads: together(one.at(past), one.at(past))},
 	{name: "two takers, an idle slot before a free one", probeWindow: 2, before: []call{idle3, idle4, resets(other4)}, threads: together(one.at(past), one.at(past))},
 	{name: "two takers, one idle slot longer than the other", probeWindow: 2, before: []call{idle3.at(3), idle4}, threads: together(one.at(past), one.at(past))},
 	{name: "two keys, idle slots and a free one", probeWindow: 3, before: []call{idle3, idle4, one, resets(key1)}, threads: together(one.at(past), takes(key2, 1).at(past))},
 
-	// Two keys and too few slots.
+	// In these scenarios two keys have too few slots.
 	{name: "two keys, one slot, evict", probeWindow: 1, threads: together(one, takes(key2, 1))},
 	{name: "a taker beside one that comes and goes, refuse", probeWindow: 3, overflow: shard.Refuse, before: []call{idle3, idle4}, threads: [][]call{{one}, {resets(other3), idle3}}},
 	{name: "two keys, one slot, refuse", probeWindow: 1, overflow: shard.Refuse, threads: together(one, takes(key2, 1))},
@@ -96,12 +96,12 @@ var scenarios = []scenario{
 	{name: "two keys, two slots", probeWindow: 2, threads: [][]call{{one, takes(key2, 1)}, {takes(key2, 1), one}}, large: true},
 	{name: "two keys, two slots, crossed evictions", probeWindow: 2, burst: 2, before: []call{idle3, takes(other4, 2)}, threads: [][]call{{one, one}, {takes(key2, 2)}}},
 
-	// A slot that changes hands, and comes back.
+	// In these scenarios a slot changes hands, and then belongs to the first key again.
 	{name: "a key comes back", probeWindow: 1, burst: 2, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
 	{name: "a key comes back twice", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one}, {resets(key1), takes(key2, 2), resets(key2), one}}},
 	{name: "a key comes back elsewhere", probeWindow: 2, burst: 2, before: []call{idle3, one, resets(other3)}, threads: [][]call{{one}, {resets(key1), one, takes(key2, 2)}}},
 
-	// Reset, Sweep and Peek, concurrent with takes.
+	// In these scenarios Reset, Sweep and Peek are concurrent with takes.
 	{name: "reset beside two takers", probeWindow: 2, burst: 2, before: []call{one}, threads: together(one, both, resets(key1))},
 	{name: "reset beside two inserts", probeWindow: 2, threads: together(one, one, resets(key1))},
 	{name: "reset of the slot before two inserts", probeWindow: 3, before: []call{idle3}, threads: together(one, one, resets(other3))},
@@ -117,14 +117,14 @@ var scenarios = []scenario{
 	{name: "two sweeps of an epoch beside a late taker", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {sweepsEpoch().at(past), sweepsEpoch().at(past + 1), takes(key1, 4).at(past + 1)}}},
 	{name: "peek at an idle record beside a sweep", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: together(peeks(key1).at(2), sweeps().at(past))},
 
-	// Refunds.
+	// In these scenarios there are refunds.
 	{name: "refund beside two takers", probeWindow: 2, burst: 3, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
 	{name: "refund beside an insert", probeWindow: 2, burst: 2, threads: together(both, one, refunds(key1, 1))},
 	{name: "refund to a slot that changes hands", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{refunds(key1, 1)}, {resets(key1), takes(key2, 2)}}},
 	{name: "two refunds of more than was taken", probeWindow: 1, burst: 3, before: []call{one}, threads: together(refunds(key1, 2), refunds(key1, 1), both)},
 	{name: "refund to an idle record beside a sweep", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: together(refunds(key1, 1).at(2), sweeps().at(past))},
 
-	// Reservations, and takes that are given back by their receipts.
+	// In these scenarios there are reservations, and takes that are given back by their receipts.
 	{name: "reserve: three in line", probeWindow: 1, threads: together(reserves(key1, 1), reserves(key1, 1), one)},
 	{name: "reserve: two in line, the first goes away", probeWindow: 1, threads: [][]call{{reserves(key1, 1), cancels(key1, 1)}, {reserves(key1, 1), reserves(key1, 1)}}},
 	{name: "reserve: three behind a take, one goes away", probeWindow: 1, burst: 2, before: []call{both}, threads: [][]call{{reserves(key1, 2), cancels(key1, 2)}, {reserves(key1, 1)}, {reserves(key1, 1)}}},
@@ -144,7 +144,8 @@ var scenarios = []scenario{
 	{name: "log: take and give back beside a refusal", log: 3, probeWindow: 1, before: []call{one, one.at(300)}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {both.at(1100).told()}}},
 	{name: "log: take and give back beside a peek", log: 3, probeWindow: 1, before: []call{one}, threads: [][]call{{both.at(600), cancels(key1, 2).at(600)}, {peeks(key1).at(600)}}},
 
-	// Receipts of records that were evicted or reset, and refunds concurrent with requests ahead of their clock (R15).
+	// In these scenarios there are receipts of records that were evicted or reset, and refunds concurrent with requests
+	// ahead of their clock (R15).
 	{name: "receipt: a reset", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), both}}},
 	{name: "receipt: a reset, then another takes", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1)}, {both}}},
 	{name: "receipt: two resets", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), one}, {resets(key1)}}},
@@ -168,7 +169,7 @@ var scenarios = []scenario{
 	{name: "ahead: a take beside a refund", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {both.leads(1), one.at(1)}}},
 	{name: "ahead: two takes beside a refund", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {one.leads(1)}, {one.leads(2), one.at(2)}}},
 
-	// Quotas: the limit comes with the call, the debt is the key's.
+	// In these scenarios calls have quotas. The limit comes with the call, but the debt belongs to the key.
 	{name: "quota: takers of three limits", probeWindow: 1, burst: 2, before: []call{one.under(3)}, threads: together(one.under(3), one, both.under(4))},
 	{name: "quota: two takers, two slots", probeWindow: 2, threads: together(both.under(2), one.under(3))},
 	{name: "quota: a limit below what is owed", probeWindow: 1, burst: 4, before: []call{takes(key1, 3)}, threads: [][]call{{one.under(2), one.under(2).at(2)}, {one, refunds(key1, 2)}}},
@@ -185,7 +186,7 @@ var scenarios = []scenario{
 	{name: "fixed: takers of two limits", fixed: 3, probeWindow: 1, before: []call{one}, threads: together(one.under(2), both, one.under(2))},
 	{name: "log: takers of two limits", log: 3, probeWindow: 1, before: []call{one}, threads: together(one.under(2), both)},
 
-	// Charges: costs that have already occurred, up to twice the limit.
+	// In these scenarios there are charges, for costs that have already occurred, up to twice the limit.
 	{name: "charge: beside two takers", probeWindow: 1, burst: 3, before: []call{one}, threads: together(one, both, charges(key1, 4))},
 	{name: "charge: two of more than there is", probeWindow: 1, burst: 2, before: []call{one}, threads: together(charges(key1, 2), charges(key1, 3), one)},
 	{name: "charge: two, two slots", probeWindow: 2, burst: 2, threads: together(charges(key1, 5), one)},
@@ -208,7 +209,7 @@ var scenarios = []scenario{
 	{name: "log: charges beside a taker", log: 3, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 1), charges(key1, 5), one)},
 	{name: "log: a charge beside a taker left behind by a ring", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{charges(key1, 1).at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
 
-	// Takes of what is there, between a least and a most.
+	// In these scenarios there are takes of a variable number of tokens, between a least and a most.
 	{name: "up to: two takers of the rest", probeWindow: 1, burst: 4, before: []call{one}, threads: together(takesUpTo(key1, 2, 9), takesUpTo(key1, 2, 2), one)},
 	{name: "up to: a key without a record", probeWindow: 2, burst: 3, threads: together(takesUpTo(key1, 2, 2), takesUpTo(key1, 1, 9))},
 	{name: "up to: one slot", probeWindow: 1, burst: 2, threads: together(takesUpTo(key1, 1, 5), takesUpTo(key1, 2, 2), one)},
@@ -226,7 +227,7 @@ var scenarios = []scenario{
 	{name: "log: up to, left behind by a ring", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{takesUpTo(key1, 1, 2).at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
 	{name: "in flight: up to, beside a taker", inFlight: 4, probeWindow: 1, before: []call{one}, threads: together(takesUpTo(key1, 2, 9), takesUpTo(key1, 2, 2), one)},
 
-	// Refusals that cost something.
+	// In these scenarios refusals are charged.
 	{name: "the rest: two takers, one token", refusals: shard.TheRest, probeWindow: 1, burst: 3, before: []call{both}, threads: together(both, one, both)},
 	{name: "the rest: beside a refund", refusals: shard.TheRest, probeWindow: 1, burst: 2, before: []call{both}, threads: together(both, refunds(key1, 2), one)},
 	{name: "the rest: a slot that changes hands", refusals: shard.TheRest, probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{both}, {resets(key1), takes(key2, 1), resets(key2), one}}},
@@ -238,7 +239,7 @@ var scenarios = []scenario{
 	{name: "log: the rest, two takers", refusals: shard.TheRest, log: 3, probeWindow: 1, before: []call{one}, threads: together(both, both)},
 	{name: "fixed: the rest, two takers", refusals: shard.TheRest, fixed: 3, probeWindow: 1, before: []call{one}, threads: together(both, both, one)},
 
-	// Changes of the plan: another burst, and another rate. The key owes the same number of tokens.
+	// In these scenarios the plan changes to another burst or another rate. The key must owe the same number of tokens.
 	{name: "the limit grows beside two takers", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one, both, adopts(1))},
 	{name: "the limit shrinks beside two takers", probeWindow: 1, burst: 4, plans: [2]uint64{2}, before: []call{both}, threads: together(one, one, adopts(1))},
 	{name: "the limit grows beside two inserts", probeWindow: 1, burst: 1, plans: [2]uint64{2}, threads: together(one, one, adopts(1)), large: true},
@@ -254,7 +255,7 @@ var scenarios = []scenario{
 	{name: "the limit grows beside a sweep", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{idle3}, threads: [][]call{{sweeps().at(past)}, {adopts(1)}}},
 	{name: "the limit grows beside a refund", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{both}, threads: together(refunds(key1, 1), one, adopts(1))},
 
-	// Sliding logs.
+	// In these scenarios the algorithm is a sliding log.
 	{name: "log: two takers of a record", log: 2, probeWindow: 1, before: []call{one}, threads: together(one, one)},
 	{name: "log: three takers of a record", log: 3, probeWindow: 1, before: []call{one}, threads: together(one, one, one)},
 	{name: "log: takers of 2 and 1", log: 3, probeWindow: 1, before: []call{one}, threads: [][]call{{both}, {one, one}}},
@@ -288,7 +289,8 @@ var scenarios = []scenario{
 	{name: "log: peek at an idle record beside a sweep", log: 2, probeWindow: 1, before: []call{both}, threads: together(peeks(key1).at(100), sweeps().at(3000))},
 	{name: "log: refund to an idle record beside a sweep", log: 2, probeWindow: 1, before: []call{both}, threads: together(refunds(key1, 1).at(100), sweeps().at(3000))},
 
-	// Fixed windows and sliding window counters: another search, and other payloads.
+	// In these scenarios the algorithm is a fixed window or a sliding window counter. Their search and their payloads
+	// differ from those of token buckets.
 	{name: "fixed: three takers of a record", fixed: 3, probeWindow: 2, before: []call{one}, threads: together(one, both, peeks(key1))},
 	{name: "fixed: two takers, two slots", fixed: 2, probeWindow: 2, threads: together(both, one)},
 	{name: "fixed: a key comes back", fixed: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
@@ -299,7 +301,7 @@ var scenarios = []scenario{
 	{name: "counter: a key comes back", counter: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
 	{name: "counter: refund beside two takers", counter: 3, probeWindow: 1, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
 
-	// Limits in flight. A period starts at the start, the next one at 1000.
+	// In these scenarios there are limits in flight. A period starts at the start, and the next one at 1000.
 	{name: "in flight: two enter, limit 1, two slots", inFlight: 1, probeWindow: 2, threads: together(one, one)},
 	{name: "in flight: three takers of a record", inFlight: 3, probeWindow: 2, before: []call{one}, threads: together(one, both, peeks(key1))},
 	{name: "in flight: two enter and leave, limit 1", inFlight: 1, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {one, cancels(key1, 1)}, {one}}},
@@ -322,8 +324,7 @@ var scenarios = []scenario{
 	{name: "in flight: two keys, one slot, evict", inFlight: 2, probeWindow: 1, threads: [][]call{{one, one}, {takes(key2, 2)}}},
 	{name: "in flight: charges beside a taker", inFlight: 3, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 2), charges(key1, 5), one)},
 
-	// Clocks that differ. At 10 the bucket of 4 that was drained at 0 is full again,
-	// and half full at 2.
+	// In these scenarios clocks differ. A bucket of 4 that was drained at 0 is half full at 2, and full again at 10.
 	{name: "a late and an early taker", probeWindow: 2, burst: 4, before: []call{takes(key1, 4)}, threads: together(both.at(2), both.at(past))},
 	{name: "a late taker of a record that a sweep forgets", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {sweeps().at(past), takes(key1, 4).at(past)}}},
 	{name: "a late taker of a record that another key replaces", probeWindow: 1, burst: 4, before: []call{takes(key1, 4)}, threads: [][]call{{takes(key1, 4).at(2)}, {takes(key2, 1).at(past), takes(key1, 4).at(past + 1)}}},
@@ -332,8 +333,8 @@ var scenarios = []scenario{
 	{name: "a late taker that a take and a sweep overtake", probeWindow: 2, burst: 4, threads: [][]call{{takes(key1, 4).at(2)}, {takes(key1, 4).at(5), sweeps().at(past)}}},
 	{name: "two takers that are behind the watermark", probeWindow: 1, burst: 4, before: []call{takes(key1, 4).at(8), sweeps().at(past)}, threads: together(both.at(2), one.at(3))},
 
-	// Clocks that leap, by the skew and by the payload's circle and more. A tick is half
-	// a nanosecond here, the circle 2^53 ns.
+	// In these scenarios clocks leap by the skew, by the payload's circle, or by more. A tick is half a nanosecond
+	// here, so the circle is 2^53 ns.
 	{name: "a taker after a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(one.at(1 << 53))},
 	{name: "two takers after a leap of a circle", rate: 4e8, probeWindow: 1, before: []call{one}, threads: together(one.at(1<<53), one.at(1<<53)), large: true},
 	{name: "a taker that a leap of a circle overtakes", rate: 4e8, probeWindow: 1, threads: together(one, sweeps().at(1<<53))},
@@ -347,9 +348,10 @@ var scenarios = []scenario{
 	{name: "time leaps while an insert is under way", rate: 4e8, probeWindow: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 
-	// Plans whose skews differ. A circle of the second plan is 2^50 ns, a skew of the first. A sweep that makes the
-	// leap in steps has too many states concurrent with a replacement, because each step is a sweep of its own. So in
-	// one scenario a peek makes the leap and visits nothing afterwards.
+	// In these scenarios the plans have different skews. The circle of the second plan is 2^50 ns, which is a skew of
+	// the first plan. A sweep that makes the leap in steps would give too many states if it is concurrent with a
+	// replacement, because each step is a separate sweep. So in one scenario a peek makes the leap and visits nothing
+	// afterwards.
 	{name: "skews: a smaller one beside a peek that leaps", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{peeks(key1).at(1 << 50)}, {adopts(1), one}}, large: true},
 	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, endless: true},
 	{name: "skews: a larger one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{adopts(1), both}, threads: [][]call{{adopts(0)}, {sweeps().at(1 << 50)}}, endless: true},
@@ -357,7 +359,8 @@ var scenarios = []scenario{
 	{name: "skews: to and fro beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{one}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), adopts(0)}}, endless: true},
 	{name: "ticks: finer ones beside another key", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, overflow: shard.Refuse, before: []call{idle3}, threads: together(one, adopts(1))},
 
-	// Probe bounds. A sweep before the threads lowers them, so that slots are free and beyond the bounds.
+	// In these scenarios probe bounds change. A sweep before the threads start lowers them, so that there are free
+	// slots beyond the bounds.
 	{name: "probe bound: one taker", probeBound: true, probeWindow: 3, before: []call{idle3}, threads: together(one)},
 	{name: "probe bound: two takers, two slots", probeBound: true, probeWindow: 2, threads: together(one, one)},
 	{name: "probe bound: two takers, freed slots", probeBound: true, probeWindow: 2, before: []call{idle3, idle4, resets(other3), resets(other4), sweeps()}, threads: together(one, one)},
@@ -382,7 +385,8 @@ var scenarios = []scenario{
 	{name: "probe bound: takers behind two records of an order", probeBound: true, probeWindow: 4, before: []call{takes(far-1, 1), takes(far-2, 1), sweeps()}, threads: [][]call{{takes(far, 1)}, {resets(far - 1), takes(far, 1)}}},
 	{name: "probe bound: two homes in a word", probeBound: true, probeWindow: 2, slots: 12, before: []call{idle3, takes(far-1, 1)}, threads: together(one, takes(far, 1))},
 
-	// Processes of a shared table. The first may die at any step, and others have attached.
+	// In these scenarios threads are processes of a shared table. The first process may die at any step, and the others
+	// have attached.
 	{name: "mortal: a taker dies beside a taker", mortal: true, probeWindow: 2, threads: together(one, one)},
 	{name: "mortal: a taker dies beside a taker and a sweep", mortal: true, probeWindow: 2, threads: [][]call{{one}, {sweeps(), one}}},
 	{name: "mortal: a taker dies, one slot", mortal: true, probeWindow: 1, threads: [][]call{{one}, {takes(key2, 1), sweeps(), takes(key2, 1)}}},
@@ -414,7 +418,8 @@ var scenarios = []scenario{
 	{name: "mortal: a claim whose clock is ahead", mortal: true, probeWindow: 1, burst: 4, overflow: shard.Refuse, before: []call{takes(other3, 4)}, threads: [][]call{{one.by(past)}, {takes(other3, 1)}}},
 	{name: "mortal: the first taker of a page dies", mortal: true, pages: true, probeWindow: 1, threads: [][]call{{one}, {sweeps()}}},
 
-	// Pages that are not marked at first. The first table has two pages, and the second page is not marked.
+	// In these scenarios pages are not marked at first. The first table has two pages, and the second page is not
+	// marked.
 	{name: "pages: a sweep beside an insert", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: together(takes(far, 1), sweeps()), large: true},
 	{name: "pages: an insert beside a change of plan", pages: true, burst: 2, probeWindow: 1, plans: [2]uint64{3, 2}, threads: [][]call{{one}, {adopts(1), adopts(2), peeks(key1)}}},
 	{name: "pages: a take after a leap of a circle", pages: true, rate: 4e8, probeWindow: 1, threads: [][]call{{one, one.at(1 << 53)}}},

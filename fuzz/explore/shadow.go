@@ -9,15 +9,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A shadow is the sequential model. It holds for every key the tick at which its bucket is full, as if its record were
-// never forgotten. Every change of a slot is entered here as it happens. A record must always agree with the shadow.
-// This implies that a key is charged the admitted tokens once (I2), that it never gets more than its burst and the
-// tokens that come back with time (I1), and that no caller can notice that an idle key was forgotten (I7).
+// A shadow is the sequential model. For every key it holds the tick at which the key's bucket is full, as if its record
+// were never forgotten. Every change of a slot is also made here as it happens. A record must always agree with the
+// shadow. This implies that a key is charged the admitted tokens once (I2), that it never gets more than its burst and
+// the tokens that come back with time (I1), and that no caller can notice that an idle key was forgotten (I7).
 type shadow struct {
-	algorithm *atomicbucket.TokenBucket // of the plan with the shortest ticks, in which the shadow counts
+	algorithm *atomicbucket.TokenBucket // of the plan with the shortest ticks; the shadow counts in these
 	table     *shard.Table
 	plans     [3]*shard.Plan
-	round     uint64 // an idle bucket is charged from this many ticks later on
+	round     uint64 // the charge of an idle bucket starts this many ticks later
 	overflow  shard.Overflow
 	refusals  shard.RefusalCharge
 	limited   uint64  // the limit of a sliding log; 0 for token buckets
@@ -31,20 +31,20 @@ type shadow struct {
 type owner struct {
 	key    uint64
 	full   uint64 // the tick at which its bucket is full; 0: it was always full
-	burst  uint64 // in ticks, by the plan that its record follows; 0: it has no record
+	burst  uint64 // in ticks of the plan that its record follows; 0: it has no record
 	plan   *shard.Plan
-	label  uint64  // the key word of the call that was charged last
-	asked  uint64  // the key word of a call that has written it, but was not charged yet
+	label  uint64  // the key word that the call that was charged last has written
+	asked  uint64  // the key word that a call has written that was not charged yet
 	asker  *thread // the thread of that call
 	asking int
-	times  []uint64 // in a log, the tick of every token; in flight, also the thread that took it
+	times  []uint64 // in a log, the tick of every token; in flight, the tick and the thread that took the token
 
 	tenure uint64  // how many of its records were evicted, reset or converted
 	grants []grant // takes from its bucket, in scenarios with refunds by receipts
 }
 
-// end forgets to which calls the record's charges belong, because the record was forgotten or converted to another
-// rate.
+// end forgets which calls the record was charged for. It is called when the record was forgotten or converted to
+// another rate.
 func (o *owner) end() {
 	o.tenure++
 	for i := range o.grants {
@@ -52,14 +52,15 @@ func (o *owner) end() {
 	}
 }
 
-// A grant is a cost that was granted for a tick: that of the take, or that at which the reservation is due. After a
-// refund the cost is 0. full is the tick at which the bucket was full after the take.
+// A grant is a cost that was granted for the tick at: the tick of the take, or the tick at which the reservation is
+// due. A refund lowers the cost, to 0 if all tokens are given back. full is the tick at which the bucket is full again
+// after the take.
 type grant struct{ at, cost, full uint64 }
 
 // counts are the expected values of the table's own statistics.
 type counts struct{ evictions, forgiven, noRoom, unrecorded, forgotten uint64 }
 
-// changes hold what replacements of a shared table's plan must observe.
+// changes has the data by which replacements of a shared table's plan are checked.
 type changes struct {
 	charged   int64            // the latest time of a call that was charged
 	announced [maxPlans]uint64 // for each plan number, the index of the scenario's plan that it stands for, plus one
@@ -68,10 +69,10 @@ type changes struct {
 	since     int64            // when the current plan became current: no record is converted at an earlier time
 }
 
-// maxPlans is one more than how many successive plans a table may have.
+// maxPlans is one more than the largest number of successive plans of a table.
 const maxPlans = 8
 
-// owner returns what is known about a key, which may be given as a key word.
+// owner returns the owner for a key. The key may be given as a key word.
 func (s *shadow) owner(key uint64) *owner {
 	key &^= shard.TierMask
 	for i := range s.keys {
@@ -89,11 +90,11 @@ func (s *shadow) follows(record atomicbucket.State) *shard.Plan {
 	before := s.before(plan)
 	switch {
 	case before == nil:
-	case s.table.IsShared(): // the plans there are each process's own, with tags by their numbers
+	case s.table.IsShared(): // each process has its own plans there, and the number of a plan decides its tag
 		if record.Tag() != plan.Live() {
 			return before
 		}
-	case record.Tag() == before.Live(): // if both have that tag, the present plan must convert it first
+	case record.Tag() == before.Live(): // if both plans have that tag, the current plan must convert the record first
 		return before
 	}
 	return plan
@@ -133,7 +134,7 @@ func (s *shadow) cost(plan *shard.Plan, n uint64) uint64 {
 	return s.algorithm.Cost(n)
 }
 
-// price returns the cost of n tokens in a call.
+// price returns the cost of n tokens under the quota of a call.
 func (s *shadow) price(c call, n uint64) uint64 {
 	if c.limit > 0 { // a quota in ticks of the first plan
 		return s.algorithm.Cost(n)
@@ -170,7 +171,7 @@ func (s *shadow) payload(plan *shard.Plan, full uint64) uint64 {
 	return payload(full / s.scale(plan))
 }
 
-// limit returns the most that a key may owe, in ticks. Without a record, it may have any plan.
+// limit returns the most that a key may owe, in ticks. If the key has no record, its plan may be any plan.
 func (s *shadow) limit(key uint64) uint64 {
 	if burst := s.owner(key).burst; burst > 0 {
 		return burst
@@ -190,7 +191,7 @@ func (c call) limitOr(plan uint64) uint64 {
 	return plan
 }
 
-// ticksOr is limitOr in ticks.
+// ticksOr returns the result of limitOr in ticks.
 func (c call) ticksOr(algorithm *atomicbucket.TokenBucket, plan uint64) uint64 {
 	if c.limit == 0 {
 		return plan
@@ -223,8 +224,8 @@ func (s *shadow) fits(c call, tick uint64) uint64 {
 	return min(c.n, (bound-min(s.owes(c.key, tick), bound))/s.price(c, 1))
 }
 
-// pays reports whether a write of a call charges the part that fits instead of the tokens that the call asked for. That
-// is so for a charge, and for a refused call if refusals are charged.
+// pays reports whether a write of a call charges the part that fits, instead of the tokens that the call asked for.
+// This is true for a charge, and for a refused call if refusals are charged.
 func (s *shadow) pays(c call, tick uint64) bool {
 	if c.verb != take || s.refusals == shard.Nothing {
 		return c.verb == charge || c.verb == upTo
@@ -270,7 +271,7 @@ func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	switch {
 	case c.verb == reset && label&^shard.TierMask == c.key:
 		key.full = 0
-	case owed == 0 && c.verb != reset: // any other call may find that time has leapt, and sweeps then
+	case owed == 0 && c.verb != reset: // any other call may find that time has leapt, and may then sweep
 	case (c.verb == take || c.verb == reserve || c.verb == charge || c.verb == upTo) && s.overflow == shard.Evict && label&^shard.TierMask != c.key &&
 		to.Tag() == atomicbucket.Claimed:
 		s.evictions++
@@ -282,5 +283,5 @@ func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	return nil
 }
 
-// payload returns a tick as a state holds it.
+// payload returns a tick in the form in which a state holds it.
 func payload(tick uint64) uint64 { return tick & (1<<atomicbucket.PayloadBits - 1) }

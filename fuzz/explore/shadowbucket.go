@@ -12,7 +12,7 @@ import (
 func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) error {
 	if s.limited > 0 {
 		if from.IsLive() && from.Tag() != to.Tag() {
-			return nil // what was taken stays what it is
+			return nil // the tokens that were taken do not change
 		}
 		return s.enter(th, label, to)
 	}
@@ -38,12 +38,12 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 		amount = s.fits(c, tick)
 		cost = s.price(c, amount)
 	}
-	if c.verb == refund { // no scenario has a refund of no take in particular beside reservations
+	if c.verb == refund { // no scenario has both reservations and refunds without a receipt
 		key.full = tick + owed - min(owed, cost)
 	} else if c.verb == cancel {
 		return s.undo(th, key, tick, to)
 	} else if owed == 0 && to.Payload() == payload(tick+s.round) {
-		key.full = tick + s.round // a full bucket: nothing was taken
+		key.full = tick + s.round // the bucket is full: nothing was taken
 		return nil
 	} else if owed+cost > limit && !pays {
 		return fmt.Errorf("I1: %v was admitted to a bucket that owed %d ticks", c, owed)
@@ -63,7 +63,7 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 	if c.verb != refund {
 		late := s.owes(label, tick) - min(s.owes(label, tick), key.burst)
 		key.grants = append(key.grants, grant{tick + late, cost, key.full})
-		if c.verb != charge { // which has no receipt
+		if c.verb != charge { // a charge has no receipt
 			th.grant, th.tenure = len(key.grants), key.tenure
 		}
 	}
@@ -73,16 +73,16 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 	return nil
 }
 
-// undo records that a call gave back what its thread took. The debt may fall by at most the cost. The remaining takes
-// and reservations must be due no sooner than the limit allows. If the bucket was as the take left it, the result must
-// be as if the take had cost less.
+// undo records that a call gave back tokens that its thread took. The debt may fall by at most the cost of these
+// tokens. The remaining takes and reservations must not be due sooner than the limit allows. If the bucket was still as
+// the take left it, the result must be as if the take had cost less.
 func (s *shadow) undo(th *thread, key *owner, tick uint64, to atomicbucket.State) error {
 	c, g := th.call(), &key.grants[th.grant-1]
 	if th.charged++; th.charged > 1 {
 		return fmt.Errorf("I2: %v gave back twice", c)
 	}
 	cost := min(g.cost, s.price(c, c.n))
-	if cost > 0 && key.full == g.full && to.Payload() == payload(g.full-cost) { // nothing came behind
+	if cost > 0 && key.full == g.full && to.Payload() == payload(g.full-cost) { // nothing was taken after it
 		key.full, g.cost = key.full-cost, g.cost-cost
 		return nil
 	}
@@ -105,7 +105,7 @@ func (s *shadow) checkGrants() error {
 	for _, key := range s.keys {
 		for _, first := range key.grants {
 			sum, last := uint64(0), uint64(0)
-			for _, at := range key.grants { // all from first on, to any other
+			for _, at := range key.grants { // from each grant, all grants from then on
 				sum = 0
 				for _, g := range key.grants {
 					if g.at >= first.at && g.at <= at.at {
@@ -124,8 +124,9 @@ func (s *shadow) checkGrants() error {
 // room is the largest debt of a record, in ticks. A conversion forgives debt above it.
 const room = 1 << 51
 
-// convert records that a call converted a record to another plan. It owes the same number of tokens, also under a quota
-// with its own numbers (R24), for which a token costs the same.
+// convert records that a call converted a record to another plan. The record must owe the same number of tokens as
+// before. This is also true for a key under a quota with its own numbers (R24), because a token costs the same under
+// it.
 func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
 	watermark := s.algorithm.Ticks(max(th.watermark, s.since))
 	before := s.cost(s.planOf(key.key), 1)

@@ -19,7 +19,7 @@ func (s *shadow) used(key *owner, tick uint64) (used uint64) {
 	return used
 }
 
-// told returns how many of those a peek reports: at most the limit.
+// told returns how many used tokens of a log a peek reports: at most the limit.
 func (s *shadow) told(key *owner, tick uint64) uint64 {
 	used := s.used(key, tick)
 	if s.inFlight {
@@ -28,7 +28,7 @@ func (s *shadow) told(key *owner, tick uint64) uint64 {
 	return used
 }
 
-// leaves returns the tick at which a token leaves the window, or is forgotten.
+// leaves returns the tick at which a token that was taken at a tick leaves the window, or is forgotten.
 func (s *shadow) leaves(at uint64) uint64 {
 	if s.inFlight {
 		return (at/entrants/logWindow + 2) * logWindow
@@ -36,10 +36,12 @@ func (s *shadow) leaves(at uint64) uint64 {
 	return at + logWindow
 }
 
-// entrants is the base in which the lowest digit of an entry's time is the number of its thread.
+// entrants is greater than the number of any thread plus one. For tokens in flight, an element of times is the tick
+// multiplied by entrants, plus the number of the thread, plus one.
 const entrants = 16
 
-// least returns the lower limit of the current and the previous plan, since a call may be decided by either.
+// least returns the limit of the current plan or of the previous plan, whichever is lower, because a call may be
+// decided by either.
 func (s *shadow) least() uint64 {
 	if !s.inFlight {
 		return s.limited
@@ -57,7 +59,7 @@ func (s *shadow) most(record atomicbucket.State) uint64 {
 	return s.follows(record).Quota(0).Tokens
 }
 
-// enter records that a call wrote a log.
+// enter records that a call wrote the record of a log.
 func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 	c, tick, key := th.call(), s.tick(th), s.owner(label)
 	if c.verb != take && c.verb != charge && c.verb != upTo && !c.givesBack() || label != c.key {
@@ -83,7 +85,7 @@ func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 	if s.inFlight {
 		s.drop(key, tick)
 		tick = tick*entrants + uint64(th.name) + 1
-		if last := len(key.times) - 1; last >= 0 { // a late call enters in the record's period
+		if last := len(key.times) - 1; last >= 0 { // a late call counts in the period of the record
 			tick = max(tick, key.times[last]/entrants*entrants+uint64(th.name)+1)
 		}
 		th.entered = tick
@@ -102,14 +104,14 @@ func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 	return nil
 }
 
-// drop removes what is past at a tick.
+// drop removes the tokens that have left the window at a tick.
 func (s *shadow) drop(key *owner, tick uint64) {
 	before := len(key.times)
 	key.times = slices.DeleteFunc(key.times, func(at uint64) bool { return s.leaves(at) <= tick })
 	s.forgotten += uint64(before - len(key.times))
 }
 
-// leave records that a call removed its own tokens from what is in flight, or without a receipt the oldest tokens.
+// leave records that a call gave back tokens in flight: its own tokens or, without a receipt, the oldest tokens.
 func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	for range c.n {
@@ -126,8 +128,9 @@ func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	return nil
 }
 
-// giveBack records that a call gave back tokens: a window's newest tokens, or those of a log that its thread took, or
-// the oldest in the log. A log then also forgets all tokens that have left by then.
+// giveBack records that a call gave back tokens. In a window, these are the newest tokens. In a log, these are the
+// tokens that the call's thread took or, without a receipt, the oldest tokens. A log also forgets all tokens that have
+// left the window by then.
 func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	if s.inFlight {
@@ -140,7 +143,8 @@ func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 		key.times = key.times[:len(key.times)-int(min(s.used(key, tick), c.n))]
 		return nil
 	}
-	// A late refund sees only the tokens that are still in the ring: later takes have overwritten the others.
+	// A late refund sees only the tokens that are still in the ring, because later takes have overwritten the other
+	// tokens.
 	key.times = slices.Delete(key.times, 0, max(len(key.times)-int(s.limited), 0))
 	used := s.used(key, tick)
 	key.times = slices.Delete(key.times, 0, len(key.times)-int(used))

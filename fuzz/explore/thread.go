@@ -14,25 +14,25 @@ type thread struct {
 	name    int
 	program []call
 
-	made     int      // calls returned
+	made     int      // the number of calls that have returned
 	dead     bool     // it never runs again
-	returned *outcome // what the last step made a call return, or nil
-	before   uint64   // history when the present call began
+	returned *outcome // the outcome if a call returned in the last step, otherwise nil
+	before   uint64   // the history when the current call began
 
 	// The fields below describe the current call:
 	clock     int64   // the latest time that it has read from the clock
-	replaces  int     // its progress in replacing the plan: see world.completes
+	replaces  int     // how far it is in a replacement of the plan: see world.completes
 	floor     int64   // the watermark when the call began
 	watermark int64   // the latest watermark that it has read
-	grant     int     // number of its latest take among the key's grants, from 1 on
-	tenure    uint64  // tenure of its key in which that take was
+	grant     int     // the number of its latest take among the key's grants, from 1 on
+	tenure    uint64  // the tenure of the key in which that take was made
 	entered   uint64  // the tick of its entry in a log
-	charged   int     // number of buckets that it wrote
+	charged   int     // how often it wrote a bucket
 	amount    uint64  // tokens that it was charged, if it is a charge
 	wrote     bool    // it changed a slot
 	disturbed bool    // another thread changed a word
 	refusable bool    // at some moment its bucket had less than the cost
-	sights    []sight // what it could have seen of its key
+	sights    []sight // the debts of its key that it could have seen
 	taken     uint64  // slots of its probe window that were owned at some moment
 }
 
@@ -43,7 +43,7 @@ type sight struct {
 	owed uint64
 }
 
-// newThread returns a thread of the world that has not begun.
+// newThread returns a thread of the world whose first call has not begun.
 func (w *world) newThread(name int, program []call) *thread {
 	th := &thread{name: name, program: program}
 	read := func() int64 { return w.read(th) }
@@ -85,13 +85,13 @@ func (th *thread) finished() bool { return th.made == len(th.program) }
 // call returns the call under way.
 func (th *thread) call() call { return th.program[th.made] }
 
-// rewind takes the thread back to before its first call.
+// rewind sets the thread back to the point before its first call.
 func (th *thread) rewind() {
 	th.Rewind()
 	*th = thread{Thread: th.Thread, name: th.name, program: th.program}
 }
 
-// begin resets the fields of the call that returned.
+// begin resets the fields that describe a call, for the next call.
 func (th *thread) begin(watermark int64) {
 	*th = thread{
 		Thread: th.Thread, name: th.name, program: th.program,
@@ -101,8 +101,8 @@ func (th *thread) begin(watermark int64) {
 	th.History = th.before
 }
 
-// hash returns a hash of the thread's part of the state. Threads with one program are interchangeable, so the thread's
-// name is not in it.
+// hash returns a hash of the thread's part of the state. Threads with the same program are interchangeable, so the hash
+// does not include the thread's name.
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made)|interleave.Bit(th.dead)<<32, th.History)
 	for _, c := range th.program[th.made:] {
@@ -112,7 +112,7 @@ func (th *thread) hash() uint64 {
 		return h
 	}
 	h = interleave.Mix(h, uint64(th.floor))
-	sights := uint64(0) // in any order
+	sights := uint64(0) // their order does not matter
 	for _, s := range th.sights {
 		sights += interleave.Mix(interleave.Mix(1, uint64(s.at)), s.owed)
 	}

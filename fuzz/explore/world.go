@@ -19,19 +19,19 @@ type world struct {
 	table       *shard.Table
 	tables      []*shard.Table // the tables of the threads in a mortal scenario
 	plans       [3]*shard.Plan
-	words       []*word.Word // as shard.Table.Words has them
+	words       []*word.Word // in the order of shard.Table.Words
 	slots       int
-	probeBounds []*word.Word // those with probe bounds
-	pages       []*word.Word // those with marks of pages
-	planWords   []*word.Word // those by which the plan of a shared table is replaced
-	refunds     []*word.Word // those that only refunds use: the last ones
+	probeBounds []*word.Word // the words with probe bounds
+	pages       []*word.Word // the words with marks of pages
+	planWords   []*word.Word // the words by which the plan of a shared table is replaced
+	refunds     []*word.Word // the words that only refunds use: the last ones of words
 	threads     []*thread
 	planted     bool  // the earlier calls have been made
-	still       bool  // no thread writes the watermark or swept, so reading them is not a step
+	still       bool  // no thread writes the watermark or swept, so a read of them is not a step
 	planned     bool  // a thread changes the plan
 	cancels     bool  // some thread gives back its own take
 	refunded    bool  // some thread gives tokens back, so the words for refunds matter
-	forced      bool  // some record may be evicted or reset
+	forced      bool  // a record may be evicted or reset
 	skew        int64 // the smallest skew of the plans
 	shadow      shadow
 	trace       func(line string) // called with every step, if not nil
@@ -42,11 +42,11 @@ type world struct {
 		counts  counts
 		changes changes
 	}
-	retries uint64      // that the table has counted so far
-	stats   shard.Stats // when this execution began
+	retries uint64      // the retries that the table has counted so far
+	stats   shard.Stats // the statistics when this execution began
 }
 
-// keep makes the current state the one in which executions start.
+// keep saves the current state as the state in which executions start.
 func (w *world) keep() {
 	w.origin.words = w.origin.words[:0]
 	for _, word := range w.words {
@@ -71,7 +71,8 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns 1, because a step of the table can go in one way only. A mortal thread may also die instead.
+// Ways returns in how many ways a thread can continue. It returns 1, because a step has only one possible result, or 2
+// for a thread that may die instead.
 func (w *world) Ways(thread int) int {
 	return 1 + int(interleave.Bit(w.scenario.mortal && thread == 0 && w.planted))
 }
@@ -109,7 +110,7 @@ func (w *world) isTime(a *word.Word) bool {
 	return a == w.words[2*w.slots] || a == w.words[2*w.slots+1]
 }
 
-// isPlan reports whether a word names the current plan, or limits how far the watermark may move under it.
+// isPlan reports whether a word says which plan is current, or limits how far the watermark may move under it.
 func (w *world) isPlan(a *word.Word) bool {
 	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
 }
@@ -117,16 +118,16 @@ func (w *world) isPlan(a *word.Word) bool {
 // isProbeBound reports whether a word has probe bounds.
 func (w *world) isProbeBound(a *word.Word) bool { return slices.Contains(w.probeBounds, a) }
 
-// hints returns the index of the first word that belongs to no record: those of a shared table's plans, of probe
-// bounds, of pages and for refunds.
+// hints returns the index of the first word that belongs to no record. From this index on, words has the words of a
+// shared table's plans, of probe bounds, of pages, and for refunds.
 func (w *world) hints() int {
 	return len(w.words) - len(w.planWords) - len(w.probeBounds) - len(w.pages) - len(w.refunds)
 }
 
-// errNotStill is the error if a thread wrote the watermark in a world that was assumed to be still.
+// errNotStill is returned if a thread writes the watermark in a world that was assumed to be still.
 var errNotStill = errors.New("the watermark was written")
 
-// Step lets a thread make its next operation, and checks everything.
+// Step lets a thread make its next operation, and checks all invariants.
 func (w *world) Step(thread, way int) error {
 	th := w.threads[thread]
 	if way > 0 {
@@ -171,7 +172,7 @@ func (w *world) Step(thread, way int) error {
 	return nil
 }
 
-// account records what an operation did.
+// account records the effect of an operation.
 func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error {
 	if w.still && from != to && w.isTime(a.Word) {
 		return errNotStill
@@ -189,10 +190,10 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 	return w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to))
 }
 
-// beginAgain forgets what the thread knows when its call restarts its search, which the table counts. The call carries
-// nothing over: an insert first reads the watermark, and a reset or a refund the first state. (A hit does carry over
-// the watermark that it read, so it is excluded.) Without this, no two rounds would be the same state, and an endless
-// loop would not be recognized.
+// beginAgain forgets what the thread knows if its call restarts its search, which the table counts as a retry. This is
+// right because the call carries nothing over: an insert first reads the watermark, and a reset or a refund first reads
+// the first state. (A hit does carry over the watermark that it has read, so it is excluded.) Without beginAgain, two
+// rounds of a loop would never be the same state, and an endless loop would not be recognized.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||
@@ -212,7 +213,7 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 		err = w.checkProbeBounds()
 	} else if i < 2*w.slots {
 		if label := w.words[i|1].Peek(); i&1 == 1 {
-			key := w.shadow.owner(uint64(to)) // checkSlots will tell more
+			key := w.shadow.owner(uint64(to)) // checkSlots reports what is wrong
 			key.asked, key.asker, key.asking = uint64(to), th, th.made
 		} else if to.IsLive() {
 			err = w.shadow.charge(th, label&^shard.TierMask, from, to)
@@ -236,13 +237,14 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 	return err
 }
 
-// watchesRoom reports whether free slots are recorded. They are for a table that refuses new keys and has one probe
-// window. Other tables report that they have no room as soon as the record that they would evict is being claimed.
+// watchesRoom reports whether free slots are recorded. They are recorded for a table that refuses new keys and has one
+// probe window. Other tables report that they have no room as soon as another call claims the record that they would
+// evict.
 func (w *world) watchesRoom() bool {
 	return w.scenario.overflow == shard.Refuse && w.scenario.slots == 0
 }
 
-// observe records what the thread's call could have seen at this moment.
+// observe records what the current call of a thread could have seen at this moment.
 func (w *world) observe(th *thread) {
 	if w.watchesRoom() {
 		for i := range w.scenario.probeWindow {
@@ -289,7 +291,7 @@ func (w *world) observe(th *thread) {
 // Hash returns a hash of the state of the world.
 func (w *world) Hash() (h uint64) {
 	words := w.words
-	if !w.refunded { // no thread reads the others
+	if !w.refunded { // no thread reads the words for refunds
 		words = words[:len(words)-len(w.refunds)]
 	}
 	for i, word := range words {
@@ -319,7 +321,7 @@ func (w *world) Hash() (h uint64) {
 	return h
 }
 
-// describe returns a line of a schedule.
+// describe returns the line of a schedule for one operation.
 func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) string {
 	name := fmt.Sprintf("state[%d]", i/2)
 	show := func(v uint64) string { return atomicbucket.State(v).String() }

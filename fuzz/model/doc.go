@@ -1,51 +1,52 @@
-// Package model has the protocol of package shard as a model for the checker Spin (table.pml). It is for larger bounds
-// than the exploration of the real code (fuzz/explore) can reach, and for readers.
+// Package model has the protocol of package shard as a model for the checker Spin (table.pml). The model can be checked
+// within larger bounds than the real code (fuzz/explore), and it can be read as a short form of the protocol.
 //
 // # What is modelled
 //
 // The model has one window of slots. Each slot has a key and a state of tag, version and payload. Takers make the steps
 // of Table.Take: hit, insert, publish, settle, and the overflow policies evict and refuse. Resetters make those of
-// Table.Reset, and sweepers those of Table.Sweep. Takers and sweepers raise the watermark (R7). In a shared table each
-// of these is a separate process. One taker may be killed before any of its steps. Some time later the kernel releases
-// the lock of its seat, and another process may attach to that seat: R17. A step is one atomic load, store or
-// compare-and-swap. The bucket follows an exact rule of one token per tick. Within the bounds of a configuration, the
-// model tries every initial content of the window, every choice of who takes how much of which key, every reading of
-// the clocks, and every order of steps. Every search visits the whole window: the probe bounds of R11 are left to
-// fuzz/explore.
+// Table.Reset, and sweepers those of Table.Sweep. Takers and sweepers raise the watermark (R7). In configurations of a
+// shared table, each taker, resetter and sweeper is a separate process. One taker may be killed before any of its
+// steps. Some time later the kernel releases the lock of its seat, and another process may attach to this seat: R17. A
+// step is one atomic load, store or compare-and-swap. The bucket follows an exact rule of one token per tick. Within
+// the bounds of a configuration, the model tries every initial content of the window, every choice of which taker takes
+// how many tokens from which key, every reading of the clocks, and every order of steps. Every search visits the whole
+// window, because the probe bounds of R11 are left to fuzz/explore.
 //
 // After every write the model asserts
 //
-//	I1  the bucket, as it would be if nothing had been forgotten, has what is admitted; and
-//	    what a key was admitted is at most the burst and what time brought
-//	I2  a take is charged to the slot of its own key, every record says what its key
-//	    was admitted, a debt has a record, and a refusal is one by the key's own
+//	I1  an admitted take finds its tokens in the bucket as it would be if nothing had been
+//	    forgotten; and a key gets at most the burst and the tokens that came back with time
+//	I2  a take is charged to the slot of its own key, every record shows what its key has
+//	    taken, a key with a debt has a record, and a refusal is right for the key's own
 //	    bucket at the moment of R2
 //	I3  no key has two LIVE records
 //	I5  no more slots are in CLAIM or TENT than calls are under way or have stopped: none
-//	    at the end, and one if a taker has stopped forever. A killed one has none when a
-//	    sweep has ended that began after its lock was released
-//	I7  what is forgotten as idle is idle; only evictions and resets forget others
+//	    at the end, or one if a taker has stopped forever. A killed taker has none after a
+//	    sweep that began after its lock was released
+//	I7  a record that is forgotten as idle is idle; only evictions and resets forget records
+//	    that are not idle
 //
 // I5 has a second part: if any number of processes stop anywhere, the others finish. Configurations marked "progress"
-// check it. There are few takes, and versions may not wrap within the bounds. So it is enough that the state space has
-// no cycle at all, without any assumption of fairness. Spin is asked for non-progress cycles in a model in which
-// nothing is labelled as progress.
+// check it. There are few takes, and versions may not wrap within the bounds. So it is enough to check that the state
+// space has no cycle at all, without any assumption of fairness. To find any cycle, Spin searches for non-progress
+// cycles, and nothing in the model is labelled as progress.
 //
 // # Mutants
 //
-// A macro can break each rule. The checker must then find an error, with the invariant that the test's table names. A
-// model that finds no error in a broken protocol would show nothing.
+// For each rule there is a macro that breaks it. The checker must then find an error, with the invariant that the table
+// of the test names. If the checker found no error in a broken protocol, a run without errors would prove nothing.
 //
 // # What is left out
 //
 //   - Time on a circle: payloads and times are plain small numbers, and nothing leaps, so neither the skew nor the time
-//     of the last sweep is modelled. If a version would wrap, the configuration is wrong.
-//   - Windows that overlap in part. Every key has the same window.
-//   - Ticks that are rounded (a round of 1), the policy that admits without a
-//     record, Peek, and the counters. An eviction is seen by the model itself.
+//     of the last sweep is modelled. If a version could wrap in a configuration, the configuration is wrong.
+//   - Windows that overlap partly: every key has the same window.
+//   - Ticks that are rounded (a round of 1), the policy that admits without a record, Peek, and the counters. The model
+//     itself records evictions.
 //   - Memory models weaker than sequential consistency, which Go's atomics have.
-//   - That package shard matches the model. Only reading both shows that; the steps have the order and the names of the
-//     code.
+//   - A check that package shard matches the model. Only a comparison of the two texts can show this. For this purpose,
+//     the steps of the model have the same order and names as in the code.
 //
 // # By hand
 //

@@ -23,11 +23,11 @@ var large = flag.Bool("large", false, "check the larger configurations too")
 //go:embed table.pml
 var table []byte
 
-// A configuration is one run of the checker: the model with these bounds.
+// A configuration is one run of the checker, for the model with these bounds.
 type configuration struct {
 	name     string
 	bounds   string // macros of table.pml
-	progress bool   // that there is no cycle, too
+	progress bool   // also check that there is no cycle
 }
 
 var quick = []configuration{
@@ -64,7 +64,7 @@ var larger = []configuration{
 	{"a taker may be killed, its heir, two slots, two sweeps", "DIES=1 HEIRS=1 TAKERS=1 SLOTS=2 FIRST=31 KEYS=2 SWEEPERS=2", true},
 }
 
-// A mutant is the model with one rule broken, with bounds in which it shows.
+// A mutant is the model with one broken rule, and with bounds within which the checker finds an error.
 type mutant struct {
 	macro  string
 	want   string // the assertion that fails
@@ -97,14 +97,14 @@ var mutants = []mutant{
 	{"LOCK_OF_THE_LIVING", "I2_debts_have_a_record", "DIES=1 SLOTS=1 KEYS=2 SWEEPERS=1"},                // R17
 }
 
-// two keeps the runs that go at once to two.
+// two limits the number of concurrent runs to two.
 var two = make(chan struct{}, 2)
 
-// TestModel (I1, I2, I3, I5, I7): every configuration, explored completely.
+// TestModel (I1, I2, I3, I5, I7) checks every configuration completely.
 func TestModel(t *testing.T) {
 	tools(t)
 	if *large {
-		for _, c := range larger { // one by one: they need memory
+		for _, c := range larger { // one after the other, because they need much memory
 			t.Run(c.name, func(t *testing.T) { sound(t, c, "-O2") })
 		}
 	}
@@ -130,7 +130,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// tools skips the test where the checker cannot run: never where CI is set.
+// tools skips the test if the checker cannot run. If CI is set, the test fails instead.
 func tools(t *testing.T) {
 	for _, tool := range []string{"spin", "gcc"} {
 		if _, err := exec.LookPath(tool); err == nil {
@@ -143,7 +143,7 @@ func tools(t *testing.T) {
 	}
 }
 
-// sound checks that nothing is wrong with the model and that all of it was searched.
+// sound checks that the checker finds no error in the model, and that it searches all states.
 func sound(t *testing.T, c configuration, optimize string) {
 	r := run(t, c.bounds, c.progress, optimize)
 	t.Logf("ok     %-60s %v", c.bounds, r)
@@ -158,8 +158,8 @@ type result struct {
 	states, transitions int
 	depth, errors       int
 	broken              string // the assertion that failed, or livelock
-	schedule            string // that led there
-	truncated           string // why there is more than was searched
+	schedule            string // the steps that led to the failure
+	truncated           string // why not all states were searched
 	took                time.Duration
 }
 

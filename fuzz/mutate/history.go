@@ -11,32 +11,32 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// A result is the suite and the test that noticed a change. For a change that did not build, or that survived, suite is
-// one of the constants below, and for a survivor test is the last suite that was tried.
+// A result has the suite and the test that noticed a change. If the change did not build, or survived, suite is one of
+// the constants below. For a survivor, test is the name of the last suite that was tried.
 type result struct{ suite, test string }
 
-// Values of a result's suite that are not suites.
+// These are values of a result's suite that are not the names of suites.
 const (
 	unbuilt  = "does not build"
 	survives = "survives"
 )
 
-// asked returns how many suites have not noticed a change that survives.
+// asked returns how many suites were tried against a change that survives them.
 func (r result) asked() int {
 	return 1 + slices.IndexFunc(suites, func(s suite) bool { return r.suite == survives && s.name == r.test })
 }
 
-// A history is a file of results. It has a line for each change that was tried: its function, the key of the change,
-// the suite and the test, separated by tabs. If the function changes, the change has another key, and the old result no
-// longer counts. If a key has two lines, the later one counts. Results are appended as they come, so that a stopped run
-// can continue, and the file is sorted when the run ends.
+// A history is a file of results. It has a line for each change that was tried: the function, the key of the change,
+// the suite and the test, separated by tabs. If the text of the function changes, the change gets another key, so the
+// old result no longer counts. If a key has two lines, the later one counts. Results are appended during the run, so
+// that a stopped run can be continued. The file is sorted when the run ends.
 type history struct {
 	name  string
 	file  *os.File
 	known map[string]entry // by the keys of changes
 }
 
-// An entry is the content of a history for one change.
+// An entry is what a history has for one change.
 type entry struct {
 	site string
 	result

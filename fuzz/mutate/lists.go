@@ -17,7 +17,7 @@ var noticedText string
 // noticed has the keys of changes of package engine that a test has noticed before.
 var noticed = keys(noticedText)
 
-// keys reads a list of functions and keys.
+// keys returns the keys in a list of functions and keys.
 func keys(text string) map[string]bool {
 	found := map[string]bool{}
 	for line := range strings.Lines(text) {
@@ -28,13 +28,14 @@ func keys(text string) map[string]bool {
 	return found
 }
 
-// What is known about changes that survive, by their names.
+// These lists have the reasons why changes survive, by the names of the changes.
 var (
 	equivalent = reasons(equivalentText)
 	open       = reasons(openText)
 )
 
-// reasons reads a list of reasons. A reason has one line or more, and is followed by the indented names of changes.
+// reasons returns the reason for each change in a list. In the list, a reason has one line or more, and is followed by
+// the indented names of changes.
 func reasons(text string) map[string]string {
 	found, reason, named := map[string]string{}, "", true
 	for line := range strings.Lines(text) {
@@ -43,7 +44,7 @@ func reasons(text string) map[string]string {
 		case line == "" || strings.HasPrefix(line, "#"):
 		case isName:
 			found[strings.TrimSpace(name)], named = reason, true
-		case named: // the next reason
+		case named: // the next reason begins
 			reason, named = line, false
 		default:
 			reason += " " + line
@@ -52,7 +53,7 @@ func reasons(text string) map[string]string {
 	return found
 }
 
-// listed reports whether a list has a change.
+// listed reports whether one of these lists has a change.
 func listed(m mutation) bool {
 	_, explained := equivalent[m.name()]
 	_, known := open[m.name()]

@@ -1,5 +1,5 @@
-// Mutate changes the code of packages atomicbucket, shard and engine in every small way that it knows, one change at a
-// time. It reports which of the changes no test notices.
+// Mutate changes the code of packages atomicbucket, shard and engine in many small ways, one change at a time. It
+// reports which of the changes no test notices.
 //
 //	go run ./mutate                      tries those that the history does not have as noticed (make mutate)
 //	go run ./mutate -fresh               tries all of them
@@ -8,21 +8,21 @@
 //	go run ./mutate -score               tries none, and prints the score of the history
 //	go run ./mutate -list                lists the changes
 //
-// The mutants of fuzz/explore each break a rule on purpose. These changes are made at every place instead: every atomic
-// operation, condition, constant and variable. Each is tried against the tests until one fails, first those that are
-// quick and have noticed similar changes. Changes that do not compile are skipped. A change that equivalent.txt
-// explains is not tried. The changes in open.txt are known to survive and are not explained yet: they are not tried,
-// and count as not noticed. The score is the share of the changes that are not explained which were noticed. The exit
-// status is 1 if another change survived.
+// The mutants of fuzz/explore each break a rule on purpose. Mutate, in contrast, makes its changes at every place in
+// the code: every atomic operation, condition, constant and variable. It runs tests against each change until a test
+// fails. Tests that are quick and have noticed similar changes come first. Changes that do not compile are skipped. A
+// change that equivalent.txt explains is not tried. The changes in open.txt are known to survive, and are not explained
+// yet. They are not tried, and count as not noticed. The score is the share of noticed changes among all changes that
+// equivalent.txt does not explain. The exit status is 1 if a change that is in neither list survives.
 //
 // Changes of a kind that was never tried completely count as new, and so do changes of engine that are not in
-// noticed.txt: see isNew. A sample contains new and other changes. It prints all that survive, and fails only if one of
-// the others does.
+// noticed.txt: see isNew. A sample contains new changes and other changes. It prints all changes that survive, and
+// fails only if a change that is not new survives.
 //
-// The history is a file outside the repository, bin/mutants.txt. Results are appended to it as they come, so a run may
-// be stopped, and the next one continues. An entry is valid as long as the text of its function, without comments,
-// stays the same. Changes of tests, of other functions and of constants do not invalidate it: the samples and -fresh
-// cover those. Survivors are tried again, after all others. A sample neither reads nor writes the history.
+// The history is a file outside the repository, bin/mutants.txt. Results are appended to it during a run, so a run may
+// be stopped, and the next run continues. An entry is valid as long as the text of its function, without comments,
+// stays the same. If tests, other functions or constants change, the entry stays valid. Samples and -fresh cover such
+// cases. Changes that survived are tried again, after all other changes. A sample neither reads nor writes the history.
 //
 //	mutations.go   the kinds of changes
 //	order.go       changes of the order in which shared words are read and written
@@ -47,10 +47,10 @@ import (
 	"time"
 )
 
-// packages are the packages that are changed.
+// packages has the packages whose code is changed.
 var packages = []string{"atomicbucket", "shard", "engine"}
 
-// options are the flags of the command line.
+// options has the flags of the command line.
 type options struct {
 	root, only, names             string
 	history                       string
@@ -134,7 +134,8 @@ func (o options) run() (status int, err error) {
 	return min(len(s.survivors), 1), h.close(unlisted)
 }
 
-// run builds the changes and tries the chosen ones. For a sample, it tries as many as the sample has.
+// run builds the changes and tries the chosen ones. For a sample, it tries only as many changes as the sample should
+// have.
 func (s *score) run(o options, all []file, chosen []mutation) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -150,7 +151,7 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 		chosen = slices.DeleteFunc(chosen, r.unbuilt)
 		chosen = parts(chosen, o.sample)
 	}
-	// A change that survived the fast suites in a run that was stopped continues with the slow ones.
+	// If a change survived the fast suites in a run that was stopped, only the slow suites are run against it now.
 	fast, rest := fast(), []mutation{}
 	if !o.fresh && o.sample == 0 {
 		isFast := func(m mutation) bool { n := s.before[m.key].asked(); return n < fast || n == len(suites) }
@@ -169,10 +170,10 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 	return err
 }
 
-// A sample is chosen from spare times as many changes as it tries, since some do not compile.
+// spare is how many times as many changes are chosen for a sample as are tried, because some changes do not compile.
 const spare = 4
 
-// only removes from the files all changes that are not chosen, so that the build is faster.
+// only returns the files with only the chosen changes, so that the build is faster.
 func only(all []file, chosen []mutation) []file {
 	wanted := map[string]bool{}
 	for _, m := range chosen {
@@ -187,8 +188,8 @@ func only(all []file, chosen []mutation) []file {
 	return all
 }
 
-// parts returns a sample. Half of it are changes of package engine that were noticed before, a quarter are other
-// changes that are not new, and the rest are new.
+// parts returns a sample of n changes. Half of them are changes of package engine that were noticed before. A quarter
+// are other changes that are not new. The rest are new changes.
 func parts(chosen []mutation, n int) []mutation {
 	of := func(n int, is func(m mutation) bool) []mutation {
 		found := slices.DeleteFunc(slices.Clone(chosen), func(m mutation) bool { return !is(m) })
@@ -200,8 +201,8 @@ func parts(chosen []mutation, n int) []mutation {
 		of(n/4, mutation.isNew))
 }
 
-// fewChanges is up to how many changes are each tried against all tests. For so few it takes longer to learn which
-// tests reach which functions.
+// fewChanges is the largest number of changes that are each tried against all tests. For that few changes, it would
+// take longer to find out which tests reach which functions.
 const fewChanges = 100
 
 // choose returns the changes that the options select, in an order that depends on the seed.
@@ -220,7 +221,7 @@ func (o options) choose(all []mutation) ([]mutation, error) {
 		return listed(m) != o.listed || !strings.Contains(m.name(), o.only) || o.names != "" && !wanted[m.name()]
 	})
 	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	if o.sample == 0 { // those that need builds of their own are the slowest
+	if o.sample == 0 { // changes that need a separate build are the slowest
 		slices.SortStableFunc(all, func(a, b mutation) int {
 			switch {
 			case a.isConstant() == b.isConstant():

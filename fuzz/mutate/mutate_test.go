@@ -82,8 +82,8 @@ func (w *word) String() string { return "1" + "2" }
 	}, names)
 }
 
-// TestWhatHasAType: variables, fields and arguments are replaced by others of the same type, structs and indexes by
-// zero values, and flags are set too late.
+// TestWhatHasAType: variables, fields and arguments are replaced by others of the same type, and structs and indexes by
+// zero values. The setting of a flag is moved to a later place.
 func TestWhatHasAType(t *testing.T) {
 	parsed, err := parse(map[string]string{"a.go": `package a
 
@@ -168,8 +168,8 @@ func TestTheNamesOfChangesDiffer(t *testing.T) {
 	}
 }
 
-// TestASampleHasAllParts: a sample has changes of engine that were noticed before. If one of those survives, the sample
-// fails.
+// TestASampleHasAllParts: half of a sample are changes of engine that were noticed before, and a quarter are changes of
+// other packages that are not new. If one of these changes survives, the sample fails.
 func TestASampleHasAllParts(t *testing.T) {
 	all, err := files("../..", packages)
 	require.NoError(t, err)
@@ -188,7 +188,8 @@ func TestReasons(t *testing.T) {
 		reasons("# what\nbecause\nof this\n\ta\n\n\tb\nor that\n\tc\n"))
 }
 
-// A result is valid for the text of a function, whatever surrounds the function or its tokens.
+// A result is valid as long as the tokens of its function stay the same, whatever the code around the function, its
+// comments and its white space are.
 func TestAResultIsOfTheTextOfAFunction(t *testing.T) {
 	keys := func(source string) (keys []string) {
 		found, err := ofFile("a.go", "package a\n"+source)
@@ -220,7 +221,7 @@ func TestHistory(t *testing.T) {
 	require.NoError(t, h.add(all[0], result{survives, "engine"}))
 	require.NoError(t, h.add(all[1], result{unbuilt, ""}))
 
-	h, err = openHistory(name) // of a run that was stopped
+	h, err = openHistory(name) // as after a run that was stopped
 	require.NoError(t, err)
 	assert.Equal(t, tally{unbuilt: 1, survivors: all[:1], untried: all[2:]}, h.tally(all))
 	assert.Equal(t, map[string]map[string]int{"a.go f": {"TestGone": 1}}, h.catches())
@@ -234,9 +235,9 @@ func TestHistory(t *testing.T) {
 	assert.Error(t, h.read("no tabs\n"))
 }
 
-// TestTestsAreAskedByTheirPromise: the first tests are those that have noticed changes of the function. Then come the
-// other tests of its file, and then fast ones, in rounds of one task for each binary. Each test that reaches the
-// function runs once.
+// TestTestsAreAskedByTheirPromise: the tests that have noticed changes of the same function come first. Then come the
+// tests that have noticed changes of the same file, and then fast tests. They run in rounds, with one task for each
+// binary in a round. Each test that reaches the function runs once.
 func TestTestsAreAskedByTheirPromise(t *testing.T) {
 	binaryOf := func(tests ...test) func() (*binary, error) {
 		b := &binary{tests: tests}

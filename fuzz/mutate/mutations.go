@@ -16,18 +16,18 @@ import (
 // A mutation is a small change of a file: the text between two offsets is replaced.
 type mutation struct {
 	file     string // relative to the root
-	function string // with the type of its receiver; "const" of a declaration of constants
+	function string // with the type of its receiver; "const" in a declaration of constants
 	what     string
 	from, to int
 	text     string
 	old      string
-	line     string // in which it is
-	shown    string // the text as it is in the name; "" if it is there already
-	nth      int    // of those of the same name before
-	key      string // of the text of the function without and with the change: see keyOf
+	line     string // the line that contains the change
+	shown    string // the changed text for the name; "" if the name already shows it
+	nth      int    // how many earlier changes have the same name
+	key      string // hash of the function's text without and with the change: see keyOf
 }
 
-// name identifies the change, even if lines are added before it.
+// name returns a name that identifies the change, even if lines are added before it.
 func (m mutation) name() string {
 	change := ""
 	if m.shown != "" {
@@ -46,8 +46,8 @@ func (m mutation) isConstant() bool { return m.function == "const" }
 // isOfEngine reports whether the change is in package engine, whose changes were never tried completely.
 func (m mutation) isOfEngine() bool { return strings.HasPrefix(m.file, "engine/") }
 
-// isNew reports whether the change is of a kind that was never tried completely, or in package engine and not noticed
-// yet. Then it may survive without being looked at before.
+// isNew reports whether the change is of a kind that was never tried completely, or is in package engine and was not
+// noticed yet. If such a change survives, it may not have been examined before.
 func (m mutation) isNew() bool {
 	if m.isOfEngine() {
 		return !noticed[m.key]
@@ -63,11 +63,11 @@ func (m mutation) isNew() bool {
 	})
 }
 
-// site returns the function that contains the change.
+// site returns the file and the function that contain the change.
 func (m mutation) site() string { return m.file + " " + m.function }
 
-// keyOf returns the key of a change in a function or declaration. It differs if the text of the function differs,
-// except for comments and white space.
+// keyOf returns the key of a change in a function or declaration. Two keys differ if the texts of the functions differ,
+// except in comments and white space.
 func (m mutation) keyOf(source string, of ast.Decl, f *file) string {
 	begin, end := f.offset(of.Pos()), f.offset(of.End())
 	whole := source[begin:m.from] + m.text + source[m.to:end]
@@ -75,7 +75,7 @@ func (m mutation) keyOf(source string, of ast.Decl, f *file) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// tokens returns a text without comments, and with one space between any two tokens.
+// tokens returns a Go text without comments, and with one space between any two tokens.
 func tokens(text string) string {
 	var s scanner.Scanner
 	var out strings.Builder
@@ -85,14 +85,14 @@ func tokens(text string) string {
 		switch {
 		case t == token.EOF:
 			return out.String()
-		case t == token.SEMICOLON || literal == "": // the end of a line is one, too
+		case t == token.SEMICOLON || literal == "": // the end of a line may also be a semicolon
 			literal = t.String()
 		}
 		out.WriteString(literal + " ")
 	}
 }
 
-// changed returns the text of the file with the change.
+// changed returns the text source of the file with the change.
 func (m mutation) changed(source string) string { return source[:m.from] + m.text + source[m.to:] }
 
 func oneLine(text string) string {
@@ -103,20 +103,20 @@ func oneLine(text string) string {
 	return text
 }
 
-// A unit is a function, or a declaration of constants, with its changes.
+// A unit is a function or a declaration of constants, with the changes in it.
 type unit struct {
-	function  *ast.FuncDecl // nil of constants
+	function  *ast.FuncDecl // nil for a declaration of constants
 	mutations []mutation
 }
 
-// A file is one of a package, and what can be changed in it.
+// A file is a file of a package, with the changes in it.
 type file struct {
-	name, source string // the name is below the root
+	name, source string // the name is relative to the root
 	positions    *token.FileSet
 	units        []unit
 }
 
-// files returns the files of the packages that this system builds, without those that serve tests.
+// files returns the files of the packages that are built on this system, without files that are only for tests.
 func files(root string, packages []string) (all []file, err error) {
 	imports, err := exported(root, packages)
 	if err != nil {
@@ -169,7 +169,7 @@ type finder struct {
 	typed    typed
 }
 
-// ofFile returns a file with every change of it.
+// ofFile parses a single file and returns it with every change in it.
 func ofFile(name, source string) (file, error) {
 	parsed, err := parse(map[string]string{name: source})
 	if err != nil {
@@ -178,14 +178,14 @@ func ofFile(name, source string) (file, error) {
 	return parsed.file(name), nil
 }
 
-// file returns a file of a package with every change of it.
+// file returns a file of a parsed package with every change in it.
 func (p *parsed) file(name string) file {
 	f, source, tree := file{name: name, source: p.sources[name], positions: p.positions}, p.sources[name], p.trees[name]
 	known := map[string]int{}
 	for _, d := range tree.Decls {
 		of := finder{file: &f, function: "const", typed: typed{parsed: p, members: map[*ast.Ident]bool{}}}
 		function, _ := d.(*ast.FuncDecl)
-		if function != nil && function.Body != nil && function.Name.Name != "String" { // that is written for people
+		if function != nil && function.Body != nil && function.Name.Name != "String" { // String is written for people
 			of.function = function.Name.Name
 			if function.Recv != nil {
 				of.function = receiver(function) + "." + of.function
@@ -207,7 +207,7 @@ func (p *parsed) file(name string) file {
 	return f
 }
 
-// receiver returns the name of the type that a method is of.
+// receiver returns the name of the type that has a method.
 func receiver(function *ast.FuncDecl) string {
 	expr := function.Recv.List[0].Type
 	if star, ok := expr.(*ast.StarExpr); ok {
@@ -225,14 +225,14 @@ func (f *finder) add(what string, from, to token.Pos, text string) {
 	m.old, m.shown = source[m.from:m.to], oneLine(text)
 	begin := strings.LastIndexByte(source[:m.from], '\n') + 1
 	m.line, _, _ = strings.Cut(source[begin:], "\n")
-	m.line, _, _ = strings.Cut(m.line, "//") // what is said of a line does not name it
+	m.line, _, _ = strings.Cut(m.line, "//") // a comment is not part of the line
 	m.line = strings.TrimSpace(m.line)
 	f.found = append(f.found, m)
 }
 
 func (f *finder) replace(what string, n ast.Node, text string) { f.add(what, n.Pos(), n.End(), text) }
 
-// operators are the replacements of an operator.
+// operators has the replacements for each operator.
 var operators = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.EQL: "!=", token.NEQ: "==",
 	token.ADD: "-", token.SUB: "+", token.MUL: "/", token.QUO: "*", token.REM: "/", token.SHL: ">>", token.SHR: "<<",
@@ -303,17 +303,17 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
-// condition makes a condition always true, and always false. Each is harder to notice than the negation, which differs
-// from the code whenever one of the two does.
+// condition adds two changes: the condition is always true, or it is always false. Each of these is harder to notice
+// than the negation of the condition, because the negation differs from the code in more cases.
 func (f *finder) condition(c ast.Expr) {
-	text := f.file.textOf(c) // which stays, because variables must be used
+	text := f.file.textOf(c) // the condition stays in the text, because its variables must be used
 	f.replace("always", c, "(("+text+") || true)")
 	f.shown("true")
 	f.replace("never", c, "(("+text+") && false)")
 	f.shown("false")
 }
 
-// without removes one of two operands, but keeps its variables, which must be used.
+// without removes one of two operands, but keeps its variables in the text, because they must be used.
 func (f *finder) without(n, operand, other ast.Expr) {
 	f.replace("drop an operand", n, "(("+f.file.textOf(operand)+") || false && ("+f.file.textOf(other)+"))")
 	f.shown(f.file.textOf(operand))
@@ -322,8 +322,8 @@ func (f *finder) without(n, operand, other ast.Expr) {
 // shown sets the text that describes the last change.
 func (f *finder) shown(text string) { f.found[len(f.found)-1].shown = oneLine(text) }
 
-// transitions are the methods of atomicbucket.Word that are a compare-and-swap. For each of them the changed packages
-// have a variant that is a store, and one that does nothing and reports success: see stored.
+// transitions has the methods of atomicbucket.Word that are compare-and-swaps. For each of them the changed packages
+// have a variant that is a store, and a variant that does nothing and reports success: see stored.
 var transitions = []string{"Claim", "Commit", "Abort", "Move", "Convert", "Free"}
 
 // call weakens a compare-and-swap or a transition to a store, or removes it. It replaces min and max by either operand.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// statements removes each statement that the build does not need, exchanges adjacent statements that access shared
-// words, and moves reads of such words earlier.
+// statements adds the changes of a list of statements. They remove a statement that the build does not need, exchange
+// adjacent statements that access shared words, or move a read of such a word to an earlier place.
 func (f *finder) statements(list []ast.Stmt) {
 	for i, s := range list {
 		switch s := s.(type) {
@@ -40,12 +40,12 @@ func simple(s ast.Stmt) bool {
 	return false
 }
 
-// loads are the methods that read a word and do no more.
+// loads has the methods that read a word and do nothing else.
 var loads = []string{
 	"Load", "Watermark", "Ends", "current", "record", "ahead", "clock", "nanos", "surely", "latest", "exact", "now", "Plan", "begun",
 }
 
-// effects are the methods that read or change words that goroutines share.
+// effects has the methods that read or change words that goroutines share.
 var effects = append([]string{"Store", "Add", "CompareAndSwap", "Publish", "Clear", "convert", "catchUp", "follow", "raise", "raiseTo", "advance",
 	"record", "recordAt", "Hit", "hit", "insert", "miss", "settle", "publish", "overflowed", "least", "debt", "cover", "extend", "lower",
 	"lowered", "pass", "sweepAll", "visit", "sweepChunk", "adopt", "flush", "Flush", "Refund", "used", "drop", "left", "beyond", "probeBound",
@@ -57,7 +57,7 @@ var effects = append([]string{"Store", "Add", "CompareAndSwap", "Publish", "Clea
 // effective reports whether a statement reads or changes words that goroutines share.
 func effective(s ast.Stmt) bool { return len(callsOf(s, effects)) > 0 }
 
-// callsOf returns the calls of methods of these names.
+// callsOf returns the calls of methods with these names.
 func callsOf(n ast.Node, names []string) (calls []*ast.CallExpr) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		if c, ok := n.(*ast.CallExpr); ok {
@@ -82,7 +82,7 @@ func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	case *ast.AssignStmt, *ast.ReturnStmt, *ast.ExprStmt:
 		head = s
 		if len(before) == 1 && simple(before[0]) && simple(s) {
-			return // the two are exchanged
+			return // the change that exchanges the two is the same
 		}
 	case *ast.SwitchStmt:
 		if head = s.Init; s.Init == nil {
@@ -104,7 +104,7 @@ func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	}
 }
 
-// later repeats a read where its variables are used.
+// later adds changes for a statement that defines variables by reads: a later use of the variable reads again.
 func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	define, ok := s.(*ast.AssignStmt)
 	if !ok || define.Tok != token.DEFINE || len(define.Lhs) != len(define.Rhs) {
@@ -117,7 +117,7 @@ func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	}
 }
 
-// readAgain repeats the read of a variable where statements use it.
+// readAgain replaces each use of a variable in statements by another read.
 func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	for _, next := range after {
 		ast.Inspect(next, func(n ast.Node) bool {
@@ -132,7 +132,8 @@ func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	}
 }
 
-// tooLate moves the setting of a flag, which a call sets if it is not set, to after the statements that follow.
+// tooLate adds changes for a flag that the condition of an if statement tests and sets in one call. With the change,
+// the flag is set only after the statements that follow.
 func (f *finder) tooLate(s *ast.IfStmt) {
 	f.endsTooLate(s)
 	c, ok := s.Cond.(*ast.CallExpr)
@@ -155,7 +156,8 @@ func (f *finder) tooLate(s *ast.IfStmt) {
 	}
 }
 
-// endsTooLate does the same for a flag that a method sets which does nothing else: "if !r.end() { return }".
+// endsTooLate does the same for a flag that is tested and set by a method that does nothing else: "if !r.end() { return
+// }".
 func (f *finder) endsTooLate(s *ast.IfStmt) {
 	not, ok := s.Cond.(*ast.UnaryExpr)
 	if !ok || not.Op != token.NOT {

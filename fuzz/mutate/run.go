@@ -17,18 +17,18 @@ import (
 	"time"
 )
 
-// A suite is a package with tests against which changes are tried.
+// A suite is a package whose tests are run against changes.
 type suite struct {
 	name   string
-	folder string // below the root
+	folder string // relative to the root
 	tags   string
-	tests  string // which, a regular expression
-	parts  bool   // the parts of its one test are tests of their own
-	of     string // which packages' changes it notices; "" is each
-	slow   bool   // asked when all changes have been tried against the others
+	tests  string // a regular expression for the names of the tests
+	parts  bool   // the suite has one test, and each of its subtests counts as a test
+	of     string // the packages whose changes it may notice; "" means all
+	slow   bool   // run when all changes have been tried against the other suites
 }
 
-// suites are ordered from the fastest to the slowest.
+// suites has the suites from the fastest to the slowest.
 var suites = []suite{
 	{"atomicbucket", "atomicbucket", "", ".", false, "atomicbucket", false},
 	{"shard", "shard", "", ".", false, "atomicbucket shard", false},
@@ -49,7 +49,7 @@ func fast() int {
 	return len(suites)
 }
 
-// A binary is the built tests of a suite.
+// A binary has the built tests of a suite.
 type binary struct {
 	suite
 	path  string
@@ -62,10 +62,10 @@ type binary struct {
 type test struct {
 	name    string
 	seconds float64
-	reaches map[string]bool // functions; nil if that is not known
+	reaches map[string]bool // the functions that it reaches; nil if they are not known
 }
 
-// compile builds the tests of a suite with an overlay.
+// compile builds the tests of a suite with an overlay into the file path.
 func (s suite) compile(root, overlay, path string) error {
 	c := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-tags="+s.tags, "-overlay", overlay, "-o", path, ".")
 	c.Dir = filepath.Join(root, s.folder)
@@ -75,8 +75,8 @@ func (s suite) compile(root, overlay, path string) error {
 	return nil
 }
 
-// reference builds a suite, runs it once with the unchanged code, and measures its tests. It reports and leaves out
-// tests that fail.
+// reference builds a suite, runs it once with the unchanged code, and measures how long its tests take. It reports
+// tests that fail, and leaves them out.
 func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	b := &binary{suite: s, root: root, path: filepath.Join(dir, strings.ReplaceAll(s.name, " ", "-")+".test"), flags: []string{"-test.short"}}
 	if err := s.compile(root, overlay, b.path); err != nil {
@@ -89,7 +89,8 @@ func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	c.Dir = filepath.Join(root, s.folder)
 	begin := time.Now()
 	out, err := c.CombinedOutput()
-	// The tests report wall-clock time, of which other processes use a part. Only processor time counts.
+	// The tests report wall-clock time, but other processes use a part of that time. So the times are converted to
+	// processor time.
 	part := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds() / time.Since(begin).Seconds()
 	for _, found := range failed.FindAllStringSubmatch(string(out), -1) {
 		fmt.Printf("left out, because it fails without a change: %s of %s\n", found[1], s.name)
@@ -112,7 +113,7 @@ var (
 	failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+) `)
 )
 
-// pattern returns the regular expression of tests.
+// pattern returns a regular expression that selects tests.
 func (b *binary) pattern(tests []test) string {
 	var names []string
 	prefix := ""
@@ -130,9 +131,9 @@ func (b *binary) pattern(tests []test) string {
 type runner struct {
 	root, dir string
 	schema    *schema
-	watch     bool // learn which functions each test reaches
+	watch     bool // find out which functions each test reaches
 
-	binaries []func() (*binary, error) // of each suite, built when it is needed for the first time
+	binaries []func() (*binary, error) // a function for each suite, which builds the binary at its first call
 
 	mutex   sync.Mutex
 	catches map[string]map[string]int // how many changes of a function each test has noticed
@@ -160,7 +161,7 @@ func (r *runner) binary(s suite) (*binary, error) {
 	return b, err
 }
 
-// reach learns which functions each test reaches.
+// reach finds out which functions each test reaches.
 func (b *binary) reach(dir string) {
 	list := filepath.Join(dir, "reached-"+filepath.Base(b.path))
 	for i := range b.tests {
@@ -180,11 +181,12 @@ func (b *binary) reach(dir string) {
 	}
 }
 
-// unbuilt reports whether a change does not build. For a constant that is not known before it is tried.
+// unbuilt reports whether it is known that a change does not build. For a change of a constant, this is not known
+// before it is tried.
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
-// noticed returns what notices the change, among the suites with numbers from from to before to. The fast suites are
-// tried together, the others one after the other.
+// noticed returns which suite and test notice the change, among the suites suites[from:to]. The fast suites are tried
+// together, and the other suites one after the other.
 func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	if r.unbuilt(m) {
 		return result{unbuilt, ""}, nil
@@ -221,7 +223,8 @@ func (r *runner) noticed(m mutation, from, to int) (result, error) {
 }
 
 // builder returns two functions: one that returns the path of a binary with the change, and one that removes what the
-// first has made. The binary is that of all changes. For a constant, each binary is built when it is first needed.
+// first has made. For a change of a function, this is the binary with all changes. For a change of a constant, each
+// binary is built when it is first needed.
 func (r *runner) builder(m mutation) (build func(b *binary) (path string, err error), remove func(), err error) {
 	if !m.isConstant() {
 		return func(b *binary) (string, error) { return b.path, nil }, func() {}, nil
@@ -245,7 +248,7 @@ func (r *runner) builder(m mutation) (build func(b *binary) (path string, err er
 	return build, remove, r.constant(m, overlay)
 }
 
-// constant writes the overlay with a changed constant.
+// constant writes an overlay in which a constant is changed.
 func (r *runner) constant(m mutation, overlay string) error {
 	for _, f := range r.schema.files {
 		if f.name == m.file {
@@ -273,10 +276,10 @@ type task struct {
 	tests []test
 }
 
-// tasks returns the tests of the suites with numbers from from to before to, in the order in which they are tried:
-// first those that are likely to notice the change for the time that they take. A test is likely to notice it if it has
-// noticed other changes of the same function, and less likely if they were only in the same file. The tests run in
-// rounds, each several times longer than the one before.
+// tasks returns the tests of suites[from:to] in the order in which they are tried. Tests that are likely to notice the
+// change come first, in relation to the time that they take. A test is likely to notice the change if it has noticed
+// other changes of the same function, and less likely if these were only in the same file. The tests run in rounds, and
+// each round takes several times longer than the previous one.
 func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 	type candidate struct {
 		test
@@ -338,12 +341,12 @@ func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 	return maps.Clone(r.catches[m.site()]), inFile
 }
 
-// hung stands for tests that did not end and were stopped.
+// hung is used instead of the name of a test if tests did not end and were stopped.
 const hung = "(no end)"
 
-// try runs tests with a change. It returns the test that fails, or "". It gives them many times the processor time that
-// they took for the unchanged code, and memory that would be enough for all. A change that makes them need more is
-// noticed.
+// try runs tests with a change. It returns the test that fails, or "". The tests may use many times the processor time
+// that they took for the unchanged code, and as much memory as all tests together need. If a change makes them need
+// more, it is noticed.
 func (b *binary) try(path string, number int, tests []test) (string, error) {
 	seconds := 0.0
 	for _, t := range tests {

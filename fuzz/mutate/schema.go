@@ -16,16 +16,17 @@ import (
 	"strings"
 )
 
-// All changes of functions are built at once. Each function gets copies, each with one of its changes. The function
-// starts with a check of a number from the environment. If that is the number of one of its copies, it calls the copy
-// instead. So all changes are tried with the same binaries. A change of a constant is built separately.
+// All changes of functions are built together. For each change of a function there is a copy of the function with this
+// change. The function itself starts with a check of a number from the environment. If this is the number of one of its
+// copies, the function calls the copy and returns its results. So all changes are tried with the same binaries. A
+// change of a constant is built separately.
 
-// variable names the environment variable with the number of the change that a binary makes: its position in the list,
-// from 1.
+// variable is the name of the environment variable that tells a binary which change to use. Its value is the number of
+// the change: the change's position in the list, from 1.
 const variable = "WEIR_MUTANT"
 
-// reached names the environment variable with the file to which a binary writes the functions that it has reached, if
-// the number is -1.
+// reached is the name of an environment variable with the name of a file. If the number of the change is -1, a binary
+// writes the functions that it has reached to this file.
 const reached = "WEIR_MUTANT_REACHED"
 
 // chosen is the code that is added to each package.
@@ -57,18 +58,18 @@ func mutantReached(function string) {
 }
 `
 
-// A schema is the packages with all changes of functions.
+// A schema has the packages with all changes of functions.
 type schema struct {
 	dir     string
 	overlay string          // the list of files that the build replaces
 	unbuilt map[int]bool    // numbers of changes that do not build
-	numbers map[string]int  // of changes, by their names
-	lines   map[string][]at // where changes are in the copies
+	numbers map[string]int  // the numbers of changes, by their names
+	lines   map[string][]at // which lines of a file belong to which change
 	root    string
 	files   []file
 }
 
-// at says to which change the lines of a file up to upTo belong; 0 for none.
+// at says to which change the lines of a file up to upTo belong. The number is 0 if they belong to no change.
 type at struct{ upTo, number int }
 
 // newSchema writes the packages with all changes into a directory. The changes are those of the files, in their order.
@@ -94,7 +95,7 @@ func newSchema(root, dir string, all []file) (*schema, error) {
 	}
 }
 
-// write writes the files and the overlay.
+// write writes the changed files and the overlay.
 func (s *schema) write() error {
 	replace := map[string]string{}
 	s.lines = map[string][]at{}
@@ -142,7 +143,7 @@ func writeOverlay(name string, replace map[string]string) error {
 	return os.WriteFile(name, list, 0o600)
 }
 
-// withAll returns the text of a file with the copies of its functions, and remembers in which lines they are.
+// withAll returns the text of a file with the copies of its functions, and stores in lines where the copies are.
 func (s *schema) withAll(f *file) (string, error) {
 	var text strings.Builder
 	var copies strings.Builder
@@ -187,8 +188,8 @@ func (s *schema) withAll(f *file) (string, error) {
 	return text.String() + copies.String(), nil
 }
 
-// signature returns the head of a function, in which every parameter has a name, and a function that returns a call of
-// its copy with a suffix.
+// signature returns the head of a function, with a name for every parameter. It also returns a function call, which
+// returns the text of a call of the copy with a suffix.
 func signature(f *file, function *ast.FuncDecl) (head string, call func(suffix string) string) {
 	type edit struct {
 		from, to int
@@ -232,7 +233,7 @@ func signature(f *file, function *ast.FuncDecl) (head string, call func(suffix s
 	}
 }
 
-// stored returns two methods for each transition of word.go: one is a store, and one does nothing.
+// stored returns the text of two methods for each transition of word.go: one is a store, and the other does nothing.
 func stored(f *file) (text string) {
 	tree, err := parser.ParseFile(f.positions, f.name, f.source, parser.SkipObjectResolution)
 	if err != nil {

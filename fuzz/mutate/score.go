@@ -8,34 +8,33 @@ import (
 	"time"
 )
 
-// A score counts which of the changes that are tried now were noticed.
+// A score has the results of the changes that this run tries.
 type score struct {
 	verbose     bool
 	begin, last time.Time
 	history     *history
-	before      map[string]entry // what the history had before
+	before      map[string]entry // the entries of the history before this run
 
 	mutex     sync.Mutex
 	done      int
-	none      int            // that do not build
-	noticed   map[string]int // by each suite
+	none      int            // changes that do not build
+	noticed   map[string]int // changes that each suite noticed
 	survivors []string
-	fresh     int      // how many of them are new
-	weaker    []string // those of them that the history had as noticed
+	fresh     int      // how many survivors are new
+	weaker    []string // survivors that were noticed before, by the history
 }
 
-// retries is how often all suites are run again for a change that the history has as noticed, because some tests use
-// other random numbers each time.
+// If a change survives now but was noticed before, all suites are run again up to retries times, because some tests use
+// different random numbers in each run.
 const retries = 2
 
-// wasNoticed reports whether the history had a change as noticed.
+// wasNoticed reports whether a change was noticed before, by the history.
 func (s *score) wasNoticed(m mutation) bool {
 	was := s.before[m.key].suite
 	return was != "" && was != survives && was != unbuilt
 }
 
-// try tries changes against the suites with numbers from from to before to, several at a time, and returns those that
-// survive.
+// try runs suites[from:to] against changes, several changes at a time, and returns the changes that survive.
 func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest []mutation, err error) {
 	queue := make(chan mutation, len(chosen))
 	for _, m := range chosen {
@@ -67,8 +66,8 @@ func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest [
 	return slices.DeleteFunc(chosen, func(m mutation) bool { return s.history.known[m.key].suite != survives }), err
 }
 
-// note counts a change that has been tried, unless the slow suites must still run. From time to time it prints the
-// progress.
+// note records the result of a change that has been tried. It counts the change unless the slow suites must still run
+// against it. From time to time it prints the progress.
 func (s *score) note(m mutation, r result, left int) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -101,7 +100,7 @@ func (s *score) note(m mutation, r result, left int) error {
 	return s.history.add(m, r)
 }
 
-// print prints what was noticed now.
+// print prints the results of this run.
 func (s *score) print() {
 	tried := s.done - s.none
 	fmt.Printf("tried now: %d changes that build, of which %d are noticed, by %v, in %v\n",
@@ -118,7 +117,7 @@ func (s *score) print() {
 	}
 }
 
-// A tally counts the entries of a history for changes that are in no list.
+// A tally counts the entries of a history for changes that are in neither list.
 type tally struct {
 	noticed, unbuilt   int
 	survivors, untried []mutation
@@ -140,7 +139,7 @@ func (h *history) tally(of []mutation) (t tally) {
 	return t
 }
 
-// print prints the score of all changes.
+// print prints the score over all changes.
 func (t tally) print() {
 	missed := len(t.survivors) + len(open)
 	tried := t.noticed + missed

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// A parsed package has its syntax trees, and its types where they are known.
+// A parsed has the syntax trees of a package, and its types if they are known.
 type parsed struct {
 	positions *token.FileSet
 	sources   map[string]string
@@ -38,7 +38,7 @@ func parse(sources map[string]string) (*parsed, error) {
 	return p, nil
 }
 
-// check finds the types.
+// check determines the types of the package.
 func (p *parsed) check(imports types.Importer) error {
 	p.info = types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{},
@@ -56,7 +56,8 @@ func (p *parsed) check(imports types.Importer) error {
 	return nil
 }
 
-// exported returns an importer of what packages import, from what the go command has built.
+// exported returns an importer for everything that packages import. It reads the export data that the go command has
+// built.
 func exported(root string, packages []string) (types.Importer, error) {
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}
 	for _, p := range packages {
@@ -87,10 +88,10 @@ func sourcesOf(root, folder string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// typed has what the changes need that depend on types.
+// typed has the data for changes that depend on types.
 type typed struct {
 	*parsed
-	members  map[*ast.Ident]bool // identifiers that are not variables: after a dot, or before a colon
+	members  map[*ast.Ident]bool // identifiers after a dot or before a colon, which are not variables
 	assigned []ast.Expr
 }
 
@@ -101,8 +102,8 @@ func (t *typed) known(e ast.Expr) types.Type {
 	return t.info.TypeOf(e)
 }
 
-// flagOf returns the flag that a method sets: "return atomic.SwapUint32(&r.ended, 1) == 0". It returns nothing if the
-// method is another.
+// flagOf returns the parts of a method that only tests and sets a flag: "return atomic.SwapUint32(&r.ended, 1) == 0".
+// For any other method it returns empty strings.
 func (p *parsed) flagOf(method string) (flag, kind, set, was string) {
 	for name, tree := range p.trees {
 		text := func(n ast.Node) string {
@@ -123,10 +124,10 @@ func (p *parsed) flagOf(method string) (flag, kind, set, was string) {
 
 var flagSet = regexp.MustCompile(`^\{\s*return atomic\.Swap(\w+)\(&\w+\.(\w+), (\w+)\) == (\w+)\s*\}$`)
 
-// most is how many others replace a variable or a field.
+// most is the largest number of replacements for a variable or a field.
 const most = 2
 
-// otherVariable replaces a variable by another of the same type: the nearest ones that are declared before it.
+// otherVariable replaces a variable by other variables of the same type, the ones declared last before the place.
 func (f *finder) otherVariable(id *ast.Ident) {
 	if f.typed.scope == nil || f.typed.members[id] || slices.ContainsFunc(f.typed.assigned, func(e ast.Expr) bool { return e == id }) {
 		return
@@ -152,7 +153,7 @@ func (f *finder) otherVariable(id *ast.Ident) {
 	}
 }
 
-// otherField replaces a field by another of the same type.
+// otherField replaces a field by other fields of the same type.
 func (f *finder) otherField(s *ast.SelectorExpr) {
 	if f.typed.scope == nil {
 		return
@@ -189,13 +190,14 @@ func (f *finder) swapped(c *ast.CallExpr) {
 	}
 }
 
-// isTest reports whether the order of the arguments of a call does not matter, as for min and max.
+// isTest reports whether the arguments of a call need not be exchanged, as for min and max, whose order does not
+// matter.
 func isTest(c *ast.CallExpr) bool {
 	name, ok := c.Fun.(*ast.Ident)
 	return ok && (name.Name == "min" || name.Name == "max")
 }
 
-// zeros replaces a struct by its zero value, such as a quota by that of tier 0.
+// zeros replaces a struct by its zero value, for example a quota by the quota of tier 0.
 func (f *finder) zeros(list []ast.Expr) {
 	for _, e := range list {
 		if pair, ok := e.(*ast.KeyValueExpr); ok {

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// The cases in a store run in module redislimit.
+// TestConformance runs the cases without a store. The cases with a store run in module redislimit.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name: "Connect", Promise: promisetest.Promise(1, nil), Runs: rpcfront.Runs, InBubble: rpcfront.InBubble,
@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// conforming is a server whose limits change, and a client of it.
+// conforming is a server whose limits can change, with clients of it.
 type conforming struct {
 	*overhttp.Client
 	env      *conformance.Env

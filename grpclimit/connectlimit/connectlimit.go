@@ -19,8 +19,9 @@ import (
 
 type interceptor struct{ limits *rpclimit.Limits }
 
-// New returns the interceptor that checks the calls of handlers or clients against the limits: unary calls, streams
-// when they open, and every request message of a stream if there is a limit on messages ([rpclimit.Messages]).
+// New returns an interceptor that checks the calls of handlers or clients against the limits. It checks unary calls,
+// and streams when they open. If there is a limit on messages ([rpclimit.Messages]), it also checks every request
+// message of a stream.
 //
 // Interceptors run in the order in which they are given. If a key needs the authenticated caller, put the interceptor
 // that authenticates before this one.
@@ -38,7 +39,7 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if !res.Refundable() {
 			return next(res.Context(ctx), req)
 		}
-		code := rpclimit.Internal // of a panic, which continues
+		code := rpclimit.Internal // used if the handler panics; the panic continues
 		defer func() { res.Finish(code) }()
 		resp, err := next(res.Context(ctx), req)
 		code = codeOf(err)
@@ -60,7 +61,7 @@ func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) con
 			return next(res.Context(ctx), conn)
 		}
 		held := &handlerConn{StreamingHandlerConn: conn, limits: i.limits, call: call}
-		code := rpclimit.Internal // of a panic, which continues
+		code := rpclimit.Internal // used if the handler panics; the panic continues
 		defer func() {
 			if held.broken.Load() {
 				res.Release()
@@ -77,8 +78,8 @@ func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) con
 	}
 }
 
-// header is the metadata of a call. Connect leaves binary values as they were sent, in any of the spellings of base64;
-// Values decodes them.
+// header is the metadata of a call. In it, binary values are still as they were sent, in any variant of base64. Values
+// decodes them.
 type header http.Header
 
 // Values implements [rpclimit.Metadata].
@@ -104,8 +105,8 @@ func newCall(ctx context.Context, spec connect.Spec, peer connect.Peer, metadata
 		call.Target = peer.Addr
 		return call
 	}
-	// On a Unix socket, the address of the peer is the name that the client gave to its end. It may look like a network
-	// address.
+	// On a Unix socket, the address of the peer is a name that the client has chosen for its end. The name may look
+	// like a network address.
 	if _, unix := ctx.Value(http.LocalAddrContextKey).(*net.UnixAddr); !unix {
 		call.Peer = rpclimit.ParsePeer(peer.Addr)
 	}
@@ -116,7 +117,7 @@ func newCall(ctx context.Context, spec connect.Spec, peer connect.Peer, metadata
 func refused(res *rpclimit.Result) *connect.Error {
 	e := connect.NewError(connect.Code(res.Code()), errors.New(res.Reason()))
 	for _, message := range refusal.Details(res) {
-		if detail, err := connect.NewErrorDetail(message.(proto.Message)); err == nil { // it never fails
+		if detail, err := connect.NewErrorDetail(message.(proto.Message)); err == nil { // err is always nil
 			e.AddDetail(detail)
 		}
 	}
@@ -139,7 +140,7 @@ func codeOf(err error) rpclimit.Code {
 		return rpclimit.OK
 	}
 	switch code := connect.CodeOf(err); {
-	case code != connect.CodeUnknown: // it has one
+	case code != connect.CodeUnknown: // err has a code
 		return rpclimit.Code(code)
 	case errors.Is(err, context.Canceled):
 		return rpclimit.Canceled

@@ -31,11 +31,12 @@ type number = wrapperspb.Int64Value
 
 const unary, sum, echo = "/test.Service/Unary", "/test.Service/Sum", "/test.Service/Echo"
 
-// A server answers a number by itself: a negative one is the error with that code.
+// A server answers a number with the same number. It answers a negative number with an error whose code is the positive
+// number.
 type server struct {
 	*httptest.Server
 	calls, messages atomic.Int64
-	swallow         bool // an error ends the stream of Sum well
+	swallow         bool // the handler of Sum treats an error as a normal end
 }
 
 func codeIn(n *number) error {
@@ -113,7 +114,7 @@ func one(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpclimit.L
 	return set
 }
 
-// onMessages returns limits with one limit, which counts messages.
+// onMessages returns limits with one limit. The limit counts messages.
 func onMessages(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpclimit.Limits {
 	t.Helper()
 	l.Name = "default"
@@ -122,7 +123,7 @@ func onMessages(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpc
 	return set
 }
 
-// within is a context that ends a test which hangs.
+// within returns a context with a deadline, so that a test that hangs fails.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -131,7 +132,7 @@ func within(t testing.TB) context.Context {
 
 const ok, refused = connect.Code(0), connect.CodeResourceExhausted
 
-// call calls, with headers, and returns the code; 0 if all is well.
+// call makes a call with headers and returns its code, or 0 if it succeeds.
 func call(t testing.TB, c *connect.Client[number, number], n int64, headers ...string) connect.Code {
 	t.Helper()
 	r := connect.NewRequest(wrapperspb.Int64(n))
@@ -149,7 +150,8 @@ func codeOf(err error) connect.Code {
 	return connect.CodeOf(err)
 }
 
-// exchange sends numbers on a stream, each after the answer to the one before.
+// exchange sends numbers on a stream. It sends each number after the answer to the previous one. It returns how many
+// were answered, and the code with which the stream ends.
 func exchange(t testing.TB, c *connect.Client[number, number], numbers ...int64) (answered int, code connect.Code) {
 	t.Helper()
 	stream := c.CallBidiStream(within(t))
@@ -234,8 +236,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestAHandlerCannotHideARefusal: a handler may treat the error as the end of the stream. The client gets the refusal
-// nonetheless.
+// TestAHandlerCannotHideARefusal: a handler treats the error of a refused message as the end of the stream. The client
+// gets the refusal nevertheless.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
 	s := start(t, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	s.swallow = true
@@ -260,7 +262,7 @@ func TestRefunds(t *testing.T) {
 	assert.Equal(t, refused, call(t, s.client(unary), 1))
 }
 
-// TestKeysOfMetadata: no way to write a value gives a client a second bucket.
+// TestKeysOfMetadata: a client cannot get a second bucket by writing a value differently.
 func TestKeysOfMetadata(t *testing.T) {
 	text, err := rpclimit.MetadataValue("X-API-Key", rpclimit.Peer)
 	require.NoError(t, err)
@@ -293,7 +295,7 @@ func TestAClientIsHeldBack(t *testing.T) {
 	assert.Equal(t, int64(1), s.calls.Load(), "nothing was sent")
 	assert.Equal(t, int64(3), s.messages.Load())
 
-	// Every way to use a stream that was refused.
+	// All methods of a refused stream return the refusal or nothing.
 	stream := s.client(echo, held).CallBidiStream(context.Background())
 	assert.Equal(t, refused, codeOf(stream.Send(nil)))
 	assert.Equal(t, refused, codeOf(stream.CloseRequest()))
@@ -323,7 +325,8 @@ func TestAClientWaits(t *testing.T) {
 	assert.GreaterOrEqual(t, time.Since(begin), 60*time.Millisecond)
 }
 
-// TestAClientsMessagesAreHeldBack: the refused message is not sent, and ends the stream on both sides.
+// TestAClientsMessagesAreHeldBack: a message that the client's limits refuse is not sent, and ends the stream on both
+// sides.
 func TestAClientsMessagesAreHeldBack(t *testing.T) {
 	s := start(t)
 	set := onMessages(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Everyone})
@@ -354,7 +357,7 @@ func TestAClientsRefunds(t *testing.T) {
 	assert.Equal(t, int64(4), seen.refunded.Load())
 }
 
-// counts counts what was refunded.
+// counts implements limits.Metrics and counts refunds.
 type counts struct{ refunded atomic.Int64 }
 
 func (c *counts) Observe(_ string, o limits.Outcome) {
@@ -372,8 +375,8 @@ func TestLimitsThatAreMissing(t *testing.T) {
 	assert.Equal(t, connect.CodeInternal, code)
 }
 
-// TestABrokenStreamGetsNothingBack: a message that cannot be read ends in a code of the server, which a client must not
-// be able to choose in order to have its tokens back.
+// TestABrokenStreamGetsNothingBack: if the server cannot read a message, the stream ends with a code of the server. A
+// client could choose to cause this, so it must not get its tokens back.
 func TestABrokenStreamGetsNothingBack(t *testing.T) {
 	all := rpclimit.RefundCodes(connect.CodeInvalidArgument, connect.CodeInternal, connect.CodeUnimplemented, connect.CodeUnknown)
 	s := start(t, one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: all}))

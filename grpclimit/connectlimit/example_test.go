@@ -15,11 +15,11 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// stopped is a clock that stands still, so that the example ends the same every time. Without it
-// a limiter uses the system's.
+// stopped is a clock that stands still, so that the output of the example is always the same. Without this option, a
+// limiter uses the system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
-// One call a second and two at once, for each client address.
+// Each client address may make one call a second, and two at once.
 func ExampleNew() {
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 2), stopped)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight is a limit of that many calls of all clients at a time, and what is left of it.
+// inFlight returns a limit of that many calls in flight for all clients together, and a function that returns how many
+// more may enter.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 }
 
-// TestACallIsInFlightUntilItsHandlerReturns: a call, unary or a stream, is in flight until its handler returns,
-// whatever its end.
+// TestACallIsInFlightUntilItsHandlerReturns: a unary call or a stream is in flight until its handler returns or panics.
 func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	for name, end := range map[string]func() error{
 		"well":    func() error { return nil },
@@ -39,7 +39,7 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 		}
 		unary := connectlimit.New(set).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, inside() })
 		stream := connectlimit.New(set).WrapStreamingHandler(func(_ context.Context, conn connect.StreamingHandlerConn) error {
-			_ = conn.Send(nil) // it breaks
+			_ = conn.Send(nil) // sending fails
 			return inside()
 		})
 		for range 2 {
@@ -57,7 +57,8 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestACallOfAClientIsInFlightUntilItEnds: also if it is only closed, or only its context ends.
+// TestACallOfAClientIsInFlightUntilItEnds: a client's call is in flight until it ends. It also ends if the client only
+// closes it, or if only its context ends.
 func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	s := start(t)
 	set, left := inFlight(t, 1)
@@ -86,11 +87,11 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	require.Zero(t, left())
 	cancel()
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
-	_ = stream.CloseResponse() // net/http does not tell the server of a context that ends after the response has begun
+	_ = stream.CloseResponse() // net/http does not inform the server if a context ends after the response has begun
 }
 
-// TestACallThatAnotherInterceptorRefuses: a call that another interceptor refuses is not in flight: no caller gets a
-// stream that could be closed.
+// TestACallThatAnotherInterceptorRefuses: if another interceptor refuses a call, the call must not stay in flight,
+// because the caller gets no stream that it could close.
 func TestACallThatAnotherInterceptorRefuses(t *testing.T) {
 	set, left := inFlight(t, 1)
 	spent := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Everyone})
@@ -109,7 +110,7 @@ func TestACallThatAnotherInterceptorRefuses(t *testing.T) {
 	}
 }
 
-// TestHandlersSettle: handlers settle the cost of their calls, unary or streams.
+// TestHandlersSettle: handlers settle the cost of their calls, both unary calls and streams.
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))
 	set := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})

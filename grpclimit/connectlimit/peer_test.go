@@ -27,7 +27,8 @@ func clientAddr(t *testing.T, proxies string) rpclimit.KeyFunc {
 	return key
 }
 
-// TestTheHeaderOfAProxyIsTrusted, and nothing that a client writes in front of it.
+// TestTheHeaderOfAProxyIsTrusted: the key is the address that a trusted proxy has written. What a client writes in
+// front of it does not matter.
 func TestTheHeaderOfAProxyIsTrusted(t *testing.T) {
 	client := start(t, one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: clientAddr(t, "127.0.0.0/8")})).client(unary)
 	assert.Equal(t, ok, call(t, client, 1, "X-Forwarded-For", "203.0.113.7"))
@@ -35,7 +36,8 @@ func TestTheHeaderOfAProxyIsTrusted(t *testing.T) {
 	assert.Equal(t, ok, call(t, client, 1, "X-Forwarded-For", "203.0.113.8"))
 }
 
-// TestAUnixSocketIsNoAddress: a client may give its end of a Unix socket a name that reads as an address.
+// TestAUnixSocketIsNoAddress: a client gives its end of a Unix socket a name that looks like an address. The name must
+// not count as its address.
 func TestAUnixSocketIsNoAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	l, err := net.Listen("unix", "server")
@@ -65,7 +67,7 @@ func TestAUnixSocketIsNoAddress(t *testing.T) {
 	assert.Equal(t, []connect.Code{ok, refused, refused}, got)
 }
 
-// TestTargets: with [rpclimit.Target] each server has a limit of its own.
+// TestTargets: with [rpclimit.Target] as the key, each server has its own bucket.
 func TestTargets(t *testing.T) {
 	held := connect.WithInterceptors(connectlimit.New(one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Target})))
 	for range 2 {
@@ -95,7 +97,8 @@ func (fakeConn) Send(any) error {
 	return connect.NewError(connect.CodeUnavailable, errors.New("the client has gone"))
 }
 
-// TestAStreamThatCannotBeSentGetsNothingBack: the stream gets nothing back, because the client may have gone.
+// TestAStreamThatCannotBeSentGetsNothingBack: if sending on a stream fails, nothing is given back, because the client
+// may have gone.
 func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(connect.CodeUnavailable)})
 	handler := connectlimit.New(set).WrapStreamingHandler(func(_ context.Context, conn connect.StreamingHandlerConn) error {

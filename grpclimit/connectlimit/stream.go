@@ -18,8 +18,8 @@ type handlerConn struct {
 	connect.StreamingHandlerConn
 	limits  *rpclimit.Limits
 	call    rpclimit.Call
-	refused atomic.Pointer[connect.Error] // of the message that was refused, if any
-	broken  atomic.Bool                   // receiving or sending failed, perhaps by the client
+	refused atomic.Pointer[connect.Error] // the error of the message that was refused, if any
+	broken  atomic.Bool                   // receiving or sending failed, perhaps because of the client
 }
 
 // Receive receives a message and checks it against the limits.
@@ -56,9 +56,9 @@ func (c *handlerConn) Send(m any) error {
 	return err
 }
 
-// WrapStreamingClient implements [connect.Interceptor]. The stream is checked against the limits when its first message
-// is sent, or its sending side is closed, because its header may change until then. A refused call or message is not
-// sent, and ends the stream.
+// WrapStreamingClient implements [connect.Interceptor]. The stream is checked against the limits only when its first
+// message is sent or its sending side is closed, because its header may change until then. A refused call or message is
+// not sent, and ends the stream.
 func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		conn := &clientConn{limits: i.limits, ctx: ctx}
@@ -68,11 +68,11 @@ func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conne
 	}
 }
 
-// A clientConn counts what is sent.
+// A clientConn checks the stream and the messages that are sent against the limits.
 type clientConn struct {
 	connect.StreamingClientConn
 	limits *rpclimit.Limits
-	ctx    context.Context // of the call
+	ctx    context.Context // the context of the call
 	own    context.Context // the context of the stream; cancel ends it
 	cancel context.CancelFunc
 
@@ -83,10 +83,10 @@ type clientConn struct {
 	ending  sync.Mutex
 	ended   bool
 	refused *connect.Error
-	result  rpclimit.Result // of the opening
+	result  rpclimit.Result // the decision on opening the stream
 }
 
-// open checks the call against the limits once.
+// open checks the call against the limits. It does so only once.
 func (c *clientConn) open() error {
 	c.opening.Do(func() {
 		c.call = newCall(c.ctx, c.Spec(), c.Peer(), c.RequestHeader())
@@ -107,7 +107,8 @@ func (c *clientConn) open() error {
 	return c.refusal()
 }
 
-// end ends the stream, with the error refused or as the stream has ended already.
+// end records that the stream has ended, and cancels its context. If the call or a message was refused, refused is its
+// error. Otherwise the stream has ended with code.
 func (c *clientConn) end(code rpclimit.Code, refused *connect.Error) {
 	c.ending.Lock()
 	defer c.ending.Unlock()
@@ -130,17 +131,17 @@ func (c *clientConn) release() {
 	c.result.Release()
 }
 
-// refusal returns the error of the refused call or message; nil for none.
+// refusal returns the error of the refused call or message, or nil if nothing was refused.
 func (c *clientConn) refusal() error {
 	c.ending.Lock()
 	defer c.ending.Unlock()
 	if c.refused == nil {
-		return nil // not an error that contains a nil pointer
+		return nil // a plain nil, and not an error that contains a nil pointer
 	}
 	return c.refused
 }
 
-// Send checks a message against the limits and sends it. nil sends the header alone.
+// Send checks a message against the limits and sends it. If m is nil, Send sends only the header.
 func (c *clientConn) Send(m any) error {
 	if err := c.open(); err != nil {
 		return err
@@ -155,7 +156,7 @@ func (c *clientConn) Send(m any) error {
 		}
 	}
 	err := c.StreamingClientConn.Send(m)
-	if m == nil && err != nil && !errors.Is(err, io.EOF) { // the call has not begun, so no caller closes it
+	if m == nil && err != nil && !errors.Is(err, io.EOF) { // the call has not begun, so the caller will not close it
 		c.cancel()
 		c.release()
 	}

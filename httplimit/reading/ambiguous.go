@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Ambiguity returns the first part of a path that servers read in different ways; "" if there is none. Necessary
-// escapes, such as those of non-ASCII letters, are not ambiguous. Neither is the case of letters.
+// Ambiguity returns the first part of a path that servers read in different ways, or "" if there is none. Necessary
+// escapes, such as escapes of non-ASCII letters, are not ambiguous. Upper and lower case do not count as ambiguous
+// either.
 func Ambiguity(u *url.URL) string {
 	if u.Opaque != "" {
 		return "a target without a path"
@@ -46,8 +47,9 @@ func Ambiguity(u *url.URL) string {
 	return ""
 }
 
-// needless returns the first escape of a character that no program escapes: letters, digits, -._~ (RFC 3986, 2.3),
-// control characters, and a percent sign that makes another escape.
+// needless returns the first escape in a segment that an ordinary program would not send. It is an escape of a letter,
+// a digit, one of -._~ (RFC 3986, 2.3) or a control character, or an escape of a percent sign that then begins another
+// escape.
 func needless(segment string) string {
 	for i := strings.IndexByte(segment, '%'); i >= 0 && i+3 <= len(segment); {
 		escape := segment[i : i+3]
@@ -64,12 +66,12 @@ func needless(segment string) string {
 	return ""
 }
 
-// overlong returns the index of the first character with an overlong encoding; -1 if there is none. To servers with a
-// careless UTF-8 decoder, %c0%ae is a dot.
+// overlong returns the index of the first character with an overlong encoding in UTF-8, or -1 if there is none. A
+// server with a careless decoder reads %c0%ae, for example, as a dot.
 func overlong(s string) int {
 	for i := range len(s) - 1 {
 		first := s[i]
-		if first < 0xc0 { // most are, and the rest of the loop takes longer
+		if first < 0xc0 { // true for most characters; the rest of the loop takes longer
 			continue
 		}
 		if second := s[i+1]; second&0xc0 == 0x80 && (first <= 0xc1 || first == 0xe0 && second < 0xa0 ||

@@ -7,9 +7,10 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Climbs reports whether some server may read a target's path as one above its root: in some reading, it has more ".."
-// than segments before them. Behind a proxy that adds a base path, such a path leaves the base. If there are too many
-// readings to try, Climbs returns true. It does not allocate for paths without "..".
+// Climbs reports whether some server may read a target's path as a path above its root. That is the case if, in some
+// reading, a ".." has no segment before it that it could remove. Behind a proxy that adds a base path, such a path
+// leaves the base. If there are too many readings to try, Climbs returns true. It does not allocate for paths without
+// "..".
 func Climbs(u *url.URL) bool {
 	once, twice := u.Path, spelling.Unescape(u.Path)
 	hasOverlong := overlong(once) >= 0 || overlong(twice) >= 0
@@ -23,7 +24,7 @@ func Climbs(u *url.URL) bool {
 		once, twice = overlongs.Replace(once), overlongs.Replace(twice)
 		return climbs(&url.URL{Path: once}) || climbs(&url.URL{Path: twice})
 	}
-	return spelling.HasEscapes(twice) && climbs(&url.URL{Path: twice}) // otherwise its readings were tried above
+	return spelling.HasEscapes(twice) && climbs(&url.URL{Path: twice}) // otherwise they were tried above
 }
 
 // overlongs decodes overlong encodings of the characters that matter, as careless decoders of UTF-8 do.
@@ -35,11 +36,11 @@ func climbs(u *url.URL) bool {
 	if all.tooLong() {
 		return true
 	}
-	all.dotless = true // readings that resolve some dots climb no higher
+	all.dotless = true // readings that resolve dots do not climb higher
 	var room [32]string
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
 		depth := 0
-		for _, segment := range segments { // without empty segments, as if they were merged
+		for _, segment := range segments { // segments has no empty segments, as if slashes were merged
 			switch {
 			case segment == ".":
 			case !isParent(segment):
@@ -54,7 +55,8 @@ func climbs(u *url.URL) bool {
 	return false
 }
 
-// isParent reports whether a server may treat a segment as "..". Some ignore what follows, as trimSegment does.
+// isParent reports whether a server may treat a segment as "..". Some servers ignore certain characters after the dots,
+// as trimSegment does.
 func isParent(segment string) bool {
 	rest, ok := strings.CutPrefix(segment, "..")
 	return ok && (rest == "" || strings.Trim(rest, " \t\n\v\f\r") == "" || strings.ContainsAny(rest[:1], "\x00?#") ||

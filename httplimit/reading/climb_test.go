@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClimbs: a path that some server reads as one above its root.
+// TestClimbs: Climbs reports the paths that some server reads as a path above its root.
 func TestClimbs(t *testing.T) {
 	for target, want := range map[string]bool{
 		"/": false, "/a/b": false, "/a/../b": false, "/a/b/../../c": false, "/a..b/..c/d..": false, "/...": false, "/a/...": false,
@@ -22,7 +22,7 @@ func TestClimbs(t *testing.T) {
 		"/.%2E/app":                         true,
 		"/..%2fapp/login":                   true,
 		"/a%2f..%2f..":                      true,
-		"/a%2fb/../..":                      true, // where an escaped slash is a part of a name
+		"/a%2fb/../..":                      true, // for servers where an escaped slash is part of a name
 		"/a/b%2f..%2f..%2f..":               true,
 		"/%252e%252e/app":                   true,
 		"/a/%252e%252e/..":                  true,
@@ -31,9 +31,9 @@ func TestClimbs(t *testing.T) {
 		"/..;x=1/app":                       true,
 		"/a;/..;/..;x":                      true,
 		"/..%3bx/app":                       true,
-		"//../app":                          true, // where empty segments are taken out
+		"//../app":                          true, // for servers that remove empty segments
 		"/a//../..":                         true,
-		"//host/../app":                     true, // where the name is a host
+		"//host/../app":                     true, // for servers that treat the name as a host
 		"/..%00/app":                        true,
 		"/..%20/app":                        true,
 		"/%c0%ae%c0%ae/app":                 true,
@@ -53,8 +53,8 @@ func TestClimbs(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { Climbs(u) }))
 }
 
-// FuzzClimbs: a path that Climbs lets pass stays below a base, however often escapes are undone and whatever counts as
-// a slash.
+// FuzzClimbs: if Climbs reports false, the path stays below a base path, no matter how often escapes are undone and
+// which characters are treated as a slash.
 func FuzzClimbs(f *testing.F) {
 	f.Add("/a/../b")
 	f.Add("/a%2f..%2f%2e%2e/;/..%5c")

@@ -36,7 +36,7 @@ func readCookie(r *http.Request, name string) (value string, ok bool) {
 	return value, true
 }
 
-// readCookies reads the names of all cookies, once.
+// readCookies reads the names of all cookies. It is called once for a request.
 func (p *Parsed) readCookies(lines []string) {
 	if p.cookies.read {
 		return
@@ -59,15 +59,15 @@ const (
 	separators = "," + blanks
 )
 
-// eachCookie calls one for every cookie in a line, however a server splits the line: at semicolons, and also at commas
-// and blanks.
+// eachCookie calls one for every cookie that some server finds in a line. All servers split the line at semicolons, and
+// some also at commas and blanks.
 func eachCookie(line string, one func(pair)) {
 	for more := true; more; {
 		var text string
 		text, line, more = strings.Cut(line, ";")
 		name, value, _ := strings.Cut(text, "=")
 		one(pair{name: spelling.TrimBlanks(name), value: value})
-		begin := len(text) - len(strings.TrimLeft(text, blanks)) // of the name
+		begin := len(text) - len(strings.TrimLeft(text, blanks)) // where the name begins
 		for at := begin; ; {
 			next := strings.IndexByte(text[at:], '=')
 			if next < 0 {

@@ -9,13 +9,13 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// parsedFields are the header fields that were read, and the address of the client.
+// parsedFields caches the header fields that were read, and the address of the client.
 type parsedFields struct {
 	all    []parsedField
-	room   [2]parsedField // for most requests
-	lines  [2]fieldLine   // of them
-	used   int            // of lines
-	finder any            // of the address
+	room   [2]parsedField // enough for most requests
+	lines  [2]fieldLine   // room for the lines of those fields
+	used   int            // how many of lines are used
+	finder any            // the finder that has found addr
 	addr   netip.Addr
 }
 
@@ -25,10 +25,10 @@ type parsedField struct {
 	lines []fieldLine
 }
 
-// A fieldLine is a line of a field as it is compared.
+// A fieldLine is a line of a field, in the form in which it is compared.
 type fieldLine struct {
 	text  string // [spelling.Line]
-	exact bool   // every server reads this text, not only servers that remove Unicode blanks
+	exact bool   // every server reads this text, even if it does not remove Unicode blanks
 }
 
 func lineOf(name, line string) fieldLine {
@@ -36,7 +36,7 @@ func lineOf(name, line string) fieldLine {
 	return fieldLine{spelling.Line(name, visible), len(visible) == len(strings.Trim(line, " \t"))}
 }
 
-// linesOf returns the lines of a field, which are read once.
+// linesOf returns the lines of a field. It reads a field only once.
 func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 	p.work++
 	for i := range p.fields.all {
@@ -63,11 +63,11 @@ func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 	return lines
 }
 
-// shortLine is the length up to which reading a line again is faster than remembering it.
+// shortLine is a length in bytes. Up to this length, reading a line again is faster than caching it.
 const shortLine = 64
 
-// FirstLine returns the first line of a field, in the form in which [HeaderField] has its values; "" if there is none.
-// name is in the form of [http.CanonicalHeaderKey].
+// FirstLine returns the first line of a field, or "" if there is none. The line has the same form as the values of a
+// [HeaderField]. name is in the form of [http.CanonicalHeaderKey].
 func FirstLine(r *http.Request, name string) string {
 	lines := r.Header[name]
 	if len(lines) == 0 {
@@ -79,8 +79,8 @@ func FirstLine(r *http.Request, name string) string {
 	return spelling.Line(name, lines[0])
 }
 
-// ClientAddr returns the address of the client of a request, by calling find. If the request has a [Parsed], find is
-// called only once for each finder, and finder must be a pointer.
+// ClientAddr returns the address of the client of a request, by calling find. finder identifies the function find. If
+// the request has a [Parsed], find is called only once for each finder, and finder must be a pointer.
 func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr {
 	p := parsedOf(r)
 	if p == nil {
@@ -106,7 +106,7 @@ func (m *Match) meetsFields(r *http.Request) bool {
 	return true
 }
 
-// matchesFields is meetsFields by the reading of net/http only: upper and lower case differ.
+// matchesFields reports the same as meetsFields, but uses only the reading of net/http, so upper and lower case differ.
 func (m *Match) matchesFields(r *http.Request) bool {
 	for i := range m.Headers {
 		if want := &m.Headers[i]; !anyLine(r, want, func(of fieldLine) bool {
@@ -141,8 +141,8 @@ func anyLine(r *http.Request, field *Field, is func(fieldLine) bool) bool {
 	return slices.ContainsFunc(r.Header[field.Name], func(line string) bool { return is(lineOf(field.Name, line)) })
 }
 
-// IsOverridden reports whether a header field names a method other than the request's. Some frameworks use it instead
-// of the method: X-HTTP-Method-Override and similar fields.
+// IsOverridden reports whether a header field names a method other than the request's. Some frameworks use the method
+// in X-HTTP-Method-Override or a similar field instead of the request's method.
 func IsOverridden(r *http.Request) bool {
 	return slices.ContainsFunc(fieldMethods(r), func(method string) bool { return !strings.EqualFold(method, r.Method) })
 }

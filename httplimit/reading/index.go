@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// An Index compares a request with many matches. It only tries the path patterns that begin with the first segment of
-// the request's path. Its methods are safe for concurrent use.
+// An Index compares a request with many matches. It compares the path only with patterns that begin with the same first
+// segment or with no fixed one. Its methods are safe for concurrent use.
 type Index struct {
 	matches []*Match
-	first   map[string][]indexed // by the first segment, in the form of [appendFirst]
-	any     []indexed            // patterns that begin with any segment, or with none
-	texts   []indexed            // patterns of text
-	longest int                  // first segment, in bytes
+	first   map[string][]indexed // patterns by their first segment, in the form of [appendFirst]
+	any     []indexed            // patterns whose first segment is a wildcard, or that have none
+	texts   []indexed            // text patterns
+	longest int                  // the longest first segment, in bytes
 }
 
 // indexed is a pattern of one of the matches.
@@ -45,8 +45,8 @@ func NewIndex(matches ...*Match) *Index {
 	return x
 }
 
-// Meets is [Match.Meets] of the i-th match. If the request has a [Parsed], its path is read once for all matches. A
-// match whose patterns it does not meet then costs only a lookup.
+// Meets reports the same as [Match.Meets] of the i-th match. If the request has a [Parsed], its path is read once for
+// all matches. Then a match whose patterns the path does not meet costs only a lookup.
 func (x *Index) Meets(i int, r *http.Request, client AddrFunc) bool {
 	m := x.matches[i]
 	if p := parsedOf(r); p != nil && len(m.Paths) > 0 {
@@ -92,7 +92,7 @@ func (p *Parsed) meetFirst(x *Index, segments []string) {
 	}
 }
 
-// meetTexts records the matches with a text pattern that the readings meet.
+// meetTexts records the matches with a text pattern that one of the readings meets.
 func (p *Parsed) meetTexts(x *Index, all [][]string) {
 	if len(x.texts) == 0 {
 		return
@@ -123,8 +123,8 @@ func (p *Parsed) meetAll(x *Index, all []indexed, segments []string) {
 	}
 }
 
-// appendFirst appends a form of the segment that is the same for all segments that [sameSegment] treats as equal,
-// whatever their case.
+// appendFirst appends a canonical form of the segment. All segments that [sameSegment] treats as equal, in any case,
+// have the same canonical form.
 func appendFirst(to []byte, segment string) []byte {
 	segment = trimSegment(segment)
 	for i := 0; i < len(segment); {
@@ -148,12 +148,12 @@ func appendFirst(to []byte, segment string) []byte {
 	return to
 }
 
-// meetsBesidePath is [Match.Meets] without the path.
+// meetsBesidePath reports whether the request meets all parts of the match except the path.
 func (m *Match) meetsBesidePath(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.meetsMethods(r) && m.meetsFields(r) && m.meetsQuery(r) && m.matchesClient(r, client) && !m.isExcepted(r, client)
 }
 
-// isExcepted reports whether the request certainly matches one of Not.
+// isExcepted reports whether the request certainly matches one of the matches in Not.
 func (m *Match) isExcepted(r *http.Request, client AddrFunc) bool {
 	for i := range m.Not {
 		if m.Not[i].IsCertain(r, client) {

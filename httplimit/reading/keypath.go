@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// KeyPath returns the path that chooses a bucket of the match's rule. If the pattern that the request meets stands for
-// one path, KeyPath returns that path, whatever spelling the request has. Otherwise it returns the result of the
-// function [KeyPath], without the part that a client may add after the last name of a pattern.
+// KeyPath returns the path that selects a bucket of the match's rule. If the pattern that the request meets stands for
+// exactly one path, KeyPath returns that path, no matter how the request spells it. Otherwise it returns the result of
+// the function [KeyPath], without the text that a client may add after the last name of a pattern.
 func (m *Match) KeyPath(r *http.Request) string {
 	for i := range m.Paths {
 		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], r) {
@@ -26,14 +26,16 @@ func (m *Match) KeyPath(r *http.Request) string {
 	return key
 }
 
-// KeyPath returns the path that chooses a bucket: without escapes, parameters, double slashes, dots and a slash at the
-// end, and in lower case unless keepCase is set. It does not allocate for a path that is already written like this.
+// KeyPath returns the path that selects a bucket. It has no escapes, parameters, double slashes, dot segments or slash
+// at the end, and is in lower case unless keepCase is set. KeyPath does not allocate for a path that already has this
+// form.
 //
-// Servers may read one path in different ways. All paths whose key depends on the way of reading share one key. So all
-// spellings that a server treats as one path have at most two keys, and a client cannot make up more.
+// Servers may read one path in different ways. If the key would depend on the way of reading, the path has a key that
+// all such paths share. So all spellings that a server treats as one path have at most two keys, and a client cannot
+// make up more keys.
 func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
 
-// keyPath is KeyPath with one as its [oneKey].
+// keyPath does the same as KeyPath, and calls one instead of [oneKey].
 func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) string {
 	path := u.Path
 	if u.Opaque != "" {
@@ -55,8 +57,8 @@ func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) strin
 	return path
 }
 
-// fold returns a text with all letters in one case. Some letters have two lower-case forms, such as s and the long s.
-// It does not allocate for lower-case ASCII letters.
+// fold returns a text in which all letters have one canonical form. Lower case is not enough, because some letters have
+// two lower-case forms, such as s and the long s. It does not allocate for lower-case ASCII letters.
 func fold(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		s = strings.ToUpper(s)
@@ -64,11 +66,12 @@ func fold(s string) string {
 	return strings.ToLower(s)
 }
 
-// ambiguousKey is the key of all paths whose readings have different keys. It is not a path, since it has no slash.
+// ambiguousKey is the key of all paths whose readings have different keys. It is never equal to a path, because it has
+// no slash.
 const ambiguousKey = "ambiguous"
 
-// oneKey returns the key that all readings of a path have in common; false if they have different keys or the path is
-// not read.
+// oneKey returns the key that all readings of a path have in common. ok is false if readings have different keys, or if
+// the path is not read.
 func oneKey(u *url.URL) (key string, ok bool) {
 	all := readingsOf(u)
 	if all.tooLong() {
@@ -87,7 +90,7 @@ func oneKey(u *url.URL) (key string, ok bool) {
 type commonKey struct {
 	segments []string
 	any      bool
-	room     []string // for the next one
+	room     []string // for the key of the next reading
 }
 
 // add adds a reading. It returns false if the reading has another key, or if the path ends at different places for
@@ -109,8 +112,8 @@ func (k *commonKey) add(segments []string) bool {
 // key returns the key of the readings.
 func (k *commonKey) key() string { return strings.Join(k.segments, "/") }
 
-// coarsest appends the segments of one reading of a path to into, after doing to them everything that another reading
-// might do.
+// coarsest appends the segments of one reading of a path to into. First it does everything to them that other readings
+// might do, such as removing parameters and dots.
 func coarsest(into, segments []string) []string {
 	if slices.ContainsFunc(segments, func(s string) bool { return !isOrdinary(s) && strings.ContainsAny(s, `/\`) }) {
 		segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))
@@ -129,9 +132,9 @@ func coarsest(into, segments []string) []string {
 	return resolve(withoutEmpty(segments))
 }
 
-// isOrdinary reports whether every server reads a segment without escapes as it is written: it has none of the
-// characters that end a name, and does not end with a character that some servers ignore there. It is fast, because
-// most segments of most paths are ordinary.
+// isOrdinary reports whether every server reads a segment without escapes as it is written. Such a segment has none of
+// the characters that end a name, and does not end with a character that some servers ignore at the end. isOrdinary
+// lets the callers handle most segments of most paths quickly.
 func isOrdinary(s string) bool {
 	for i := range len(s) {
 		if isSpecial[s[i]] {

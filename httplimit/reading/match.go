@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Match selects requests: those for which every part that is not empty holds. The zero Match selects all requests.
-// Its methods do not change it, and are safe for concurrent use.
+// A Match selects requests. A request is selected if it satisfies every part of the Match that is not empty. The zero
+// Match selects all requests. Its methods do not change it, and are safe for concurrent use.
 type Match struct {
-	Hosts    []string // in lower case, without a port; "*.example.com" is every name below example.com
+	Hosts    []string // in lower case, without a port; "*.example.com" means every name below example.com
 	Paths    []Path
 	KeepCase bool     // upper and lower case differ in paths
 	KeepType bool     // /login is not /login.json
@@ -24,15 +24,16 @@ type Match struct {
 	Not      []Match // exceptions: requests that certainly match any of these are not selected
 }
 
-// A Field requires a header field, or a parameter of the query, with one of the values, or with any value if Values is
-// empty. [HeaderField] makes the Field of a header.
+// A Field requires that a request has a header field, or a parameter of the query, with one of the values. If Values is
+// empty, any value will do. [HeaderField] makes the Field for a header.
 type Field struct {
 	Name   string
 	Values []string
 }
 
-// HeaderField returns the Field of a header, with its name and values in the form in which they are compared: the name
-// in the form of [http.CanonicalHeaderKey], the values without leading and trailing blanks.
+// HeaderField returns the Field for a header. It converts the name and the values to the form in which they are
+// compared: the name to the form of [http.CanonicalHeaderKey], and the values to texts without leading and trailing
+// blanks.
 func HeaderField(name string, values ...string) Field {
 	f := Field{Name: http.CanonicalHeaderKey(name)}
 	for _, value := range values {
@@ -41,30 +42,30 @@ func HeaderField(name string, values ...string) Field {
 	return f
 }
 
-// An AddrFunc finds the address of the client of a request; the zero Addr if there is none. The Addr method of
-// httplimit.ClientIP is one.
+// An AddrFunc returns the address of the client of a request, or the zero Addr if the client has none. The method Addr
+// of httplimit.ClientIP is an AddrFunc.
 type AddrFunc func(*http.Request) netip.Addr
 
-// There are three ways to compare a request with a match. Which of them errs on the safe side depends on what the
-// result is used for.
+// There are three methods that compare a request with a match. For a doubtful request they report different results.
+// The use of the result decides which method is safe.
 
-// Matches reports whether the request matches by net/http's reading of its path. Use it for routes. It does not
+// Matches reports whether the request matches in net/http's reading of its path. Use it for routes. It does not
 // allocate for paths without double slashes and dots.
 func (m *Match) Matches(r *http.Request) bool {
 	return m.MatchesHost(r.Host) && m.matchesPath(r) && m.meetsMethod(r.Method) &&
 		m.matchesFields(r)
 }
 
-// Meets reports whether the request matches by any reading. Use it for limits: the rule applies whenever a server
-// behind the limit might read the request as one that the rule is for. client is called only if [Match.UsesClient]
-// reports true, and may be nil otherwise. It does not allocate for plain paths of up to 32 segments.
+// Meets reports whether the request matches in any reading. Use it for limits: then a limit applies whenever a server
+// behind it might read the request in a way that matches. client is called only if [Match.UsesClient] reports true, and
+// may be nil otherwise. It does not allocate for plain paths of up to 32 segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 	return m.meetsBesidePath(r, client) && m.meetsPath(r)
 }
 
-// IsCertain reports whether the request matches by every server's reading. Use it for exceptions from a limit, because
-// a doubtful request must not be exempt. The path must not be ambiguous, the path and the method must match as they are
-// written, and every value of a wanted field must be a wanted value.
+// IsCertain reports whether the request matches in every server's reading. Use it for exceptions from a limit, because
+// a doubtful request must not be exempt. The path must not be ambiguous. The path and the method must match as they are
+// written. Every value of a wanted field must be a wanted value.
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || !isOverridden(r)) &&
 		m.certainFields(r) && m.isCertainQuery(r) &&
@@ -83,11 +84,11 @@ func hasOneReading(r *http.Request) bool {
 	return p.path.one
 }
 
-// meetsPath compares the patterns with all readings. A path that is too long to be read meets every pattern. So does a
-// target without a path ("http:a/login"), because a server could find a path in it.
+// meetsPath compares the patterns with all readings of the path. A path that is too long to be read meets every
+// pattern. So does a target without a path ("http:a/login"), because a server could find a path in it.
 func (m *Match) meetsPath(r *http.Request) bool { return len(m.Paths) == 0 || m.meetsPaths(m.Paths, r) }
 
-// meetsPaths is meetsPath for some of the patterns.
+// meetsPaths does the same as meetsPath, for the given patterns.
 func (m *Match) meetsPaths(paths []Path, r *http.Request) bool {
 	p := parsedOf(r)
 	if p == nil && slices.ContainsFunc(paths, func(of Path) bool { return of.IsText() }) {
@@ -104,7 +105,7 @@ func (m *Match) meetsPaths(paths []Path, r *http.Request) bool {
 	if r.URL.Opaque != "" || all.tooLong() {
 		return true
 	}
-	plain := all.plain // then no reading has a place where the path may end early
+	plain := all.plain // if set, the path does not end early in any reading
 	var room [32]string
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
 		if m.meetsSegments(paths, segments) {
@@ -146,7 +147,7 @@ func (m *Match) meetsTexts(paths []Path, all [][]string) bool {
 	return false
 }
 
-// MatchesHost reports whether a host is one of Hosts. It may have a port, and a dot at the end.
+// MatchesHost reports whether a host is one of Hosts. host may have a port, and a dot at the end of the name.
 func (m *Match) MatchesHost(host string) bool {
 	if len(m.Hosts) == 0 {
 		return true
@@ -180,9 +181,9 @@ func (m *Match) matchesMethod(method string) bool {
 	})
 }
 
-// meetsMethods compares the method. Forms of HTML can only send GET and POST, so some frameworks read the method from
-// elsewhere: from a header field ([spelling.MethodOverrides]), and for a POST from the parameter _method of the query.
-// meetsMethods compares these, too.
+// meetsMethods reports whether the method of the request is a wanted one. Forms in HTML can send only GET and POST. So
+// some frameworks read the method from a header field ([spelling.MethodOverrides]), or for a POST from the parameter
+// _method of the query. meetsMethods compares these methods, too.
 func (m *Match) meetsMethods(r *http.Request) bool {
 	if m.meetsMethod(r.Method) {
 		return true
@@ -212,11 +213,11 @@ func (p *Parsed) overrides(r *http.Request) map[string]bool {
 	return p.methods
 }
 
-// longestMethod is the length of the longest method that is compared, in bytes. Longer methods have no name.
+// longestMethod is the length of the longest method that is compared, in bytes. A longer text is not a method.
 const longestMethod = 256
 
-// leastFold returns the smallest of the characters that [strings.EqualFold] treats as equal: for ASCII letters, the
-// capital.
+// leastFold returns the smallest of the characters that [strings.EqualFold] treats as equal to r. For an ASCII letter,
+// that is the upper-case letter.
 func leastFold(r rune) rune {
 	least := r
 	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -225,7 +226,7 @@ func leastFold(r rune) rune {
 	return least
 }
 
-// isOverridden reports whether a server may treat a request as one with another method.
+// isOverridden reports whether a server may treat the request as if it had another method.
 func isOverridden(r *http.Request) bool {
 	if p := parsedOf(r); p != nil {
 		return len(p.overrides(r)) > 0
@@ -244,7 +245,7 @@ func overrides(r *http.Request) []string {
 	return all
 }
 
-// meetsMethod ignores case, because many servers accept "post" as POST.
+// meetsMethod compares a method with the wanted ones. It ignores case, because many servers accept "post" as POST.
 func (m *Match) meetsMethod(method string) bool {
 	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
 		return strings.EqualFold(want, method) || want == http.MethodGet && strings.EqualFold(method, http.MethodHead)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// Patterns mean what they mean to net/http, for paths that it does not redirect.
+// For paths that net/http does not redirect, patterns have the same meaning as in net/http.
 func TestPathsAgainstServeMux(t *testing.T) {
 	patterns := []string{
 		"/", "/{$}", "/a", "/a/", "/a/{$}", "/a/b", "/{x}", "/{x}/", "/{x}/{$}", "/a/{x}", "/a/{x}/c", "/{x}/b",
@@ -36,7 +36,7 @@ func TestPathsAgainstServeMux(t *testing.T) {
 	}
 }
 
-// A route uses one reading, which is net/http's.
+// For a route, Matches uses only the reading of net/http.
 func TestRoutesGoByOneReading(t *testing.T) {
 	login, err := ParsePath("/login")
 	require.NoError(t, err)
@@ -57,7 +57,8 @@ func TestRoutesGoByOneReading(t *testing.T) {
 	}
 }
 
-// TestEachPartOfAMatch: each part of a match that is not empty must hold. A doubtful part only holds for Meets.
+// TestEachPartOfAMatch: a request must satisfy each part of a match that is not empty. If it is doubtful whether it
+// satisfies a part, only Meets reports true.
 func TestEachPartOfAMatch(t *testing.T) {
 	full := Match{
 		Hosts: []string{"*.example.com"}, Paths: patternsOf(t, "/login"), Methods: []string{"POST"},

@@ -12,9 +12,10 @@ import (
 
 // A Parsed caches what was read from one request, so that the next rule does not read it again. The zero Parsed is
 // ready for use. The functions of this package find it in the context of the request, under [ParsedKey]. Without a
-// Parsed they read what they need each time, which is just as fast for ordinary requests and a few rules.
+// Parsed, they read what they need each time, which is just as fast for ordinary requests and a few rules.
 //
-// The target and the header of the request must not change while it is in use. It is not safe for concurrent use.
+// The target and the header of the request must not change while the Parsed is in use. A Parsed is not safe for
+// concurrent use.
 type Parsed struct {
 	path    parsedPath
 	query   parsedPairs
@@ -24,20 +25,20 @@ type Parsed struct {
 	room    [2]parsedText // for most requests
 	values  []parsedValues
 	methods map[string]bool // other methods that servers may read from the request
-	work    int             // steps, each of which takes some nanoseconds: for tests
+	work    int             // for tests: a count of steps that take some nanoseconds each
 }
 
 // ParsedKey is the key of a *[Parsed] in a context.
 type ParsedKey struct{}
 
-// parsedOf returns the Parsed of a request; nil if it has none.
+// parsedOf returns the Parsed of a request, or nil if the request has none.
 func parsedOf(r *http.Request) *Parsed {
 	p, _ := r.Context().Value(ParsedKey{}).(*Parsed)
 	return p
 }
 
-// IsCostly reports whether it takes noticeable time to read the request several times, because its target and header
-// are longer than two kibibytes, or its path has several readings.
+// IsCostly reports whether it takes noticeable time to read the request several times. That is the case if its target
+// and header are longer than two kibibytes, or if its path has several readings.
 func IsCostly(r *http.Request) bool {
 	const long = 2 << 10
 	size := len(r.URL.Path) + len(r.URL.RawQuery) + len(r.Host)
@@ -52,9 +53,9 @@ func IsCostly(r *http.Request) bool {
 	return size > long || !isPlain(r.URL.EscapedPath())
 }
 
-// TooLong returns the part of a request that is not read, because reading it would take too long; "" if everything is
-// read. Such a request meets every rule for a path or parameter, and its path, parameters and cookies do not give it a
-// key of its own. Answer it with 400.
+// TooLong returns the part of a request that is not read, because reading it would take too long. It returns "" if
+// everything is read. A request with such a part meets every rule for a path or parameter. Its path, parameters and
+// cookies do not give it a separate key. Answer it with 400.
 //
 // A host is not read if it is longer than host names may be, and a field is not read if it has more than 128 lines.
 func TooLong(r *http.Request) string {
@@ -88,11 +89,11 @@ func pathTooLong(r *http.Request) bool {
 
 const (
 	maxHost  = 255 + len(":65535") // RFC 1035, section 2.3.4
-	maxLines = 128                 // common servers take 100 fields in all
+	maxLines = 128                 // common servers accept 100 fields in all
 )
 
-// maxPairs bounds the parameters of a query, and the cookies. Common servers take 1,000 parameters, and browsers keep a
-// few hundred cookies of a site.
+// maxPairs bounds the number of parameters in a query, and the number of cookies. Common servers accept 1,000
+// parameters, and browsers store a few hundred cookies for a site.
 const maxPairs = 2048
 
 func tooManyPairs(s string, separators ...string) bool {
@@ -114,20 +115,20 @@ func tooManyCookies(lines []string) bool {
 	return n > maxPairs
 }
 
-// parsedPath has the different readings of a path, and cached results of them.
+// parsedPath caches the different readings of a path, and results that were computed from them.
 type parsedPath struct {
 	seen  bool // it is known whether the path is too long
 	read  bool
-	long  bool     // it is not read
+	long  bool     // the path is not read
 	from  readings // the readings that have not been made yet
 	all   [][]string
-	sums  []uint64 // of all
-	clean string   // of [cleanPath]
+	sums  []uint64 // a checksum of each reading
+	clean string   // the result of [cleanPath]
 	index *Index
-	met   []uint64  // of the index: a bit for each match
-	keys  [2]string // of [KeyPath]: without, and with the case kept
+	met   []uint64  // for the index: a bit for each match
+	keys  [2]string // results of [KeyPath], without and with keepCase
 
-	judged, one bool // it is known whether all servers read the path in the same way; they do
+	judged, one bool // judged: one is known; one: all servers read the path in the same way
 }
 
 // readings returns the different readings of a path. ok is false if the path is too long, or if there is no path.
@@ -141,7 +142,7 @@ func (p *Parsed) readings(u *url.URL) (all [][]string, ok bool) {
 		return nil, false
 	}
 	from := &p.path.from
-	plain := from.plain // then no reading has what endOf looks for
+	plain := from.plain // if set, endOf finds nothing in any reading
 	segments, more := from.next(make([]string, 0, 1+strings.Count(u.Path, "/")))
 	for ; more; segments, more = from.next(make([]string, 0, cap(segments))) {
 		p.work += len(segments) + len(u.Path)/8
@@ -158,7 +159,7 @@ func (p *Parsed) readings(u *url.URL) (all [][]string, ok bool) {
 
 // addReading adds a reading unless it was added before.
 func (p *Parsed) addReading(segments []string) {
-	sum := uint64(len(segments)) // so that different readings are seldom compared completely
+	sum := uint64(len(segments)) // different readings seldom have the same sum, so few are compared completely
 	for _, s := range segments {
 		sum = sum*31 + uint64(len(s))
 		if s != "" {
@@ -186,7 +187,7 @@ func (p *Parsed) cleanPath(of string) string {
 
 var seed = maphash.MakeSeed()
 
-// judgePath finds out whether the path is too long, once.
+// judgePath finds out whether the path is too long. It does so only once.
 func (p *Parsed) judgePath(u *url.URL) {
 	if !p.path.seen {
 		p.path.seen, p.path.from = true, readingsOf(u)
@@ -194,7 +195,7 @@ func (p *Parsed) judgePath(u *url.URL) {
 	}
 }
 
-// keyPath is [KeyPath], once.
+// keyPath caches the result of [KeyPath].
 func (p *Parsed) keyPath(u *url.URL, keepCase bool) string {
 	if p == nil {
 		return KeyPath(u, keepCase)
@@ -210,7 +211,7 @@ func (p *Parsed) keyPath(u *url.URL, keepCase bool) string {
 	return *key
 }
 
-// oneKey is the function oneKey, for the cached readings.
+// oneKey does the same as the function oneKey, with the cached readings.
 func (p *Parsed) oneKey(u *url.URL) (string, bool) {
 	all, ok := p.readings(u)
 	var one commonKey
@@ -221,18 +222,18 @@ func (p *Parsed) oneKey(u *url.URL) (string, bool) {
 	return one.key(), ok
 }
 
-// parsedPairs are the parameters of a query, or cookies.
+// parsedPairs caches the parameters of a query, or the cookies of a request.
 type parsedPairs struct {
 	read   bool
 	long   bool     // there are more pairs than the bound
-	hashes []uint64 // of the names, and of the names of lists
+	hashes []uint64 // hashes of the names, and of the names of lists
 	all    []pair
 }
 
 // A pair is a parameter or a cookie as it was sent, except that escapes in its name are undone.
 type pair struct {
 	name, value string
-	inner       bool // a cookie behind a comma or a blank
+	inner       bool // a cookie after a comma or a blank
 }
 
 // room makes room for some pairs.
@@ -240,7 +241,7 @@ func (ps *parsedPairs) room(n int) {
 	ps.hashes, ps.all = slices.Grow(ps.hashes, n), slices.Grow(ps.all, n)
 }
 
-// add appends a pair under the name by which it is found.
+// add appends a pair. found is the name by which it is found.
 func (ps *parsedPairs) add(found string, of pair) {
 	ps.hashes, ps.all = append(ps.hashes, hashName(found)), append(ps.all, of)
 }
@@ -252,7 +253,7 @@ func hashName(name string) uint64 {
 
 // each calls one with the pairs whose name may be the given one.
 func (ps *parsedPairs) each(name string, one func(pair)) {
-	if strings.ContainsAny(name, "%+ \x00") { // without escapes it would be another name
+	if strings.ContainsAny(name, "%+ \x00") { // undoing escapes would change the name
 		for _, of := range ps.all {
 			one(of)
 		}
@@ -266,7 +267,7 @@ func (ps *parsedPairs) each(name string, one func(pair)) {
 	}
 }
 
-// A parsedText is the value of a field by which a bucket is chosen.
+// A parsedText caches a value by which a bucket is selected.
 type parsedText struct {
 	kind  textKind
 	name  string
@@ -274,7 +275,7 @@ type parsedText struct {
 	ok    bool
 }
 
-// parsedValues are the values of a parameter.
+// parsedValues caches the values of a parameter.
 type parsedValues struct {
 	name   string
 	values []queryValue
@@ -288,7 +289,7 @@ const (
 	textQuery
 )
 
-// text returns a value by which a bucket is chosen. It caches the result of read.
+// text returns a value by which a bucket is selected. It caches the result of read.
 func (p *Parsed) text(kind textKind, r *http.Request, name string, read func(*http.Request, string) (string, bool)) (string, bool) {
 	if p == nil {
 		return read(r, name)
@@ -307,7 +308,8 @@ func (p *Parsed) text(kind textKind, r *http.Request, name string, read func(*ht
 	return value, ok
 }
 
-// HeaderKey returns the value of a header that chooses a bucket; "" if it is absent: see httplimit.HeaderValue.
+// HeaderKey returns the value of a header, by which a bucket is selected, or "" if the header is absent: see
+// httplimit.HeaderValue.
 func HeaderKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textHeader, r, name, readHeader)
 }
@@ -326,15 +328,16 @@ func readHeader(r *http.Request, name string) (value string, ok bool) {
 	return value, true
 }
 
-// CookieKey returns the value of a cookie that chooses a bucket; "" if it is absent: see httplimit.CookieValue.
+// CookieKey returns the value of a cookie, by which a bucket is selected, or "" if the cookie is absent: see
+// httplimit.CookieValue.
 func CookieKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textCookie, r, name, readCookie)
 }
 
-// QueryKey returns the value of a parameter that chooses a bucket; "" if it is absent or empty. All spellings of the
-// value that a server reads alike give the same text, such as "V" for V, V+ and %56. ok is false if readings of the
-// query have different values of the parameter ([QueryValues]), if the value has a zero byte, or if the query has more
-// parameters than are read.
+// QueryKey returns the value of a parameter, by which a bucket is selected. It returns "" if the parameter is absent or
+// empty. All spellings of the value that a server reads alike give the same text. For example, V, V+ and %56 give "V".
+// ok is false if readings of the query give the parameter different values ([QueryValues]), if the value has a zero
+// byte, or if the query has too many parameters to be read.
 func QueryKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textQuery, r, name, readQuery)
 }

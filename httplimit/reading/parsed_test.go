@@ -17,13 +17,13 @@ import (
 	"github.com/weir-go/weir/internal/hostile"
 )
 
-// once returns a request that stores the values that were read from it.
+// once returns a copy of a request with a Parsed, and that Parsed.
 func once(r *http.Request) (*http.Request, *Parsed) {
 	p := new(Parsed)
 	return r.WithContext(context.WithValue(r.Context(), ParsedKey{}, p)), p
 }
 
-// manyMatches are patterns of each kind, alone and several together.
+// manyMatches returns matches with patterns of each kind. Some have one pattern and some several.
 func manyMatches(t testing.TB) (all []*Match) {
 	texts := []string{"/login", "/", "/{$}", "/users/{id}/search", "/{app}/run.php", "/run.php", "/static/", "/files/{rest...}",
 		"/a.b.c", "/a.b", "/sk", "/Kelvin/", "/admin/users", "/a"}
@@ -43,7 +43,7 @@ func manyMatches(t testing.TB) (all []*Match) {
 	return all
 }
 
-// equalReadings fails unless all that is read of a request is the same with what was read before and without.
+// equalReadings requires that everything that is read from a request is the same with a Parsed and without one.
 func equalReadings(t testing.TB, x *Index, r *http.Request) {
 	kept, p := once(r)
 	for i, m := range x.matches {
@@ -73,7 +73,7 @@ func equalReadings(t testing.TB, x *Index, r *http.Request) {
 	require.NotZero(t, p.work)
 }
 
-// A value that was read once and is found by its index equals the value that is read each time.
+// Values that are cached in a Parsed, and the results of an Index, equal the values that are read each time.
 func TestWhatIsReadOnceIsTheSame(t *testing.T) {
 	x := NewIndex(manyMatches(t)...)
 	for _, p := range paths {
@@ -98,7 +98,7 @@ func TestWhatIsReadOnceIsTheSame(t *testing.T) {
 	}
 }
 
-// FuzzWhatIsReadOnce looks for a request for which an index or a stored value differs from a new reading.
+// FuzzWhatIsReadOnce looks for a request for which the result of an index or a cached value differs from a new reading.
 func FuzzWhatIsReadOnce(f *testing.F) {
 	x := NewIndex(manyMatches(f)...)
 	f.Add("/x/%2e%2e/login;v=1", "k=V+&K=W", "sid=V, a=b; SID=%56")
@@ -112,7 +112,7 @@ func FuzzWhatIsReadOnce(f *testing.F) {
 	})
 }
 
-// The first segments that one pattern takes for its own have one form, whatever the alphabet.
+// All first segments that meet the same pattern have one form. This holds for every alphabet.
 func TestFormsOfFirstSegments(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -125,7 +125,7 @@ func TestFormsOfFirstSegments(t *testing.T) {
 	}
 }
 
-// sixtyFour are the matches of as many rules.
+// sixtyFour returns an index of the matches of 64 rules.
 func sixtyFour(t testing.TB) *Index {
 	all := make([]*Match, 64)
 	for i := range all {
@@ -146,7 +146,7 @@ func sixtyFour(t testing.TB) *Index {
 	return NewIndex(all...)
 }
 
-// workOf returns how many steps it takes to read a request for 64 rules, each with a key.
+// workOf returns how many steps it takes to read a request for 64 rules, each of which has a key.
 func workOf(x *Index, r *http.Request) int {
 	kept, p := once(r)
 	if TooLong(kept) != "" {
@@ -173,8 +173,8 @@ func workOf(x *Index, r *http.Request) int {
 	return p.work
 }
 
-// The worst of 10,000 hostile requests takes at most five times the steps of a plain one of the same size, for 64
-// rules. BenchmarkHostileRequests of cmd/internal/serve measures the time.
+// With 64 rules, the worst of 10,000 hostile requests takes at most five times the steps of a plain request of the same
+// size. BenchmarkHostileRequests in cmd/internal/serve measures the time.
 func TestHostileRequestsAreLittleMoreWork(t *testing.T) {
 	x := sixtyFour(t)
 	plain := workOf(x, hostile.Plain(64<<10))
@@ -200,7 +200,7 @@ func TestHostileRequestsAreLittleMoreWork(t *testing.T) {
 	assert.Equal(t, "the host", TooLong(&http.Request{URL: &url.URL{Path: "/"}, Host: strings.Repeat("a", 262)}))
 }
 
-// FuzzWork looks for a request that takes more steps for each of its bytes than the worst that is known.
+// FuzzWork looks for a request that takes more steps than a bound that depends on its size.
 func FuzzWork(f *testing.F) {
 	x := sixtyFour(f)
 	f.Add("/"+strings.Repeat("/;", 200), "k=V&q1=+", "sid=V; c1=W, c2=X", " V", uint8(2))
@@ -214,7 +214,8 @@ func FuzzWork(f *testing.F) {
 		for _, name := range []string{"X-Api-Key", "X-Kind", "X-Tier", "X-Http-Method-Override"} {
 			r.Header[name] = slices.Repeat([]string{field}, 1+int(lines))
 		}
-		// 8 KiB of readings, and each of their segments compared with some patterns; then some steps for each byte.
+		// The bound has three parts: up to 16 steps for each segment of all readings, which are compared with some
+		// patterns, then some steps for each byte, and a constant.
 		if work, size := workOf(x, r), hostile.Size(r); work > 16*maxSplit+5*size+1000 {
 			t.Errorf("%d steps for %d bytes", work, size)
 		}

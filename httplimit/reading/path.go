@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// A Path is a pattern of paths, in the syntax of [net/http.ServeMux]. "/login" is that path, and "/static/" is all
-// paths that begin with it. {id} in "/users/{id}" is any single segment, {rest...} in "/files/{rest...}" is all
-// segments that follow, and "/{$}" is only the root. [ParsePath] makes a Path; the zero Path means the root.
-// [ParsePrefix] and [ParseRegexp] make text patterns.
+// A Path is a pattern of paths, in the syntax of [net/http.ServeMux]. "/login" stands for exactly that path, and
+// "/static/" for all paths that begin with it. {id} in "/users/{id}" stands for any single segment, and {rest...} in
+// "/files/{rest...}" for all segments that follow. "/{$}" stands only for the root. [ParsePath] makes a Path; the zero
+// Path means the root. [ParsePrefix] and [ParseRegexp] make text patterns.
 //
-// For a limit the pattern is compared with every reading of a path, and a slash at the end does not matter
-// ([Match.Meets]). For a route it is compared with the path without escapes, double slashes and dots, and the slash
-// matters ([Match.Matches]).
+// For a limit ([Match.Meets]), the pattern is compared with every reading of a path, and a slash at the end does not
+// matter. For a route ([Match.Matches]), the pattern is compared with the path without escapes, double slashes and
+// dots, and a slash at the end matters.
 type Path struct {
 	text     string
 	segments []string // anySegment stands for any segment
 	subtree  bool     // any segments may follow
-	slash    bool     // if not: it ends with a slash
+	slash    bool     // the pattern ends with a slash, but not subtree
 	only     string   // the only path that it stands for, without a slash at the end; "" if it stands for several
 
-	prefix, foldedPrefix string         // of [ParsePrefix], instead of the fields above: with its case, and folded
-	expression, folded   *regexp.Regexp // of [ParseRegexp]: in the same way
+	prefix, foldedPrefix string         // from [ParsePrefix], instead of the fields above: as written, and folded
+	expression, folded   *regexp.Regexp // from [ParseRegexp], likewise
 }
 
-// anySegment stands for {name}. It is not a segment.
+// anySegment stands for {name} in a pattern. No segment equals it, because segments have no slash.
 const anySegment = "/"
 
 // String returns the pattern as it was written, after the word "prefix" or "regex" if it is a text pattern.
@@ -88,7 +88,7 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
-// wildcard reads {name} or {name...}.
+// wildcard parses a segment of the form {name} or {name...}.
 func wildcard(segment string) (name string, rest bool, err error) {
 	name, ok := strings.CutPrefix(segment, "{")
 	if ok {
@@ -104,9 +104,9 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	return name, rest, nil
 }
 
-// meets reports whether the pattern, which is not a text pattern, matches segments, none of which is empty. The last
-// segment may have an extension, because many frameworks treat /login.json as /login. A file may be followed by more
-// segments, because CGI and PHP treat /login.php/x as /login.php.
+// meets reports whether the pattern matches segments. The pattern must not be a text pattern, and no segment may be
+// empty. The last segment may have an extension, because many frameworks treat /login.json as /login. If the last name
+// of the pattern is a file, more segments may follow, because CGI and PHP treat /login.php/x as /login.php.
 func (p *Path) meets(segments []string, m *Match) bool {
 	last := len(p.segments) - 1
 	if len(segments) <= last || len(segments) > last+1 && !p.subtree && !p.isFile() {
@@ -123,9 +123,9 @@ func (p *Path) meets(segments []string, m *Match) bool {
 	return true
 }
 
-// within returns the part of a key of [KeyPath] that the pattern is about, if the pattern ends in a name and stands for
-// several paths. It leaves out what a client may add: an extension, and anything after a file. ok is false if the key
-// does not meet the pattern. within does not allocate for keys of up to 32 segments.
+// within returns the part of a key of [KeyPath] that the pattern describes. It is for patterns that end in a name and
+// stand for several paths. It removes what a client may add: an extension, and everything after a file. ok is false if
+// the key does not meet the pattern. within does not allocate for keys of up to 32 segments.
 func (p *Path) within(key string, m *Match) (part string, ok bool) {
 	last := len(p.segments) - 1
 	if p.only != "" || p.subtree || last < 0 || p.segments[last] == anySegment {
@@ -133,7 +133,7 @@ func (p *Path) within(key string, m *Match) (part string, ok bool) {
 	}
 	var room [32]string
 	segments := room[:0]
-	for rest, more := key, true; more && len(segments) < len(p.segments)+2; { // the last one is the rest of the key
+	for rest, more := key, true; more && len(segments) < len(p.segments)+2; { // the last segment is the rest of the key
 		var segment string
 		if segment, rest, more = strings.Cut(rest, "/"); segment != "" {
 			segments = append(segments, segment)
@@ -153,12 +153,12 @@ func (p *Path) within(key string, m *Match) (part string, ok bool) {
 	return key[:end+len(segments[last])], true
 }
 
-// isFile reports whether the last segment is a name with an extension.
+// isFile reports whether the last segment of the pattern is a name with an extension.
 func (p *Path) isFile() bool {
 	return len(p.segments) > 0 && strings.LastIndexByte(p.segments[len(p.segments)-1], '.') > 0
 }
 
-// hasExtension reports whether a segment is the wanted one with an extension.
+// hasExtension reports whether got is the segment want with an extension.
 func hasExtension(got, want string, keepCase bool) bool {
 	return len(got) > len(want) && got[len(want)] == '.' && sameSegment(want, got[:len(want)], keepCase)
 }
@@ -175,8 +175,8 @@ func sameSegment(want, got string, keepCase bool) bool {
 // stream is the beginning of the name of a file's stream on Windows.
 const stream = "::$"
 
-// trimSegment removes what some servers ignore at the end of a segment. Windows ignores dots, blanks and the stream
-// name of a file's data ("::$DATA"). Programs in C ignore everything after a zero byte.
+// trimSegment removes the text that some servers ignore at the end of a segment. Windows ignores dots, blanks and the
+// stream name of a file's data ("::$DATA"). Programs in C ignore everything after a zero byte.
 func trimSegment(s string) string {
 	if i := strings.IndexByte(s, 0); i >= 0 {
 		s = s[:i]
@@ -195,13 +195,13 @@ func cleanPath(of string) string {
 	if !strings.HasPrefix(of, "/") {
 		of = "/" + of
 	}
-	return path.Clean(of) // without an allocation if there is nothing to clean
+	return path.Clean(of) // does not allocate if there is nothing to clean
 }
 
 // Matches reports whether the pattern matches a path without escapes, such as [net/url.URL.Path].
 func (p *Path) Matches(of string) bool { return p.matchesClean(of, cleanPath(of)) }
 
-// matchesClean is Matches for a path whose [cleanPath] is known.
+// matchesClean does the same as Matches. clean is the result of [cleanPath] for the path.
 func (p *Path) matchesClean(of, clean string) bool {
 	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
 	if p.IsText() {

@@ -9,8 +9,9 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// QueryValues returns the values of a parameter of the query, without escapes, by any spelling of its name. Some
-// servers end a parameter at a semicolon, and some decode %u0041. If that makes a difference, both values are returned.
+// QueryValues returns the values of a parameter of the query, without escapes. It finds the parameter under any
+// spelling of its name. Some servers end a parameter at a semicolon, and some decode %u0041. If that makes a
+// difference, QueryValues returns both values.
 func QueryValues(u *url.URL, name string) (values []string) {
 	eachParameter(u, name, func(_, value string) { values = append(values, spelling.UntilZero(value)) })
 	return values
@@ -20,12 +21,12 @@ func QueryValues(u *url.URL, name string) (values []string) {
 type queryValue struct {
 	name  string // the name that a server treats as the parameter's name
 	value string // without escapes
-	text  string // the one of all spellings of the value ([spelling.Value])
-	ok    bool   // there is such a text
+	text  string // the canonical text for all spellings of the value ([spelling.Value])
+	ok    bool   // text is valid
 }
 
 // queryValues returns the values of a parameter in all readings of the request's query. It returns none if the query
-// has too many parameters to read.
+// has too many parameters to be read.
 func queryValues(r *http.Request, name string) (values []queryValue) {
 	if r.URL.RawQuery == "" || tooManyParameters(r) {
 		return nil
@@ -71,7 +72,8 @@ func readQuery(r *http.Request, name string) (value string, ok bool) {
 	return value, true
 }
 
-// meetsQuery reports whether the query has wanted values of all wanted parameters, or too many parameters to be read.
+// meetsQuery reports whether the query has a wanted value for each wanted parameter, or has too many parameters to be
+// read.
 func (m *Match) meetsQuery(r *http.Request) bool {
 	return len(m.Query) == 0 || tooManyParameters(r) || !slices.ContainsFunc(m.Query, func(want Field) bool {
 		values := queryValues(r, want.Name)
@@ -88,7 +90,7 @@ func (m *Match) sameText(got, want string) bool {
 	return got == want || !m.KeepCase && strings.EqualFold(got, want)
 }
 
-// isCertainQuery reports whether every server reads only wanted values of the wanted parameters.
+// isCertainQuery reports whether every server reads only wanted values for each wanted parameter.
 func (m *Match) isCertainQuery(r *http.Request) bool {
 	return len(m.Query) == 0 || !tooManyParameters(r) && !slices.ContainsFunc(m.Query, func(want Field) bool {
 		values := queryValues(r, want.Name)
@@ -98,7 +100,7 @@ func (m *Match) isCertainQuery(r *http.Request) bool {
 	})
 }
 
-// tooManyParameters reports whether the query has more parameters than are read.
+// tooManyParameters reports whether the query has too many parameters to be read.
 func tooManyParameters(r *http.Request) bool {
 	if p := parsedOf(r); p != nil {
 		p.readQuery(r.URL.RawQuery)
@@ -107,7 +109,7 @@ func tooManyParameters(r *http.Request) bool {
 	return tooManyPairs(r.URL.RawQuery, "&", ";")
 }
 
-// readQuery reads the names of all parameters, once.
+// readQuery reads the names of all parameters. It is called once for a request.
 func (p *Parsed) readQuery(query string) {
 	if p.query.read {
 		return
@@ -127,20 +129,20 @@ func (p *Parsed) readQuery(query string) {
 	})
 }
 
-// eachParameter calls each for every value of the parameter, in every reading of the query. got is a name that is
-// treated as name, and value includes its zero bytes.
+// eachParameter calls the function each for every value of the parameter, in every reading of the query. got is the
+// name in the query, which some server treats as name. value may contain zero bytes.
 func eachParameter(u *url.URL, name string, each func(got, value string)) {
 	eachPair(u.RawQuery, func(of pair) { of.parameter(name, each) })
 }
 
-// parameter calls each if the pair is for the parameter.
+// parameter calls the function each if the pair is a value of the parameter.
 func (of pair) parameter(name string, each func(got, value string)) {
 	if spelling.SameName(of.name, name) || isElement(of.name, name) {
 		each(of.name, spelling.UnescapeQuery(of.value))
 	}
 }
 
-// eachPair calls one with the parameters of a query in every reading, their names without escapes.
+// eachPair calls one with the parameters of a query in every reading. The names have no escapes.
 func eachPair(query string, one func(pair)) {
 	semicolons, units := strings.Contains(query, ";"), strings.Contains(query, "%u")
 	split := func(text string) {
@@ -168,8 +170,9 @@ func eachPair(query string, one func(pair)) {
 	}
 }
 
-// isElement reports whether parameter got is an element of the list called name, such as t[] or t[0] of t. PHP, Rails
-// and Node's qs make a list of such parameters, and some programs use a list of one element as its value.
+// isElement reports whether the parameter got is an element of a list with the given name. For example, t[] and t[0]
+// are elements of the list t. PHP, Rails and Node's qs make a list of such parameters, and some programs use a list of
+// one element as its value.
 func isElement(got, name string) bool {
 	list, is := listOf(got)
 	return is && spelling.SameName(list, name)

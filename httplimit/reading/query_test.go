@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A parameter has one key for all spellings of its value, and none if readings of the query have several.
+// A parameter has one key for all spellings of its value. It has no key if readings of the query give it several
+// values.
 func TestQueryKey(t *testing.T) {
 	for query, want := range map[string]string{
 		"k=V": "V", "K=V": "V", "k=%56": "V", "k=V+": "V", "k=+V%20": "V", "k=V%09": "V", "k=V%01": "V", "k=V%C2%A0": "V",
@@ -26,7 +27,8 @@ func TestQueryKey(t *testing.T) {
 	}
 }
 
-// A method that some servers take from a field of the header, or from the query of a POST, is one that a request has.
+// Some servers read the method from a header field, or from the query of a POST. The request then meets rules for that
+// method, too.
 func TestOverriddenMethods(t *testing.T) {
 	deletes := Match{Methods: []string{http.MethodDelete}}
 	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
@@ -43,7 +45,8 @@ func TestOverriddenMethods(t *testing.T) {
 	}
 }
 
-// A rule for a value of a parameter is for every spelling of it, and an exception for the plain one alone.
+// A rule for a value of a parameter applies to every spelling of the value. An exception applies only to the plain
+// spelling.
 func TestSpellingsOfAWantedParameter(t *testing.T) {
 	m := Match{Query: []Field{{Name: "t", Values: []string{"a+b"}}}}
 	for query, certain := range map[string]bool{"t=a%2bb": true, "t=a+b": false, "t=a%2bb+": false, "t=a%2bb%c2%a0": false} {
@@ -53,7 +56,8 @@ func TestSpellingsOfAWantedParameter(t *testing.T) {
 	}
 }
 
-// Blanks of Unicode around a header, which only some servers take off, bring a request under a rule and out of no rule.
+// Only some servers remove Unicode blanks around the value of a header. With such blanks, a rule for the value applies
+// to the request, and an exception does not.
 func TestBlanksAroundAWantedHeader(t *testing.T) {
 	m := Match{Headers: []Field{HeaderField("X-Env", "prod")}}
 	for value, certain := range map[string]bool{"prod": true, " prod\t": true, "prod\xa0": false, "prod\x85": false,

@@ -7,10 +7,10 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Servers read a path in several ways. They undo escapes before or after they split the path. They do so once, or twice
-// if a proxy or a program in front has already done it. They remove ";x" from a segment or keep it, resolve dots or
-// keep them, and treat a backslash as a slash or not. A limit that uses one reading does not limit a server that uses
-// another. So a pattern is compared with every reading.
+// Servers read a path in several ways. They undo escapes before or after they split the path. Escapes are undone once,
+// or twice if a proxy in front has already undone them. Servers remove ";x" from a segment or keep it, resolve dots or
+// keep them, and treat a backslash as a slash or not. If a limit uses one reading and the server another, a client can
+// avoid the limit. So a pattern is compared with every reading.
 
 // A reading is one way to read a path. The zero reading splits the path, undoes the escapes in each segment, and leaves
 // everything else unchanged.
@@ -22,30 +22,31 @@ type reading struct {
 	dots          dots
 }
 
-// parameters says what happens to a semicolon in a segment and the text after it.
+// parameters says what a reading does with a semicolon in a segment and the text after it.
 type parameters uint8
 
 const (
 	parametersKept parameters = iota
-	parametersCut             // they are removed before escapes are undone: %3b is not a semicolon
+	parametersCut             // they are removed before escapes are undone, so %3b is not a semicolon
 	parametersCutAlways
 	parametersEnd
 )
 
-// dots says what happens to the segments . and ..
+// dots says what a reading does with the segments . and ..
 type dots uint8
 
 const (
-	dotsKept         dots = iota // they are names like others
-	dotsSent                     // dots that are sent without escapes are resolved; .. may also remove an empty segment
+	dotsKept         dots = iota // they are ordinary names
+	dotsSent                     // dots sent without escapes are resolved; .. may also remove an empty segment
 	dotsSentMerged               // the same, after empty segments were removed
-	dotsAlways                   // all are resolved
+	dotsAlways                   // all dots are resolved
 	dotsAlwaysMerged             // the same, after empty segments were removed
 	dotsEnd
 )
 
-// These constants bound the work of reading a path: its bytes, and its bytes and segments times the number of its
-// readings. No program sends a longer path, and without a bound a client could cause much work.
+// These constants bound the work of reading a path. maxPath bounds its bytes. maxRead bounds its bytes, and maxSplit
+// its segments, each times the number of its readings. No ordinary program sends a longer path, and without a bound a
+// client could cause much work.
 const (
 	maxPath  = 8 << 10
 	maxRead  = 8 << 10
@@ -55,9 +56,9 @@ const (
 // readings are the readings of a path, one after the other.
 type readings struct {
 	escaped string
-	again   string // the path without escapes, if that has escapes again; it is read, too, as if it had been sent
-	behind  string // the path after //name, for servers that treat the name as a host; it is read, too
-	plain   bool   // all are the same
+	again   string // the path without escapes, if it still has escapes; it is also read as if it had been sent
+	behind  string // the path after //name, for servers that treat name as a host; it is also read
+	plain   bool   // all readings are the same
 	present reading
 	done    bool
 	dotless bool // only readings that keep dots are made
@@ -65,21 +66,21 @@ type readings struct {
 	ways
 }
 
-// ways are the properties of a path by which its readings may differ.
+// ways has the properties of a path that make its readings differ.
 type ways struct {
-	slashes                 bool // there are escaped ones
-	backslashes, semicolons bool // there are any
+	slashes                 bool // the path has escaped slashes
+	backslashes, semicolons bool // the path has some
 	dotted                  bool // a segment begins with a dot
 }
 
-// or returns the ways of two paths together.
+// or returns the union of the properties of two paths.
 func (w ways) or(v ways) ways {
 	return ways{
 		w.slashes || v.slashes, w.backslashes || v.backslashes, w.semicolons || v.semicolons, w.dotted || v.dotted,
 	}
 }
 
-// count returns how many readings there are.
+// count returns how many readings a path with these properties has.
 func (w ways) count() int {
 	n := 1
 	if w.dotted {
@@ -113,8 +114,9 @@ func readingsOf(u *url.URL) readings {
 	return rs
 }
 
-// behindHost returns, for a path that begins with several slashes, the part behind the first name; "" for any other
-// path. Programs that resolve the path against the URL of the server (new URL(path, base)) treat the name as a host.
+// behindHost returns the part after the first name of a path that begins with several slashes. For any other path, it
+// returns "". Programs that resolve the path against the URL of the server (new URL(path, base)) treat the name as a
+// host.
 func behindHost(escaped string) string {
 	rest := strings.TrimLeft(escaped, "/")
 	if len(escaped)-len(rest) < 2 || rest == "" {
@@ -124,7 +126,8 @@ func behindHost(escaped string) string {
 	return "/" + behind
 }
 
-// readingsOfText returns the readings of a path that is escaped as sent, and plain without escapes.
+// readingsOfText returns the readings of a path. escaped is the path as it was sent, and plain is the path without
+// escapes.
 func readingsOfText(escaped, plain string) readings {
 	return readings{
 		escaped: strings.TrimPrefix(escaped, "/"),
@@ -145,7 +148,7 @@ func isPlain(escaped string) bool {
 		!strings.Contains(escaped, "./") && !strings.HasSuffix(escaped, ".") && !strings.Contains(escaped, stream)
 }
 
-// tooLong reports whether the path is not read because that would be too much work.
+// tooLong reports whether the path is not read because reading it would be too much work.
 func (rs *readings) tooLong() bool {
 	if len(rs.escaped) > maxPath {
 		return true
@@ -175,7 +178,7 @@ func (rs *readings) tooLong() bool {
 	return n*len(rs.escaped) > maxRead || n*segments > maxSplit
 }
 
-// next appends the segments of the next reading, without empty ones, to into; false after the last one.
+// next appends the segments of the next reading, without empty ones, to into. ok is false after the last reading.
 func (rs *readings) next(into []string) ([]string, bool) {
 	if rs.done {
 		return nil, false
@@ -207,7 +210,8 @@ func (rs *readings) readBehind() {
 	*rs = behind
 }
 
-// readAgain continues with the readings in which escapes are undone twice: in each segment, and before everything else.
+// readAgain continues with the readings in which escapes are undone twice. First come readings that undo them in each
+// segment, and then readings that undo them once before everything else.
 func (rs *readings) readAgain() {
 	once := rs.again
 	twice := readingsOfText(once, spelling.Unescape(once))
@@ -220,7 +224,7 @@ func (rs *readings) readAgain() {
 	*rs = twice
 }
 
-// advance continues with the next reading that may differ.
+// advance continues with the next reading that may differ from the readings before.
 func (rs *readings) advance() {
 	r := &rs.present
 	if r.dots++; rs.dotted && !rs.dotless && r.dots < dotsEnd {
@@ -238,7 +242,7 @@ func (rs *readings) advance() {
 	rs.done = !r.unescapeFirst
 }
 
-// of appends the segments of a path to into as the reading has them, without empty ones.
+// of appends the segments of a path in this reading to into, without empty ones.
 func (r reading) of(into []string, escaped string) []string {
 	if r.backslash {
 		escaped = backslashes.Replace(escaped)
@@ -311,7 +315,7 @@ func withoutEmpty(segments []string) []string {
 	return kept
 }
 
-// resolve removes dot segments, in place: . alone, and .. with the segment before it.
+// resolve removes dot segments, in place. It removes .. together with the segment before it.
 func resolve(segments []string) []string {
 	kept := segments[:0]
 	for _, s := range segments {
@@ -326,7 +330,7 @@ func resolve(segments []string) []string {
 	return kept
 }
 
-// ends are the characters at which a path without escapes ends for some servers.
+// ends has the characters at which a path without escapes ends for some servers.
 const ends = "\x00?#"
 
 // hasOneEnd reports whether a path without escapes ends at the same place for all servers.
@@ -339,9 +343,9 @@ func hasOneEnd(path string) bool {
 	return true
 }
 
-// endOf returns the segments up to the place where the path ends for some servers; nil if there is no such place. For
-// programs in C a path ends at a zero byte. For programs that undo escapes and then parse a URL, it ends at a question
-// mark or a number sign.
+// endOf returns the segments up to the place where the path ends for some servers, or nil if there is no such place.
+// For programs in C, a path ends at a zero byte. For programs that undo escapes and then parse a URL, it ends at a
+// question mark or a number sign.
 func endOf(segments []string) []string {
 	for i, segment := range segments {
 		at := strings.IndexAny(segment, ends)

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// patternsOf returns the patterns of these texts.
+// patternsOf parses the texts and returns the patterns.
 func patternsOf(t testing.TB, texts ...string) (all []Path) {
 	t.Helper()
 	for _, text := range texts {
@@ -27,8 +27,8 @@ func patternsOf(t testing.TB, texts ...string) (all []Path) {
 	return all
 }
 
-// patterns are patterns of a rule file. Each has a name for the table, and an expression for the paths that a server
-// with such a route serves by it.
+// patterns has patterns of a rule file, by the name that the table paths uses. The expression of each pattern describes
+// the paths that a server serves with a route of this pattern.
 var patterns = map[string]struct {
 	text   string
 	served *regexp.Regexp
@@ -41,7 +41,7 @@ var patterns = map[string]struct {
 	"script": {"/run.php", regexp.MustCompile(`^/run\.php/?$`)},
 }
 
-// paths are ways to write a path, and the patterns that a request for it must meet.
+// paths has spellings of paths. want has the names of the patterns that a request for the path must meet.
 var paths = []struct{ raw, want string }{
 	{"/login", "login"}, {"/login/", "login"}, {"/LOGIN", "login"}, {"/Login/", "login"}, {"//login", "login root"},
 	{"///login//", "login root"}, {"/./login", "login"}, {"/login/.", "login"}, {"/login/./", "login"},
@@ -102,8 +102,8 @@ var paths = []struct{ raw, want string }{
 	{"/users/a%3b/../search", ""},
 }
 
-// servers are eleven ways in which common servers read a path, written without the readings that are tested. A slash
-// within a segment is shown as a bar.
+// servers has eleven ways in which common servers read a path. They do not use the code that is tested. A slash within
+// a segment is shown as a bar.
 var servers = map[string]func(escaped string) string{
 	"escaped, split and then undone": func(escaped string) string {
 		segments := strings.Split(escaped, "/")
@@ -165,11 +165,12 @@ var servers = map[string]func(escaped string) string{
 	},
 }
 
-// Whatever one of the servers takes for a route, the pattern of that route is met; and the table says what is met.
+// If one of the servers serves a path with a route, the path must meet the pattern of that route. A path must meet
+// exactly the patterns in the table.
 func TestNoReadingGoesAroundAPattern(t *testing.T) {
 	assert.GreaterOrEqual(t, len(paths), 160)
 	assert.Len(t, servers, 11)
-	slipped := 0 // what one reading alone would have let through
+	slipped := 0 // how often a limit with one reading would have been avoided
 	for _, p := range paths {
 		u, err := url.ParseRequestURI(p.raw)
 		require.NoError(t, err, p.raw)
@@ -193,7 +194,7 @@ func TestNoReadingGoesAroundAPattern(t *testing.T) {
 	assert.Greater(t, slipped, 140, "the table has what one reading does not see")
 }
 
-// The first of the servers is net/http's mux, which serves what is not redirected.
+// If net/http's mux serves a path with a route, without a redirect, the path meets a pattern in the table.
 func TestReadingsOfServeMux(t *testing.T) {
 	mux := http.NewServeMux()
 	for _, pattern := range []string{"/login", "/users/{id}/search", "/admin/", "/files/{rest...}", "/{$}"} {
@@ -211,7 +212,7 @@ func TestReadingsOfServeMux(t *testing.T) {
 	assert.Greater(t, served, 20)
 }
 
-// KeepCase takes upper and lower case as they are written, in patterns and keys.
+// With KeepCase, upper and lower case differ, in patterns and in keys.
 func TestCaseOfPaths(t *testing.T) {
 	m := &Match{Paths: patternsOf(t, "/Login"), KeepCase: true}
 	for raw, want := range map[string]bool{"/Login": true, "/Login;x/": true, "/login": false, "/LOGIN": false} {
@@ -223,7 +224,7 @@ func TestCaseOfPaths(t *testing.T) {
 	assert.Equal(t, "/a/b", KeyPath(u, false))
 }
 
-// KeepType goes by the whole of the last segment.
+// With KeepType, an extension of the last segment matters.
 func TestExtensionsOfPaths(t *testing.T) {
 	m := &Match{Paths: patternsOf(t, "/login"), KeepType: true}
 	for raw, want := range map[string]bool{"/login": true, "/LOGIN;x/": true, "/login.": true, "/login.json": false} {
@@ -232,7 +233,7 @@ func TestExtensionsOfPaths(t *testing.T) {
 	assert.Equal(t, "path /login, extensions as written", m.String())
 }
 
-// A match of one path has one key of it, whatever a client makes of that path.
+// If a pattern stands for one path, all spellings of this path have one key.
 func TestTheKeyOfARuleForOnePath(t *testing.T) {
 	m := &Match{Paths: patternsOf(t, "/Login", "/{$}", "/users/{id}", "/run.php")}
 	for raw, want := range map[string]string{
@@ -247,7 +248,7 @@ func TestTheKeyOfARuleForOnePath(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { m.KeyPath(&http.Request{URL: plain}) }))
 }
 
-// A pattern that ends in a name has one key for what a server takes for that name.
+// If a pattern ends in a name, all spellings that a server reads as this name have one key.
 func TestTheKeyOfAPatternThatEndsInAName(t *testing.T) {
 	m := &Match{Paths: patternsOf(t, "/users/{id}/search", "/{app}/run.php", "/files/{name}", "/static/")}
 	exact := &Match{Paths: m.Paths, KeepType: true}
@@ -269,8 +270,8 @@ func TestTheKeyOfAPatternThatEndsInAName(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { m.KeyPath(&http.Request{URL: json}) }))
 }
 
-// A path has one key, however it is written, or it has the key of the ambiguous paths. With an extension it is another
-// path, but not for a rule that says the path.
+// Each spelling of a path has the key of the path or the key of ambiguous paths. A path with an extension has another
+// key, but not for a rule whose pattern stands for the path.
 func TestKeyPath(t *testing.T) {
 	parsed, err := ParsePath("/login")
 	require.NoError(t, err)
@@ -283,12 +284,12 @@ func TestKeyPath(t *testing.T) {
 			assert.Equal(t, "/login", m.KeyPath(&http.Request{URL: u}), p.raw)
 			want := "/login"
 			switch {
-			case !hasOneEnd(u.Path): // to some it ends there
+			case !hasOneEnd(u.Path): // the path ends early for some servers
 				want = ambiguousKey
 			case extension.MatchString(u.Path):
 				want = "/" + path.Base(strings.ToLower(cleanPath(strings.TrimSuffix(u.Path, ";x"))))
-			case strings.HasPrefix(p.raw, "//"), // behind a host
-				p.raw == "/x//../login", p.raw == "/x/%2f../login", // /x/login, where .. takes the empty segment away
+			case strings.HasPrefix(p.raw, "//"), // the path is after a host
+				p.raw == "/x//../login", p.raw == "/x/%2f../login", // some read /x/login: .. removes the empty segment
 				strings.Contains(p.raw, "%25"):
 				want = ambiguousKey
 			}
@@ -303,7 +304,8 @@ func TestKeyPath(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { KeyPath(plain, false) }))
 }
 
-// What follows an escaped question mark or number sign makes no key of its own: some servers take it for a query.
+// Some servers read the text after an escaped question mark as a query, and the text after an escaped number sign as a
+// fragment. So such a text does not make a separate key.
 func TestTheEndOfAPathMakesNoKey(t *testing.T) {
 	for _, raw := range []string{"/login%3f1", "/login%3f2", "/login%3F", "/login%231", "/login%23", "/login%00", "/%3flogin",
 		"/login%253f1", "/a/login%3f/b"} {
@@ -313,8 +315,8 @@ func TestTheEndOfAPathMakesNoKey(t *testing.T) {
 	}
 }
 
-// A path that is not short, for all its readings, is not read: it meets whatever there is. So no client
-// has weir work for long.
+// If a path is too long for the number of its readings, it is not read and meets every pattern. So no client can cause
+// much work.
 func TestALongPathMeetsEveryPattern(t *testing.T) {
 	parsed, err := ParsePath("/login")
 	require.NoError(t, err)
@@ -340,7 +342,8 @@ func TestALongPathMeetsEveryPattern(t *testing.T) {
 	}
 }
 
-// Each reading is made once, and the segments are not more than the path has.
+// A path has at most 240 readings. A reading does not have more segments than the path has characters, and no segment
+// is empty.
 func FuzzReadings(f *testing.F) {
 	for _, p := range paths {
 		f.Add(p.raw)
@@ -363,8 +366,9 @@ func FuzzReadings(f *testing.F) {
 	})
 }
 
-// What Ambiguity passes every one of the servers reads alike, but for the case of letters, and for extensions, scripts
-// and question marks: those that a rule is about meet it, and no path with them is strange by itself.
+// If Ambiguity returns "" for a path, all servers in the table read it in the same way. Differences in the case of
+// letters, in extensions, after scripts and at question marks do not count. Rules take them into account, and ordinary
+// paths have them, too.
 func TestAmbiguity(t *testing.T) {
 	for _, p := range paths {
 		u, err := url.ParseRequestURI(p.raw)
@@ -399,7 +403,7 @@ func TestAmbiguity(t *testing.T) {
 	}
 }
 
-// A target without a path meets every pattern, and is nothing for certain.
+// A target without a path meets every pattern, but matches none for certain.
 func TestAnOpaqueTargetIsAmbiguous(t *testing.T) {
 	parsed, err := ParsePath("/login")
 	require.NoError(t, err)
@@ -414,10 +418,10 @@ func TestAnOpaqueTargetIsAmbiguous(t *testing.T) {
 	}
 }
 
-// TestAPathHasTwoKeysAtMost: a path that a server reads as one path has its own key or the shared one. So nothing that
-// a client writes into a path makes a fresh bucket. This holds for every reading.
+// TestAPathHasTwoKeysAtMost: for each way of reading, all spellings that are read as one path have the same key or the
+// shared key. So a client cannot get a fresh bucket by another spelling of the path.
 func TestAPathHasTwoKeysAtMost(t *testing.T) {
-	keys := map[string]map[string]bool{} // by what is read and how
+	keys := map[string]map[string]bool{} // keys by the way of reading and the path that is read
 	add := func(raw string) {
 		u, err := url.ParseRequestURI(raw)
 		require.NoError(t, err)

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ParsePrefix returns a Path for all paths that begin with a text, whether a segment ends there or not: "/log" matches
-// "/login" and "/log/in". It returns an error for a text that does not begin with a slash, or that has an escape, a
-// query, an empty segment or a dot segment.
+// ParsePrefix returns a Path for all paths that begin with a text. The text need not end at the end of a segment:
+// "/log" matches "/login" and "/log/in". ParsePrefix returns an error for a text that does not begin with a slash, or
+// that has an escape, a query, an empty segment or a dot segment.
 func ParsePrefix(text string) (Path, error) {
 	p := Path{text: "prefix " + text, prefix: text, foldedPrefix: fold(text)}
 	switch plain, err := url.PathUnescape(text); {
@@ -29,9 +29,10 @@ func ParsePrefix(text string) (Path, error) {
 }
 
 // ParseRegexp returns a Path for all paths that a regular expression in the syntax of package [regexp] matches. The
-// expression is compared with the path without escapes, dots and double slashes, such as "/users/42", and for a limit
-// also with a slash at the end. A match may begin anywhere unless the expression begins with ^, and end anywhere unless
-// it ends with $. The error is that of [regexp.Compile], or says that the text is empty.
+// expression is compared with the path without escapes, dots and double slashes, such as "/users/42". For a limit, it
+// is also compared with the path with a slash at the end. A match may begin anywhere unless the expression begins with
+// ^, and may end anywhere unless the expression ends with $. ParseRegexp returns the error of [regexp.Compile], or an
+// error for an empty text.
 func ParseRegexp(text string) (p Path, err error) {
 	p.text = "regex " + text
 	if text == "" {
@@ -48,28 +49,28 @@ func ParseRegexp(text string) (p Path, err error) {
 // path.
 func (p *Path) IsText() bool { return p.prefix != "" || p.expression != nil }
 
-// maxScan is the number of bytes of a path, in all its readings together, that an expression reads. A longer path
-// matches all expressions.
+// maxScan is the largest number of bytes, in all readings of a path together, that an expression reads. A path with
+// more bytes matches all expressions.
 const maxScan = 4 << 10
 
-// texts are the texts of a path that are compared with text patterns. They are its readings, also without the extension
-// of the last name, and without the segments after a file.
+// texts has the texts of a path that are compared with text patterns. These are its readings, its readings without the
+// extension of the last name, and its readings without the segments after a file.
 type texts struct {
-	longest int                  // prefix, in bytes; 0 if there is none
-	begins  []pathText           // of the readings, as long as the longest prefix
-	whole   []pathText           // for expressions
-	size    int                  // of whole, in bytes
-	long    bool                 // expressions would take too long: they count as met
-	seen    [2]map[pathText]bool // begins and whole
+	longest int                  // the longest prefix, in bytes; 0 if there is none
+	begins  []pathText           // beginnings of the readings, at least as long as the longest prefix
+	whole   []pathText           // complete texts, for expressions
+	size    int                  // the size of whole, in bytes
+	long    bool                 // expressions would take too long, so they count as met
+	seen    [2]map[pathText]bool // the texts in begins and in whole
 }
 
-// A pathText is a path with a slash at the end, and whether an extension was cut off.
+// A pathText is a path with a slash at the end. cut says whether an extension was cut off.
 type pathText struct {
 	text string
 	cut  bool
 }
 
-// textsOf returns the texts of readings for some patterns.
+// textsOf returns the texts of readings that the patterns need.
 func textsOf(all [][]string, patterns func(yield func(*Path) bool)) *texts {
 	ts := &texts{seen: [2]map[pathText]bool{{}, {}}}
 	expressions := false
@@ -77,7 +78,7 @@ func textsOf(all [][]string, patterns func(yield func(*Path) bool)) *texts {
 		ts.longest = max(ts.longest, 4*len(p.prefix)) // folding may shorten a character from four bytes to one
 		expressions = expressions || p.expression != nil
 	}
-	ts.long = !expressions // nobody reads whole
+	ts.long = !expressions // without expressions, whole is not needed
 	for _, segments := range all {
 		ts.addReading(segments)
 	}
@@ -94,7 +95,7 @@ func (ts *texts) addReading(segments []string) {
 	same := true
 	for i, s := range segments {
 		if other[i] = s; !isOrdinary(s) {
-			other[i] = strings.ReplaceAll(trimSegment(s), "/", "%2F") // an escaped slash does not end it
+			other[i] = strings.ReplaceAll(trimSegment(s), "/", "%2F") // an escaped slash does not end a segment
 			same = same && other[i] == s
 		}
 	}
@@ -121,7 +122,8 @@ func (ts *texts) addReading(segments []string) {
 	}
 }
 
-// read returns the segments that patterns need: all for expressions, otherwise those in which prefixes end.
+// read returns the segments that patterns need. Expressions need all segments. Prefixes need only the first segments,
+// up to the length of the longest prefix.
 func (ts *texts) read(segments []string) []string {
 	size := len("/")
 	for i, s := range segments {
@@ -162,7 +164,7 @@ func (ts *texts) addWhole(segments []string, cut bool) {
 	ts.long = ts.size > maxScan
 }
 
-// begin returns the beginning of a path with a slash at the end: at least size bytes, up to the end of a segment.
+// begin returns the beginning of a path, with a slash at the end. It has at least size bytes and ends with a segment.
 func begin(segments []string, size int) string {
 	var b strings.Builder
 	b.WriteByte('/')
@@ -201,7 +203,7 @@ func (p *Path) meetsText(ts *texts, m *Match) bool {
 	})
 }
 
-// textMatches is Matches for a text pattern ([Path.IsText]) and a clean path with its slash at the end.
+// textMatches does the same as Matches, for a text pattern ([Path.IsText]) and a clean path with its slash at the end.
 func (p *Path) textMatches(text string) bool {
 	if p.expression != nil {
 		return p.expression.MatchString(text)

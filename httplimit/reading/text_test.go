@@ -25,7 +25,7 @@ func regexpOf(t testing.TB, text string) Path {
 	return p
 }
 
-// sameAsText are patterns as prefixes and expressions, which mean the same or more.
+// sameAsText returns, for each of the patterns, prefixes and expressions that match the same paths or more.
 func sameAsText(t testing.TB) map[string][]Path {
 	return map[string][]Path{
 		"login":  {prefixOf(t, "/login"), prefixOf(t, "/log"), regexpOf(t, "^/login$"), regexpOf(t, "login")},
@@ -37,7 +37,8 @@ func sameAsText(t testing.TB) map[string][]Path {
 	}
 }
 
-// TestNoReadingGoesAroundAText: whatever meets a pattern of segments meets the same pattern as text.
+// TestNoReadingGoesAroundAText: if a path meets a pattern of segments, it also meets the text patterns that match the
+// same paths or more.
 func TestNoReadingGoesAroundAText(t *testing.T) {
 	texts := sameAsText(t)
 	for _, p := range paths {
@@ -55,7 +56,7 @@ func TestNoReadingGoesAroundAText(t *testing.T) {
 	}
 }
 
-// FuzzText: whatever meets a pattern of segments meets the same pattern as text.
+// FuzzText: if a path meets a pattern of segments, it also meets the text patterns that match the same paths or more.
 func FuzzText(f *testing.F) {
 	for _, p := range paths {
 		f.Add(p.raw)
@@ -80,7 +81,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestPathsOfText: the meaning of a prefix and an expression for a limit, and for a route or an exception.
+// TestPathsOfText checks which paths meet a prefix or an expression for a limit, and which match it for a route.
 func TestPathsOfText(t *testing.T) {
 	for _, c := range []struct {
 		path            Path
@@ -118,7 +119,8 @@ func TestPathsOfText(t *testing.T) {
 	assert.Equal(t, "/a/x", both.KeyPath(httptest.NewRequest("GET", "/A/x/", nil)))
 }
 
-// TestExpressionsReadSoMuch: a path meets an expression that reads more of it, with each of its readings.
+// TestExpressionsReadSoMuch: if all readings of a path together have more bytes than an expression reads, the path
+// meets every expression.
 func TestExpressionsReadSoMuch(t *testing.T) {
 	m := &Match{Paths: []Path{regexpOf(t, "^/never$")}}
 	for raw, want := range map[string]bool{

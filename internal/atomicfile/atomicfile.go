@@ -14,9 +14,9 @@ import (
 	"runtime"
 )
 
-// Write replaces the content of a file by what write writes. It writes a temporary file in the same folder, flushes it
-// to the disk, and renames it. If name is a symbolic link, it replaces the link's target. A new file has the
-// permissions that the umask leaves of 0666. An existing file keeps its permissions.
+// Write replaces the content of a file with what the function write writes. It writes a temporary file in the same
+// folder, flushes it to the disk, and renames it. If name is a symbolic link, it replaces the link's target. A new file
+// has the permissions 0666, less those that the umask removes. An existing file keeps its permissions.
 //
 // A file that is not a regular one, such as /dev/stdout or a named pipe, cannot be replaced, so it is written directly.
 //
@@ -28,8 +28,8 @@ func Write(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// WritePrivate is Write for a file that only its user can access (0600). Where the system supports it, it also flushes
-// the folder, so that the content survives a crash of the machine.
+// WritePrivate does the same as Write for a file that only its user can access (0600). Where the system supports it, it
+// also flushes the folder, so that the content survives a crash of the machine.
 func WritePrivate(name string, write func(io.Writer) error) error {
 	err := replace(name, 0o600, write)
 	if err == nil && runtime.GOOS != "windows" {
@@ -77,7 +77,8 @@ func replace(name string, mode fs.FileMode, write func(io.Writer) error) (err er
 		err = buffered(f, write)
 	}
 	if err == nil {
-		// Without this, a crash of the machine soon after could leave an empty file under the new name.
+		// Without this flush, a crash of the machine soon after the rename could leave an empty file under the new
+		// name.
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -86,7 +87,7 @@ func replace(name string, mode fs.FileMode, write func(io.Writer) error) (err er
 	return os.Rename(temporary, name)
 }
 
-// direct writes to the existing file.
+// direct writes to the existing file, without a temporary file.
 func direct(name string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// says returns what writes a text.
+// says returns a function that writes a text.
 func says(text string) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
@@ -20,7 +20,7 @@ func says(text string) func(io.Writer) error {
 	}
 }
 
-// content returns the file's, after a check that nothing else is in its folder.
+// content returns the content of the file, after it has checked that its folder has alone files.
 func content(t *testing.T, name string, alone int) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(name))
@@ -39,7 +39,7 @@ func TestWriteReplacesTheWhole(t *testing.T) {
 	assert.Equal(t, "short", content(t, name, 1))
 }
 
-// While Write is at work, and after it has failed, the old content is there.
+// While Write runs, and after it has failed, the file has its old content.
 func TestWriteKeepsTheOldUntilTheEnd(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "report.json")
 	require.NoError(t, Write(name, says("old")))
@@ -98,7 +98,7 @@ func TestWriteFollowsLinks(t *testing.T) {
 	assert.NotZero(t, info.Mode()&os.ModeSymlink, "the link is still one")
 }
 
-// A device is not replaced.
+// Write writes to a device directly and does not replace it.
 func TestWriteToADevice(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("devices are named as on Unix")

@@ -8,7 +8,8 @@ import (
 // A Point is a place in a plot, given by numbers on its axes.
 type Point struct{ X, Y float64 }
 
-// An Axis is one direction of a plot. Linear, Log, FromZero and LogAround make axes. Other axes can be made by hand.
+// An Axis is the horizontal or vertical axis of a plot. Linear, Log, FromZero and LogAround make axes. For any other
+// axis, set the fields.
 type Axis struct {
 	Label string // what its numbers are, "" for none; drawn below the horizontal axis only
 	Ticks []Tick
@@ -34,7 +35,8 @@ func Linear(from, to float64, ticks ...Tick) Axis {
 	}}
 }
 
-// Log returns a logarithmic axis from one number above 0 to a larger one. Numbers outside are drawn at its ends.
+// Log returns a logarithmic axis from one number above 0 to a larger one. Numbers outside the range are drawn at its
+// ends.
 func Log(from, to float64, ticks ...Tick) Axis {
 	low, high := math.Log10(from), math.Log10(to)
 	return Axis{Ticks: ticks, Place: func(v float64) float64 {
@@ -75,8 +77,9 @@ func roundStep(n float64) float64 {
 	return 10 * ten
 }
 
-// LogAround returns a logarithmic axis from one mark to another, just long enough for the numbers, which are above 0.
-// The marks must increase; nil means the powers of ten. Up to five of the marks are ticks.
+// LogAround returns a logarithmic axis that begins and ends at one of the marks and is just long enough for the
+// numbers. The numbers must be above 0. The marks must increase; nil means the powers of ten. Up to five of the marks
+// are ticks.
 func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, n := range numbers {
@@ -104,7 +107,8 @@ func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 	return Log(from, to, ticks...)
 }
 
-// around returns the marks from the last that is not above low to the first that is not below high, or the nearest.
+// around returns the marks from the last one at or below low to the first one at or above high. If there is no such
+// mark, the nearest mark takes its place.
 func around(marks []float64, low, high float64) []float64 {
 	from, to := 0, len(marks)-1
 	for from < to && marks[from+1] <= low {
@@ -116,7 +120,7 @@ func around(marks []float64, low, high float64) []float64 {
 	return marks[from : to+1]
 }
 
-// Short writes a number that is at least 0 in a few characters: 950, 1.2k, 3M.
+// Short returns a number of at least 0 as a short text: 950, 1.2k, 3M.
 func Short(n float64) string {
 	unit := ""
 	for _, u := range []string{"k", "M", "G", "T", "P", "E"} {

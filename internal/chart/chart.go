@@ -18,10 +18,10 @@ var (
 )
 
 // Style returns the style sheet that a page with charts includes once. The page may use its colors, too: --ink, --soft,
-// --line, --back and --card, and those of the constants below.
+// --line, --back and --card, and the colors that the constants below name.
 func Style() template.CSS { return template.CSS(style + page) }
 
-// A Colour is a class of the style sheet. It is one hue, lighter on a dark page.
+// A Colour is a class of the style sheet. It names one hue, which is lighter on a dark page.
 type Colour string
 
 // The colours. Ink is the color of text.
@@ -43,7 +43,7 @@ type Chart struct {
 	height, top, left, right float64
 }
 
-// HTML returns the chart for a page, as wide as its column, with its label for screen readers.
+// HTML returns the chart as an element of a page. It is as wide as its column and has the label for screen readers.
 func (c Chart) HTML() template.HTML {
 	width := `width="100%"`
 	if beside := c.left + c.right; beside > 0 {
@@ -53,7 +53,7 @@ func (c Chart) HTML() template.HTML {
 		html.EscapeString(c.label), math.Ceil(c.height), width, c.body(unknown)))
 }
 
-// body returns the elements of the chart for a width in pixels, or for one that is unknown.
+// body returns the elements of the chart. width is in pixels, or is unknown.
 func (c Chart) body(width float64) string {
 	var b strings.Builder
 	c.draw(&b, width)
@@ -63,7 +63,7 @@ func (c Chart) body(width float64) string {
 // An element draws a part of a chart that is width pixels wide.
 type element func(b *strings.Builder, width float64)
 
-// unknown is the width of a chart that is as wide as its column.
+// unknown stands for the width of a chart that is as wide as its column.
 const unknown = 0
 
 // A Key is an entry of a legend.
@@ -88,7 +88,7 @@ func Legend(keys ...Key) template.HTML {
 	return template.HTML(b.String())
 }
 
-// text writes text at a place: percent of the width, and pixels from the top.
+// text writes text at a place: x is in percent of the width, and y is in pixels from the top.
 func text(b *strings.Builder, class string, x, y float64, side Side, what string) {
 	fmt.Fprintf(b, `<text class="%s" x="%.2f%%" y="%.1f" text-anchor="%s">%s</text>`, class, x, y, side,
 		html.EscapeString(what))

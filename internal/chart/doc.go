@@ -1,5 +1,6 @@
-// Package chart draws static charts as SVG: rows of bars, and plots with two axes. A chart is part of an HTML page, as
-// wide as its column, or a file of its own. It needs no script and no network, and takes a few kilobytes.
+// Package chart draws static charts as SVG: rows of bars, and plots with two axes. A chart is either a part of an HTML
+// page, where it is as wide as its column, or a separate file. It needs no script and no network, and takes a few
+// kilobytes.
 //
 // Colours are variables of one style sheet, Style, which a page includes once and a Picture carries with it. They
 // follow the reader's preference for light or dark.

@@ -14,8 +14,8 @@ var (
 // colours are the colors that a mark of a chart may have.
 var colours = []Colour{Ink, Blue, Orange, Green, Grey, Ochre, Purple}
 
-// flat returns the style without variables, because many SVG renderers draw those as black: the light colors, and after
-// them the dark ones for readers who prefer them.
+// flat returns the style sheet with values instead of variables, because many SVG renderers draw a variable as black.
+// The rules with the light colors come first. The rules with the dark colors follow, for readers who prefer them.
 func flat() string {
 	_, rest, _ := strings.Cut(style, "@media")
 	scheme, rules, _ := strings.Cut(rest, "\n}\n")
@@ -24,7 +24,7 @@ func flat() string {
 	return colored(rules, light, true) + "@media (prefers-color-scheme: dark) {\n" + colored(rules, scheme, false) + "}\n"
 }
 
-// colored returns the rules with the colors that a text declares. It includes rules without a color only if all is set.
+// colored returns the rules with the colors that scheme declares. It includes rules without a color only if all is set.
 // A rule that uses the color of its mark becomes one rule for each color.
 func colored(rules, scheme string, all bool) string {
 	values := map[string]string{}
@@ -43,7 +43,7 @@ func colored(rules, scheme string, all bool) string {
 	}
 	for _, m := range rule.FindAllStringSubmatch(rules, -1) {
 		switch {
-		case strings.Contains(m[2], "--colour:"): // says what the color of a mark is
+		case strings.Contains(m[2], "--colour:"): // declares the color of a mark
 		case strings.Contains(m[2], "var(--colour)"):
 			for _, c := range colours {
 				values["colour"] = values[string(c)]

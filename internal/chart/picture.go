@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// A Picture is a chart as a file that stands alone, with a title above it.
+// A Picture is a chart as a separate file, with a title above it.
 type Picture struct {
 	Title    string
-	Subtitle string // in a line of its own, "" for none
+	Subtitle string // in a separate line; "" for none
 	Width    float64
-	TextSize float64 // pixels at that width; 0 is 13
+	TextSize float64 // pixels at that width; 0 means 13
 	Chart    Chart
 	Legend   []Key
 }

@@ -6,24 +6,25 @@ import (
 	"strings"
 )
 
-// A Plot is a field with two axes. Lines, columns and marks are drawn over earlier ones.
+// A Plot is a field with two axes. Each line, column or mark is drawn over the earlier ones.
 //
-// Horizontal positions are fractions of the width, so a plot is as wide as its column and its text keeps its size.
+// Horizontal positions are fractions of the width. So a plot can be as wide as its column, while its text keeps its
+// size.
 type Plot struct {
 	X, Y     Axis
 	Height   float64 // pixels between the ends of the vertical axis
-	TextSize float64 // of the ticks in a Picture with a text size of its own; 0 is that of a page
+	TextSize float64 // of the ticks in a Picture that sets its text size; 0 means the size on a page
 
 	elements []element
 }
 
-// tickSize is that of .tick in the style sheet.
+// tickSize is the text size of the class tick in the style sheet.
 const tickSize = 12.0
 
-// across returns where a number of the horizontal axis is, in percent.
+// across returns the position of a number on the horizontal axis, in percent of the width.
 func (p *Plot) across(x float64) float64 { return 100 * p.X.Place(x) }
 
-// down returns where a number of the vertical axis is, in pixels.
+// down returns the position of a number on the vertical axis, in pixels from the top.
 func (p *Plot) down(y float64) float64 { return (1 - p.Y.Place(y)) * p.Height }
 
 // add adds an element that is the same at every width.
@@ -35,7 +36,7 @@ func (p *Plot) add(format string, values ...any) {
 type Line struct {
 	Points []Point
 	Colour Colour
-	Width  float64 // pixels; 0 is 2
+	Width  float64 // pixels; 0 means 2
 	Dashes string  // lengths of dashes and gaps in pixels, such as "5 4"; "" is a whole line
 	Filled bool    // the area between the line and 0 is tinted
 }
@@ -58,7 +59,7 @@ func (p *Plot) Line(l Line) {
 	p.path(string(l.Colour), l.Width, l.Dashes, moves)
 }
 
-// Strokes draws a vertical line from low to high at each of the places.
+// Strokes draws a vertical line from low to high at each of the places on the horizontal axis.
 func (p *Plot) Strokes(colour Colour, width float64, places []float64, low, high float64) {
 	var moves []move
 	for _, at := range places {
@@ -74,8 +75,8 @@ type move struct {
 	x, y    float64
 }
 
-// path draws a path. The coordinates of a path cannot be fractions of a width. If the width is unknown, the path is
-// drawn in a field of its own, which is stretched without changing the width of the stroke.
+// path draws a path. The coordinates of a path cannot be fractions of a width. So if the width is unknown, the path is
+// drawn in a nested field, and the browser stretches this field without changing the width of the stroke.
 func (p *Plot) path(class string, stroke float64, dashes string, moves []move) {
 	if stroke == 0 {
 		stroke = 2
@@ -99,7 +100,8 @@ func (p *Plot) path(class string, stroke float64, dashes string, moves []move) {
 	})
 }
 
-// Column draws a vertical bar between two places, from low to high. If high is not above low, it draws nothing.
+// Column draws a vertical bar between two places on the horizontal axis, from low to high. If high is not above low, it
+// draws nothing.
 func (p *Plot) Column(colour Colour, from, to, low, high float64) {
 	if high <= low {
 		return
@@ -108,7 +110,7 @@ func (p *Plot) Column(colour Colour, from, to, low, high float64) {
 		colour, p.across(from), p.down(high), p.across(to)-p.across(from), p.down(low)-p.down(high))
 }
 
-// Mark draws a dot with a radius in pixels. A large one has a ring in the colour of the page.
+// Mark draws a dot with a radius in pixels. A large dot has a ring in the color of the page.
 func (p *Plot) Mark(colour Colour, at Point, radius float64) {
 	ring := 0
 	if radius >= 5 {
@@ -118,7 +120,7 @@ func (p *Plot) Mark(colour Colour, at Point, radius float64) {
 		colour, p.across(at.X), p.down(at.Y), radius, ring)
 }
 
-// A Side is the end of a text that stands at its place.
+// A Side says which end of a text is at the place of the text.
 type Side string
 
 // The sides.
@@ -138,14 +140,14 @@ const (
 	Strong TextStyle = "strong"
 )
 
-// Text writes text. Its side and its baseline are at the place.
+// Text writes text. The given side of the text and its baseline are at the place.
 func (p *Plot) Text(at Point, side Side, style TextStyle, what string) {
 	p.elements = append(p.elements, func(b *strings.Builder, _ float64) {
 		text(b, string(style), p.across(at.X), p.down(at.Y), side, what)
 	})
 }
 
-// Chart returns the plot with its axes. The label says in a sentence what it shows.
+// Chart returns the plot with its axes. The label says in one sentence what the plot shows.
 func (p *Plot) Chart(label string) Chart {
 	size := p.TextSize
 	if size == 0 {
@@ -183,7 +185,7 @@ func (p *Plot) Chart(label string) Chart {
 	return c
 }
 
-// sideOf keeps the first and the last tick of an axis inside the chart.
+// sideOf returns the side for the text of a tick. It keeps the first and the last tick of an axis inside the chart.
 func sideOf(percent float64) Side {
 	switch {
 	case percent < 4:

@@ -8,7 +8,7 @@ import (
 // A Row is a horizontal bar, with its name above its start and a text above its end.
 type Row struct {
 	Name, Text string
-	Strong     bool // the texts stand out
+	Strong     bool // the texts are emphasized
 	// Parts follow each other from the left.
 	Parts []Part
 	// Low and High are a range for the bar's length, drawn as a thin line below it. If High is not above Low, none is
@@ -16,7 +16,7 @@ type Row struct {
 	Low, High float64
 }
 
-// A Part is a stretch of a bar.
+// A Part is a section of a bar.
 type Part struct {
 	Value  float64 // at least 0
 	Colour Colour
@@ -36,8 +36,8 @@ const (
 )
 
 // Rows draws bars one below the other, on one scale that starts with 0 at the left. The longest bar or range ends at
-// the right. A range that is more than 1.3 times as long as the longest bar is cut off there. On a phone there is room
-// for a name of 30 letters.
+// the right. A range that is more than 1.3 times as long as the longest bar is cut off at that length. On a phone, a
+// name may have 30 letters.
 func Rows(label string, rows []Row) Chart {
 	longest, furthest := 0.0, 0.0
 	for i := range rows {

@@ -41,7 +41,7 @@ type parsed struct {
 	} `xml:"path"`
 }
 
-// parse fails unless the text is well-formed.
+// parse parses an SVG element. The test fails if the text is not well-formed.
 func parse(t *testing.T, svg string) (p parsed) {
 	t.Helper()
 	require.NoError(t, xml.Unmarshal([]byte(svg), &p), svg)
@@ -77,7 +77,7 @@ func TestRows(t *testing.T) {
 	assert.Empty(t, parse(t, string(Rows("none", nil).HTML())).Rects)
 }
 
-// A range may be longer than the longest bar, up to 1.3 times.
+// A range may be up to 1.3 times as long as the longest bar.
 func TestRowsWithRanges(t *testing.T) {
 	rows := func(high float64) parsed {
 		return parse(t, string(Rows("ranges", []Row{

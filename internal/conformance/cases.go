@@ -21,7 +21,7 @@ func hourly(burst uint64) Numbers { return Numbers{N: 1, Per: time.Hour, Burst: 
 // each returns a limit of one request an hour for each client, with a burst.
 func each(name string, burst uint64) Limit { return Limit{Name: name, Numbers: hourly(burst)} }
 
-// at returns the same limit for a path.
+// at returns the same limit as each, for the requests with a path.
 func at(path, name string, burst uint64) Limit {
 	return Limit{Name: name, Path: path, Numbers: hourly(burst)}
 }
@@ -31,7 +31,7 @@ func byUser(name string, burst uint64) Limit {
 	return Limit{Name: name, Key: User, Numbers: hourly(burst)}
 }
 
-// window returns a limit of n requests in an hour, by an algorithm.
+// window returns a limit of n requests in an hour that uses the algorithm a.
 func window(name string, a engine.Algorithm, n uint64) Limit {
 	return Limit{Name: name, Algorithm: a, Numbers: Numbers{N: n, Per: time.Hour, Burst: n}}
 }
@@ -91,7 +91,7 @@ var single = []*Case{
 }
 
 // algorithm returns a case with a limit of five requests in an hour. Two requests come at the beginning of the hour and
-// three in its middle. After that hour, algorithms differ in what they admit.
+// three in its middle. After that hour, the algorithms admit different numbers of requests.
 func algorithm(name string, a engine.Algorithm, after int) *Case {
 	return &Case{Name: "one limit/" + name, Expects: fmt.Sprintf("a %s of five in an hour admits five, then %d when the hour is over, and five two hours later",
 		name, after), Run: func(c *C) {
@@ -157,7 +157,7 @@ func bothRefuse(c *C) Answer {
 	return n.Refuses(Request{})
 }
 
-// perHourOf is a fixed window of an hour.
+// perHourOf returns a fixed window of n requests in an hour.
 func perHourOf(name string, n uint64) Limit { return window(name, engine.AlgorithmFixedWindow, n) }
 
 var shadow = []*Case{

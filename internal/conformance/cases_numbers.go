@@ -197,19 +197,19 @@ var refunds = []*Case{
 		call.Leave()
 		c.Soon("a client that has gone is still in flight", func() bool {
 			a := n.Send(Request{Path: "/busy"})
-			return a.Admitted || a.RetryAfter > 0 // the place is free, and the tokens are not there
+			return a.Admitted || a.RetryAfter > 0 // the place is free, but the tokens are not back
 		})
 		n.Refuses(Request{Path: "/busy"})
 	}},
 }
 
-// gets expects that a request is admitted, perhaps after a moment: the refund of an earlier request may come after its
-// answer.
+// gets expects that a request is admitted, at once or a moment later, because the refund of an earlier request may
+// follow the answer to that request.
 func (c *C) gets(n *Node, r Request) {
 	c.Soon("what was given back does not come", func() bool { return n.Send(r).Admitted })
 }
 
-// estimated returns a limit whose requests take an estimate that is settled later.
+// estimated returns a limit whose requests take an estimate of their cost that is settled later.
 func estimated(burst uint64) Limit { l := priced(burst); l.Hold = true; return l }
 
 var holds = []*Case{

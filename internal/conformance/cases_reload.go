@@ -18,7 +18,7 @@ func keeps(name, expects string, from, to Limit) *Case {
 	}}
 }
 
-// with returns a limit of one request an hour with a burst of five, with a change.
+// with returns a limit of one request an hour with a burst of five, after a change to it.
 func with(change func(*Limit)) Limit { l := each("a", 5); change(&l); return l }
 
 func log(n uint64) Limit { return window("a", engine.AlgorithmSlidingLog, n) }
@@ -129,7 +129,7 @@ var reloads = []*Case{
 func toAndFro(name, expects string, from, to Limit) *Case {
 	return &Case{Name: "reload/" + name, Expects: expects, Run: func(c *C) {
 		n := c.Start(from)
-		c.Advance(100 * time.Minute) // so that windows of the clock and of the calendar have begun
+		c.Advance(100 * time.Minute) // so that new windows of the clock and of the calendar have begun
 		n.Exactly(5, ann)
 		n.Reload(to)
 		n.Refuses(ann)

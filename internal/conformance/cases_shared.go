@@ -22,7 +22,7 @@ func (c *C) stored(s *Store, loss Loss, limits ...Limit) Config {
 	return Config{Limits: limits, Store: s, Nodes: 2, OnLoss: loss}
 }
 
-// together starts two nodes of a config.
+// together starts two nodes with a config.
 func (c *C) together(config Config) (a, b *Node) { return c.StartWith(config), c.StartWith(config) }
 
 var stores = []*Case{
@@ -128,7 +128,7 @@ var stores = []*Case{
 		a, b := c.together(c.stored(c.newStore(), Closed, stored(estimated(10)), stored(byUser("user", 1))))
 		a.Admits(1, Request{User: "ann", Cost: 1, Actual: 1})
 		b.Refuses(Request{User: "ann", Cost: 9, Actual: 9})
-		c.gets(a, Request{User: "bob", Cost: 9, Actual: 9}) // a front may give back without waiting for that
+		c.gets(a, Request{User: "bob", Cost: 9, Actual: 9}) // a front may answer before tokens are given back
 		b.Refuses(Request{User: "cid", Cost: 1, Actual: 1})
 	}},
 	{Name: "store/in flight", Stored: true, Expects: "N requests are in flight at a time over all nodes, and one that ends makes room", Run: func(c *C) {
@@ -160,7 +160,7 @@ var stores = []*Case{
 			a.Reload(stored(busy(2)))
 			s.Forget()
 			c.Soon("its place is not renewed", func() bool {
-				for range 5 { // the place of one that was admitted may come back a moment later
+				for range 5 { // an admitted request may leave a moment after its answer
 					if b.Send(Request{}).Admitted {
 						return false
 					}
@@ -256,7 +256,7 @@ func (c *C) sharedOrRefused(l Limit, r Request, most int) {
 	c.AtMost(most-1, a.Admitted(most, r)+b.Admitted(most, r), "on both nodes after the first")
 }
 
-// lost returns a case in which the store stops. The limit is six an hour.
+// lost returns a case in which the store stops. The limit is six requests an hour.
 func lost(loss Loss, expects string, then func(*Node)) *Case {
 	return &Case{Name: "store/lost " + string(loss), Stored: true, Expects: expects, Run: func(c *C) {
 		s := c.newStore()

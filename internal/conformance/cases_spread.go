@@ -12,10 +12,10 @@ func global(burst uint64) Limit {
 	return Limit{Name: "all", Key: Everyone, Numbers: Numbers{N: 1, Per: time.Minute, Burst: burst}}
 }
 
-// spread returns the same limit with its bucket spread over all processors.
+// spread returns the same limit as global, with its bucket spread over all processors.
 func spread(burst uint64) Limit { l := global(burst); l.Spread = true; return l }
 
-// fast returns a spread limit of a million a second. At that rate processors hold tokens.
+// fast returns a spread limit of a million requests a second. At that rate, each processor holds tokens in advance.
 func fast(burst uint64) Limit {
 	l := spread(burst)
 	l.Numbers = Numbers{N: 1_000_000, Per: time.Second, Burst: burst}

@@ -2,10 +2,10 @@ package conformance
 
 import "time"
 
-// patient returns a limit of one request a second with a burst, at which requests wait for up to a minute.
+// patient returns a limit of one request a second with a burst. Requests wait for it for up to a minute.
 func patient(burst uint64) Limit { l := perSecond("line", burst); l.MaxWait = time.Minute; return l }
 
-// queue sends a request and expects that it waits.
+// queue sends a request and expects that the request waits.
 func (c *C) queue(n *Node, r Request) *Call {
 	call := n.Begin(r)
 	call.end()
@@ -15,7 +15,7 @@ func (c *C) queue(n *Node, r Request) *Call {
 	return call
 }
 
-// served expects which of the waiting requests are answered, and that the others wait.
+// served expects that exactly those calls for which want is true have an answer, and that the other calls wait.
 func (c *C) served(calls []*Call, want ...bool) {
 	for i, call := range calls {
 		if got := !call.Waits(); got != want[i] {
@@ -185,7 +185,7 @@ var waits = []*Case{
 // busy returns a limit of n requests in flight.
 func busy(n uint64) Limit { return Limit{Name: "busy", Concurrency: n} }
 
-// under sends a request that stays at the server.
+// under sends a request and expects that it reaches the server and stays there.
 func (c *C) under(n *Node, r Request) *Call {
 	call := n.Begin(r)
 	if !call.Arrived() {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheListIsRead: mistakes in known.txt are found, with their place.
+// TestTheListIsRead: the parser finds mistakes in known.txt and reports their line.
 func TestTheListIsRead(t *testing.T) {
 	lists, err := parseKnown("# a comment\n\nwait/leave | gRPC, Connect | 3.1 | it stays\nwait/order | gRPC | cannot | so\ncost/* | gRPC | 3.2 | all\n")
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestTheListIsRead(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestTheListIsHeld: a case must behave as the list says.
+// TestTheListIsHeld: a case fails unless the front behaves as the list says.
 func TestTheListIsHeld(t *testing.T) {
 	wrong, unsupported := errors.New("wrong"), fmt.Errorf("%w: no words", ErrUnsupported)
 	assert.Empty(t, known{}.judge(nil))
@@ -48,7 +48,8 @@ func TestTheListIsHeld(t *testing.T) {
 	assert.Contains(t, known{step: differs, what: "so"}.judge(nil), "take it off")
 }
 
-// TestEveryCaseCanFail runs the cases against fronts that do nothing right.
+// TestEveryCaseCanFail runs every case against fronts that give one answer to all requests. The case must fail, unless
+// it expects that every request is admitted and that is the answer.
 func TestEveryCaseCanFail(t *testing.T) {
 	t.Cleanup(func() { patience = usualPatience })
 	patience = 200 * time.Millisecond

@@ -18,19 +18,20 @@ var ErrUnsupported = errors.New("not supported")
 type Front struct {
 	Name string // one of Fronts
 	// InBubble reports whether a case runs in simulated time (testing/synctest), in which no part of the front may wait
-	// for a socket. If it is nil, no case does.
+	// for a socket. If it is nil, no case runs in simulated time.
 	InBubble func(*Case) bool
-	// Runs reports whether this test runs a case, if another test runs the rest. If it is nil, this test runs all.
+	// Runs reports whether this test runs a case. Another test must run the remaining cases. If Runs is nil, this test
+	// runs all cases.
 	Runs func(*Case) bool
 	// Start starts a front with a configuration.
 	Start func(*Env, Config) (Server, error)
 	// Promise runs the cases of package limitertest ([Case.Promise]). If it is nil, they fail.
 	Promise PromiseFunc
 
-	store func() *Store // for a front that uses none
+	store func() *Store // for a front that uses no store
 }
 
-// A Server is a front that was started. The suite calls Send from many goroutines, the rest from one.
+// A Server is a front that was started. The suite calls Send from many goroutines, and the other methods from one.
 type Server interface {
 	// Send sends a request and returns its answer. If the context is done first, the client disconnects.
 	Send(context.Context, Request) Answer
@@ -53,7 +54,7 @@ type Env struct {
 // InBubble reports whether the case runs in simulated time.
 func (e *Env) InBubble() bool { return e.clock == nil }
 
-// Now is the clock of the limits.
+// Now reads the clock of the limits.
 func (e *Env) Now() time.Time {
 	if e.InBubble() {
 		return time.Now()
@@ -70,8 +71,8 @@ func (e *Env) advance(d time.Duration) {
 	e.clock.Advance(d)
 }
 
-// Serve is the server behind the front. It takes as long as the case wants, and returns the request, which says how to
-// answer. If the client disconnects first, it returns the error of the context.
+// Serve is what the server behind the front calls for a request. It takes as long as the case wants, and returns the
+// request, which says how the server must answer. If the client disconnects first, it returns the error of the context.
 func (e *Env) Serve(ctx context.Context, id string) (Request, error) {
 	e.mu.Lock()
 	call := e.calls[id]
@@ -104,10 +105,11 @@ type Call struct {
 // usualPatience is how long the suite waits for something that must happen. Only a failure takes that long.
 const usualPatience = 20 * time.Second
 
-// patience is that time, for a test of the suite itself.
+// patience is usualPatience, unless a test of the suite itself makes it shorter.
 var patience = usualPatience
 
-// Arrived waits until the server has the request, and reports true. If there is an answer first, it reports false.
+// Arrived waits until the server has the request, and then reports true. If the client gets an answer before that, it
+// reports false.
 func (call *Call) Arrived() bool {
 	select {
 	case <-call.arrived:
@@ -129,7 +131,7 @@ func (call *Call) End() Answer {
 	return call.Answer()
 }
 
-// Leave makes the client disconnect, and waits until it has.
+// Leave makes the client disconnect, and waits until the call has ended.
 func (call *Call) Leave() {
 	call.leave()
 	call.Answer()
@@ -146,7 +148,7 @@ func (call *Call) Answer() Answer {
 	return call.answer
 }
 
-// Waits reports whether the request neither has an answer nor has reached the server. Only in a bubble.
+// Waits reports whether the request neither has an answer nor has reached the server. It works only in a bubble.
 func (call *Call) Waits() bool {
 	synctest.Wait()
 	select {

@@ -16,7 +16,7 @@ var knownText string
 
 // A known is a line of known.txt: a case that a front does not pass.
 type known struct {
-	step string // that closes it, such as "3.4", or cannot or differs
+	step string // the step that closes the gap, such as "3.4", or cannot or differs
 	what string // what goes wrong, or why the protocol cannot do it, or why the front differs
 }
 
@@ -25,9 +25,9 @@ const (
 	differs = "differs" // the front does something else on purpose
 )
 
-// parseKnown reads known.txt. A line has four parts, separated by bars: a case, or all of a feature ("wait/*"); the
-// fronts that do not pass it; the step that closes the gap, "cannot" or "differs"; and what is wrong. A line that
-// starts with # is a comment.
+// parseKnown reads known.txt. A line has four parts, separated by bars. The first is a case, or all cases of a feature
+// ("wait/*"). The second has the fronts that do not pass it. The third is "cannot", "differs", or the step that closes
+// the gap. The fourth says what is wrong. A line that starts with # is a comment.
 func parseKnown(text string) (map[string]map[string]known, error) {
 	lists := map[string]map[string]known{}
 	for _, f := range Fronts {
@@ -93,7 +93,7 @@ func knownOf(front string) (map[string]known, error) {
 	return lists[front], nil
 }
 
-// judge returns what is wrong with the result of a case: "" if it is as the list says.
+// judge returns what is wrong with the result of a case, or "" if the result is as the list says.
 func (k known) judge(err error) string {
 	switch {
 	case k == known{} && err == nil:

@@ -18,19 +18,20 @@ const LongestQuota = 26 * 24 * time.Hour
 type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
 
 // Limiters are the limiters of a program that uses the library, by name. They outlive changes of the configuration. If
-// a limiter can take the new numbers, it does. Otherwise a new one replaces it, and keys bring what they owe.
+// a limiter can take the new numbers, it takes them. Otherwise a new limiter replaces it, and the keys keep their
+// debts.
 type Limiters struct {
 	Env     *Env
 	Source  SourceFunc // for limits that are Stored; nil for cases without a store
 	made    map[string]*made
-	changes map[string]*made // what Commit will change
+	changes map[string]*made // what Commit changes
 }
 
 type made struct {
 	*live.Limiter
 	limit Limit
 	dir   string
-	first []engine.Policy // that it was made with
+	first []engine.Policy // the policies with which it was made
 }
 
 // LimitOf returns a limit of a new configuration, without the fields that depend on the type of requests. It becomes
@@ -71,7 +72,7 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 	return next.Limiter, nil
 }
 
-// Commit sets the new numbers of limiters that stay. From then on the limits are the ones that LimitOf returned.
+// Commit sets the new numbers of the limiters that stay. It makes the limits that LimitOf has returned active.
 func (ls *Limiters) Commit() error {
 	for name, to := range ls.changes {
 		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.ByQuota() {
@@ -93,7 +94,8 @@ func (m *made) takes(l Limit, dir string) bool {
 		m.limit.ByQuota() == l.ByQuota() && m.limit.Spread == l.Spread && m.dir == dir && (l.ByQuota() || engine.CheckChange(m.first, l.Policies()) == nil)
 }
 
-// sameKeys reports whether a limit that was in memory, and not of requests in flight, has the same keys as before.
+// sameKeys reports whether the records of a limit can move to its new limiter. The old limiter must be in memory, both
+// limits must have the same kind of key, and neither may count requests in flight.
 func (m *made) sameKeys(l Limit) bool {
 	return m != nil && m.limit.Key == l.Key && m.dir == "" && m.limit.Concurrency == 0 && l.Concurrency == 0
 }
@@ -142,7 +144,8 @@ func (l Limit) Policies() []engine.Policy {
 	return all
 }
 
-// Under returns the policy that a request carries, otherwise that of its user, otherwise the limit's own.
+// Under returns the policy that a request carries. If it carries none, Under returns the policy of its user, or else
+// the limit's own policy.
 func (l Limit) Under(r Request) engine.Policy {
 	if r.Quota != nil {
 		return r.Quota.Policy(l.algorithm())

@@ -10,12 +10,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Numbers are the numbers of one limit. A window has N in Per; a token bucket gets N in Per and holds Burst.
+// Numbers are the numbers of one limit. A window admits N tokens in Per. A token bucket gets N tokens in Per and has
+// room for Burst tokens.
 type Numbers struct {
 	N     uint64
 	Per   time.Duration
 	Burst uint64
-	// Calendar is a period of the calendar, in a time zone by its name, "" for UTC. It replaces Per of a fixed window.
+	// Calendar is a period of the calendar. It replaces Per for a fixed window. Zone is the name of its time zone, ""
+	// for UTC.
 	Calendar engine.Period
 	Zone     string
 	Aligned  bool // a fixed window begins with the clock
@@ -74,7 +76,7 @@ type Tier struct {
 	Numbers
 }
 
-// A Loss decides requests while the store is unreachable.
+// A Loss says how requests are decided while the store is unreachable.
 type Loss string
 
 const (
@@ -86,20 +88,20 @@ const (
 // A Limit is one limit as a user would describe it.
 type Limit struct {
 	Name string
-	Path string    // of the requests that it is for, such as "/a"; "" means all
+	Path string    // of the requests to which it applies, such as "/a"; "" means all
 	Key  Attribute // "" means Client
-	// Algorithm is the token bucket if it is 0.
+	// Algorithm is the algorithm. 0 means the token bucket.
 	Algorithm engine.Algorithm
 	Numbers
 	Tiers []Tier
-	// Concurrency is how many requests may be in flight at a time, instead of Numbers.
+	// Concurrency is how many requests may be in flight at a time. If it is set, it replaces Numbers.
 	Concurrency uint64
 	Cost        bool // a request states its cost
 	Quota       bool // a request may carry its own numbers
 	// Users are the numbers of some users. The front gets them from outside its configuration: from a file, or from a
 	// function of the program.
 	Users map[string]Numbers
-	// Hold says that the cost is an estimate, which is settled with Request.Actual when the request is over.
+	// Hold says that the cost is an estimate, which is settled with Request.Actual when the request ends.
 	Hold bool
 	// Refund is the outcome of the requests that get their cost back; "" means none.
 	Refund   Outcome
@@ -107,13 +109,13 @@ type Limit struct {
 	Shadow   bool
 	MaxKeys  int                   // 0 means 1,000
 	Overflow engine.OverflowPolicy // the zero value is Evict
-	Stored   bool                  // in the store of the Config
+	Stored   bool                  // the records are in the store of the Config
 	Spread   bool                  // the bucket of Everyone is spread over all processors
-	// IPv6Prefix is how many bits of an IPv6 address are a Client; 0 means as many as without a setting.
+	// IPv6Prefix is how many bits of an IPv6 address identify a Client; 0 means the default.
 	IPv6Prefix int
 }
 
-// algorithm returns the algorithm, the token bucket if the limit names none.
+// algorithm returns the limit's algorithm, or the token bucket if the limit names none.
 func (l Limit) algorithm() engine.Algorithm {
 	if l.Algorithm == engine.NoAlgorithm {
 		return engine.AlgorithmTokenBucket
@@ -121,7 +123,7 @@ func (l Limit) algorithm() engine.Algorithm {
 	return l.Algorithm
 }
 
-// Room returns how many keys there is room for.
+// Room returns for how many keys the limit has room.
 func (l Limit) Room() int {
 	if l.MaxKeys == 0 {
 		return 1000
@@ -129,10 +131,10 @@ func (l Limit) Room() int {
 	return l.MaxKeys
 }
 
-// IPv6 returns how many bits of an IPv6 address are a client.
+// IPv6 returns how many bits of an IPv6 address identify a client.
 func (l Limit) IPv6() int { return cmp.Or(l.IPv6Prefix, 64) }
 
-// Own returns the policy of requests without a tier and a quota.
+// Own returns the policy of requests that have neither a tier nor a quota.
 func (l Limit) Own() engine.Policy {
 	if l.Concurrency != 0 {
 		return engine.Concurrency(l.Concurrency, 365*24*time.Hour)
@@ -209,9 +211,9 @@ type Answer struct {
 	Failed bool
 	// RetryAfter is 0 if the answer does not say when to try again.
 	RetryAfter time.Duration
-	// Refused has the names of the limits that refused, if the front reports them.
+	// Refused has the names of the limits that refused the request, if the front reports them.
 	Refused []string
-	// Err is why the client got no answer, for example because it has disconnected.
+	// Err is the reason why the client got no answer. For example, the client has disconnected.
 	Err error
 }
 

@@ -64,7 +64,7 @@ func (p *page) row(k *Case) {
 	p.WriteString("\n")
 }
 
-// letter returns the name of a reason.
+// letter returns the letters that stand for a reason on the page.
 func (p *page) letter(reason string) string {
 	i := slices.Index(p.why, reason)
 	if i < 0 {
@@ -74,7 +74,7 @@ func (p *page) letter(reason string) string {
 	return letters(i)
 }
 
-// letters returns the i-th name of a reason: a to z, then aa, ab and so on.
+// letters returns the i-th name for a reason. The names are a to z, then aa, ab and so on.
 func letters(i int) string {
 	last := string(rune('a' + i%26))
 	if i < 26 {

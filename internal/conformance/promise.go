@@ -11,7 +11,7 @@ import (
 )
 
 // promises are the cases in which package limitertest looks for requests that should have been decided differently.
-// This module does not require limitertest, so a front's own test runs them, by [Front.Promise].
+// This module does not require limitertest, so the test of each front runs these cases, by [Front.Promise].
 var promises = []*Case{
 	{Name: "promise/bucket", Promise: true,
 		Expects: "package limitertest finds no fault: a key gets its tokens at the first instant, and never more"},
@@ -55,7 +55,7 @@ func (f Front) promise(t *testing.T, k *Case) error {
 	return nil
 }
 
-// starts returns an error if the front cannot have the limit of a case.
+// starts returns an error if the front refuses the limit of a case.
 func (f Front) starts(t *testing.T, k *Case) error {
 	server, err := f.Start(f.newEnv(t, k), promised(t, k, hourly(1)))
 	if err == nil {
@@ -69,7 +69,7 @@ func promised(t *testing.T, k *Case, n Numbers) Config {
 	c := Config{Limits: []Limit{{Name: "a", Key: User, Numbers: n, Cost: true, MaxKeys: 1 << 14, Stored: k.Stored}}}
 	if k.Stored {
 		c.Store, c.OnLoss, c.Nodes = startStore(t), Closed, 1
-		c.Answer = 10 * time.Second // the most that a front takes: the machine may be busy
+		c.Answer = 10 * time.Second // the longest time that a front accepts, because the machine may be busy
 	}
 	return c
 }
@@ -136,8 +136,8 @@ func (s *Subject) Ask(key string, cost uint64) (admitted bool, retryAfter time.D
 	return a.Admitted, a.RetryAfter
 }
 
-// Now reads the clock of a limit that is neither in a bubble nor in a store.
+// Now reads the clock of the limit. It works only for a limit that is neither in a bubble nor in a store.
 func (s *Subject) Now() time.Time { return s.env.clock.Now() }
 
-// Advance moves that clock.
+// Advance moves the clock that Now reads.
 func (s *Subject) Advance(d time.Duration) { s.env.clock.Advance(d) }

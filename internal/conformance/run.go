@@ -15,8 +15,8 @@ import (
 
 // A Case is something that every front must do, described from outside.
 type Case struct {
-	Name    string // of a subtest, and in known.txt: "feature/case"
-	Expects string // for people: what must happen
+	Name    string // the name of the subtest, also in known.txt: "feature/case"
+	Expects string // what must happen, as text for people
 	Waits   bool   // requests wait, so that simulated time is needed
 	Stored  bool   // needs a store, whose clock is the real one
 	Files   bool   // needs a folder that several servers share
@@ -61,7 +61,7 @@ func (f Front) run(t *testing.T, k *Case) (err error) {
 
 func (f Front) simulates(k *Case) bool { return f.InBubble != nil && f.InBubble(k) }
 
-// newEnv returns an Env with a clock that the suite moves, or for a case in simulated time without one.
+// newEnv returns an Env with a clock that the suite moves. For a case in simulated time, the Env has no clock.
 func (f Front) newEnv(t *testing.T, k *Case) *Env {
 	env := &Env{T: t, Case: k, calls: map[string]*Call{}}
 	if !f.simulates(k) {
@@ -109,7 +109,7 @@ func (c *C) Errorf(format string, args ...any) {
 // FailNow is never reached: Errorf ends the case.
 func (c *C) FailNow() { c.Errorf("failed") }
 
-// Fatalf ends the case: its expectation is not met.
+// Fatalf ends the case, because an expectation is not met.
 func (c *C) Fatalf(format string, args ...any) { c.Errorf(format, args...) }
 
 // Start starts a server with limits.
@@ -137,7 +137,7 @@ func (c *C) try(config Config) (*Node, error) {
 // Advance moves the time.
 func (c *C) Advance(d time.Duration) { c.env.advance(d) }
 
-// settle waits, in a bubble, until every goroutine waits.
+// settle waits until every goroutine of the bubble is blocked. Outside a bubble, it does nothing.
 func (c *C) settle() {
 	if c.env.InBubble() {
 		synctest.Wait()
@@ -186,7 +186,7 @@ func (n *Node) stop() {
 // Stop stops the server.
 func (n *Node) Stop() { n.stop() }
 
-// Begin sends a request that stays at the server until the case ends it.
+// Begin sends a request. The request stays at the server until the case ends it.
 func (n *Node) Begin(r Request) *Call {
 	c := n.c
 	c.sent++
@@ -270,7 +270,8 @@ func (n *Node) Reload(limits ...Limit) {
 	n.reload(config)
 }
 
-// ReloadIn expects that the server accepts that its limits are in the files of a folder, or in memory for "".
+// ReloadIn expects that the server accepts a configuration that moves its limits to the files of a folder, or to memory
+// if dir is "".
 func (n *Node) ReloadIn(dir string) {
 	config := n.config
 	config.Dir = dir

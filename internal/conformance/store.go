@@ -46,7 +46,7 @@ func startStore(t *testing.T) *Store {
 	return s
 }
 
-// Address is host and port.
+// Address returns host and port.
 func (s *Store) Address() string { return net.JoinHostPort("127.0.0.1", s.port) }
 
 func (s *Store) launch() {
@@ -66,7 +66,7 @@ func (s *Store) launch() {
 
 func (s *Store) ping() error { return s.ask("PING", "+PONG") }
 
-// Forget has the store forget all that it holds.
+// Forget deletes everything in the store.
 func (s *Store) Forget() {
 	if s.process == nil {
 		return
@@ -112,8 +112,8 @@ func (s *Store) Suspend() { s.signal("STOP") }
 // Resume lets a suspended process continue.
 func (s *Store) Resume() { s.signal("CONT") }
 
-// signal sends a signal by the program kill, which exists on Unix only. Package syscall has no such signals on other
-// systems.
+// signal sends a signal with the program kill, which exists on Unix only. It does not use package syscall, which lacks
+// these signals on other systems.
 func (s *Store) signal(name string) {
 	if s.process == nil {
 		return

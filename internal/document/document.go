@@ -49,7 +49,7 @@ func Read(root string) (map[string]string, error) {
 
 var (
 	fenced   = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```\n")
-	printed  = regexp.MustCompile(`^\n(?:\S[^\n]*:\n\n)?((?:    [^\n]*\n|\n)+)`) // a sentence may introduce it
+	printed  = regexp.MustCompile(`^\n(?:\S[^\n]*:\n\n)?((?:    [^\n]*\n|\n)+)`) // a sentence may precede it
 	indented = regexp.MustCompile(`(?m)^    (.*)$`)
 	span     = regexp.MustCompile("`([^`]+)`")
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"`)
@@ -62,7 +62,7 @@ func withoutBlocks(text string) string { return fenced.ReplaceAllString(text, ""
 // An Example is a fenced block of code, and its output: the indented block that follows it, or "" if there is none.
 type Example struct{ Code, Output string }
 
-// A Block is an Example with its language, which is named after the opening fence.
+// A Block is an Example with its language. The language is in the line of the opening fence.
 type Block struct {
 	Language string
 	Example

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// pieces are texts that make the parts of a request expensive to read. A part whose name starts with a capital is a
-// header field.
+// pieces has, for each part of a request, texts that make the part expensive to read. A part whose name starts with a
+// capital letter is a header field.
 var pieces = map[string][]string{
 	"path": {"/", ";", "/;", "/.", "/..", "//", "%2f", "%5c", `\`, "%252f", "%2e", "%3b", "/a", "/login", ".", ".json", "%3f", "%00",
 		"/users", "%25", "%2541", "k", "%e2%84%aa", "/a.b.c", " ", "::$DATA", "/%E4%BD%A0", "/users/p", "/12", "/run.php", "aaaa"},
@@ -40,14 +40,14 @@ var parts = func() (all []string) {
 	return all
 }()
 
-// Request returns a request of about size bytes. Its parts are mixed, or repeated from a few pieces. A header field has
-// one line or many.
+// Request returns a request of about size bytes. Each part is a mixture of its pieces, or repeats a few of them. A
+// header field has one line or many.
 func Request(random *rand.Rand, size int) *http.Request {
 	shares := map[string]int{}
 	switch random.IntN(4) {
-	case 0, 1: // all in one part
+	case 0, 1: // all bytes are in one part
 		shares[parts[random.IntN(len(parts))]] = size
-	case 2: // in several
+	case 2: // the bytes are in several parts
 		several := 1 + random.IntN(4)
 		for range several {
 			shares[parts[random.IntN(len(parts))]] += size / several
@@ -110,8 +110,8 @@ func lines(random *rand.Rand, name, text string) []string {
 	return append(all, first)
 }
 
-// Plain returns a request of about size bytes, as programs send them: a path of 1 KiB, and parameters and cookies of
-// some hundred bytes.
+// Plain returns an ordinary request of about size bytes: a path of 1 KiB, and parameters and cookies of some hundred
+// bytes each.
 func Plain(size int) *http.Request {
 	fields := func(name, separator string, size int) string {
 		var b strings.Builder
@@ -127,7 +127,8 @@ func Plain(size int) *http.Request {
 	return r
 }
 
-// request returns the request that net/http makes of a target, with an escape for what it does not accept.
+// request returns the request that net/http makes from a path and a query. In a path that net/http does not accept,
+// percent signs are escaped.
 func request(path, query string) *http.Request {
 	u, err := url.ParseRequestURI(path)
 	if err != nil {
@@ -153,7 +154,7 @@ func Size(r *http.Request) int {
 	return size
 }
 
-// String returns the lengths of the parts of a request, and how they start.
+// String describes a request: the length and the beginning of each part.
 func String(r *http.Request) string {
 	var b strings.Builder
 	part := func(name, text string, lines int) {

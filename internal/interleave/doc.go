@@ -4,8 +4,8 @@
 // Go's atomic operations are sequentially consistent. If code shares only words that these operations access, an
 // execution is a sequence of operations, and every execution is covered if every sequence is tried. A build with the
 // tag "explore" has word types that stop before each operation (package internal/word). The calls are coroutines
-// ([Thread]). A depth-first search ([Explore]) decides which of them makes its next operation. A [World] is the code
-// under test, and what must hold after every step.
+// ([Thread]). A depth-first search ([Explore]) decides which call makes its next operation. A [World] has the code
+// under test and the conditions that must hold after every step.
 //
 //	search.go   the depth-first search, which runs again from the start for each choice
 //	thread.go   a coroutine that makes calls and stops before every operation

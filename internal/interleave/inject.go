@@ -8,9 +8,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// Inject runs a call once for each of its operations on words, and runs another goroutine's call before that operation.
-// make returns a new world each time: the two calls, and a function that checks the world. what describes where the
-// other call was made.
+// Inject runs call once for each of its operations on words. In each run, it calls other before a different one of
+// these operations, as another goroutine could. make returns a new world each time: the two calls, and a function that
+// checks the world. what describes the operation before which the other call was made.
 func Inject(make func() (call, other func(), check func(what string))) {
 	defer func() { word.Before = nil }()
 	for at, more := 0, true; more; at++ {

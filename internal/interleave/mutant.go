@@ -18,19 +18,19 @@ import (
 // because lists of them are easier to read without the names of the fields.)
 type Mutant = struct {
 	Rule, Name string
-	Scenario   string // that catches the mutant, or the name of another test
-	Invariant  string // that the mutant breaks there
+	Scenario   string // the scenario that catches the mutant, or the name of another test
+	Invariant  string // the invariant that the mutant breaks in the scenario
 	Edits      []Edit
 }
 
-// An Edit replaces Old by New in a file, which must contain Old exactly once.
+// An Edit replaces Old with New in a file. The file must contain Old exactly once.
 type Edit = struct{ File, Old, New string }
 
 // Catch builds the test of the package in the working directory with each mutant instead of the code. It requires that
 // the mutant's scenario breaks the mutant's invariant. The scenario is one of TestScenarios, which [Test] runs, or
-// another test that reports what is broken in the same form. A mutant that makes it run for ten minutes is not caught.
-// Names of files are relative to root. Mutants are made by the build's overlay, so no production code has a trace of
-// them.
+// another test that reports what is broken in the same form. If the scenario runs for ten minutes, the mutant counts as
+// not caught. Names of files are relative to root. Mutants are made by the overlay of the go command, so production
+// code contains nothing of them.
 func Catch(t *testing.T, root string, mutants []Mutant) {
 	broken := regexp.MustCompile(`broken: (([A-Z]\d+|\([a-d]\)): .*)`)
 	for _, m := range mutants {
@@ -58,15 +58,16 @@ func build(t *testing.T, overlay map[string]string) string {
 	require.NoError(t, err)
 	list, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "explore.test")
 	require.NoError(t, os.WriteFile(list, replace, 0o600))
-	// Without debug information, as go test does when it keeps no binary: linking that takes long.
+	// The flags leave out debug information, because linking it takes long. The command go test does the same if it
+	// does not keep the binary.
 	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w", "-tags", "explore",
 		"-overlay", list, "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return binary
 }
 
-// overlay patches copies of the files that the mutant changes. An edit must match in exactly one place, so a mutant
-// fails if its code has changed.
+// overlay patches copies of the files that the mutant changes. An edit must match in exactly one place, so the test of
+// a mutant fails if the code that it quotes has changed.
 func overlay(t *testing.T, root string, m Mutant) map[string]string {
 	sources := map[string]string{}
 	for _, e := range m.Edits {

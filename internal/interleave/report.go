@@ -19,9 +19,10 @@ var endless = flag.Bool("endless", false, "explore also scenarios that take hour
 // explored counts the scenarios of this process.
 var explored int
 
-// isInPart reports whether the next scenario is in the part that WEIR_EXPLORE names. 1/2 and 2/2 are for two processes:
-// a process can have only one scheduler. If it is not set, all scenarios are in the part. It is not a flag, because the
-// go command does not cache the result of a test with its own flags.
+// isInPart reports whether the next scenario is in the part that the environment variable WEIR_EXPLORE names. For
+// example, one process runs the part 1/2 and another one the part 2/2, because a process can have only one scheduler.
+// If the variable is not set, all scenarios are in the part. WEIR_EXPLORE is not a flag, because the go command does
+// not cache the result of a test that has flags of its own.
 func isInPart(t *testing.T) bool {
 	part, of := 1, 1
 	if text := os.Getenv("WEIR_EXPLORE"); text != "" {
@@ -37,7 +38,8 @@ func isInPart(t *testing.T) bool {
 	return (explored-1)%of == part-1
 }
 
-// Endless reports whether a test should also explore what takes hours. A mutant there is found sooner.
+// Endless reports whether a test should also explore scenarios that take hours. (A mutant that such a scenario catches
+// is found much sooner.)
 func Endless() bool { return *endless }
 
 // Test explores a scenario as a test with a name. It prints a line about the explored scenario, or about the broken

@@ -9,23 +9,25 @@ import (
 )
 
 // stepBound is how many steps an execution may have: several times the length of the longest one. An execution with
-// more steps is a livelock (I5). In some schedule, every thread stops forever at every step: the schedule in which only
-// the others run. So the bound also shows that the others finish. The report counts the states in which they have.
+// more steps is a livelock (I5). For every step of every thread, there is a schedule in which only the other threads
+// run from that step on, as if the thread had stopped forever. So the bound also shows that the other threads finish.
+// The report counts the states in which they have finished.
 const stepBound = 600
 
 // shortBound is how many schedules of a world are tried with -short.
 const shortBound = 5000
 
-// A World is explored: it has a few threads, everything that they share, and the conditions that must hold.
+// A World is what an exploration runs. It has a few threads, everything that they share, and the conditions that must
+// hold.
 type World interface {
 	// Restart starts an execution: every thread is before its first operation.
 	Restart()
 	// Unfinished returns the threads that have a next step, as a bit set.
 	Unfinished() uint64
-	// Ways returns in how many ways the next step of a thread can go. It is one, unless the step asks something that
-	// the world decides.
+	// Ways returns how many outcomes the next step of a thread can have. It returns one, unless the world decides the
+	// outcome of the step.
 	Ways(thread int) int
-	// Step lets a thread make its next operation, in one of its ways, and checks what must hold.
+	// Step lets a thread make its next operation, with the outcome number way, and checks what must hold.
 	Step(thread, way int) error
 	// Hash returns a hash of the state of the world. Two different states have the same hash with a probability of
 	// 2^-64.
@@ -40,7 +42,7 @@ type World interface {
 type Report struct {
 	States    int  // different states visited
 	Stops     int  // of these, states in which one thread is stopped and the others have finished
-	Schedules int  // executions, each to its end or to a state visited before
+	Schedules int  // executions; each ran to its end or to a state visited before
 	Longest   int  // steps of the longest execution
 	Partial   bool // only the first schedules were tried, because of -short
 }
@@ -54,8 +56,8 @@ type Failure struct {
 // Unwrap returns what is broken.
 func (f Failure) Unwrap() error { return f.error }
 
-// A choice is a step of a schedule: the thread that made it, the way it went, the threads to try instead, and the
-// resulting state.
+// A choice is a step of a schedule. It has the thread that made the step, the number of the outcome (way), the threads
+// to try instead, and the resulting state.
 type choice struct {
 	thread    int
 	way, ways int
@@ -63,11 +65,11 @@ type choice struct {
 	state     uint64
 }
 
-// Explore tries every schedule of a world, depth first. A coroutine cannot be copied, so the calls run again from the
-// start to get back to a choice. A state that was visited before is not entered again. If a path returns to one of its
+// Explore tries every schedule of a world, depth first. A coroutine cannot be copied, so to return to a choice, the
+// calls run again from the start. A state that was visited before is not entered again. If a path returns to one of its
 // own states, the calls go around in a circle forever without progress, which is a failure.
 //
-// With -short it tries the first 5,000 schedules only, which are all schedules of many scenarios.
+// With -short it tries only the first 5,000 schedules. Many scenarios do not have more.
 //
 // The error is a [Failure].
 func Explore(w World) (Report, error) {
@@ -79,7 +81,7 @@ func Explore(w World) (Report, error) {
 		w.Restart()
 		several = several || bits.OnesCount64(w.Unfinished()) > 1
 		r.Schedules++
-		again := len(path) - 1 // steps that were done and checked before
+		again := len(path) - 1 // the steps that were made and checked before
 		var err error
 		for depth := 0; ; depth++ {
 			if depth == len(path) {
@@ -130,7 +132,7 @@ func Explore(w World) (Report, error) {
 	}
 }
 
-// next returns the path to the next choice to try. It has no steps if there is none.
+// next returns the path to the next choice to try. If no choice is left, the path has no steps.
 func next(path []choice, seen map[uint64]bool) []choice {
 	for len(path) > 0 {
 		last := &path[len(path)-1]
@@ -150,7 +152,7 @@ func next(path []choice, seen map[uint64]bool) []choice {
 	return path
 }
 
-// first chooses one of the threads.
+// first returns the choice of one of the threads.
 func first(threads uint64) choice {
 	return choice{thread: bits.TrailingZeros64(threads), others: threads & (threads - 1)}
 }

@@ -19,9 +19,9 @@ type toy struct {
 	threads []*Thread
 	done    []bool
 	ways    int
-	way     int   // of the last step that had several
-	went    []int // the ways of all executions, at their ends
-	forgets bool  // a thread that stands before a load knows nothing
+	way     int   // the outcome of the last step that had several
+	went    []int // the value of way at the end of each execution
+	forgets bool  // a thread that is about to load forgets what it has read
 	want    uint64
 	tell    func(string)
 }
@@ -115,7 +115,7 @@ func TestALostUpdateIsFound(t *testing.T) {
 func TestEveryScheduleIsTried(t *testing.T) {
 	r, err := Explore(newToy(2, careful, careful))
 	require.NoError(t, err)
-	// The longest: both load, both swap, and who came too late does both again.
+	// In the longest execution, both threads load, both swap, and the thread whose swap fails does both again.
 	assert.Equal(t, Report{States: 17, Stops: 10, Schedules: 5, Longest: 6}, r)
 	_, err = Explore(newToy(3, careful, careful))
 	require.ErrorContains(t, err, "X1: 2, want 3")

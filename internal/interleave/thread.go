@@ -80,7 +80,7 @@ func (th *Thread) Resume() {
 	running = nil
 }
 
-// Rewind takes the thread back to its start. It is not before its first operation until Resume is called.
+// Rewind takes the thread back to its start. After Rewind, call Resume to bring the thread to its first operation.
 func (th *Thread) Rewind() {
 	if th.paused {
 		th.unwind = true
@@ -90,7 +90,7 @@ func (th *Thread) Rewind() {
 }
 
 // Step lets the thread make its pending operation and run to the next one. It returns the values of the word before and
-// after, and adds the value that the thread has read to the history.
+// after, and adds the value that the thread has read to its history.
 func (th *Thread) Step() (from, to uint64) {
 	a := th.Pending
 	if a.Word == nil {

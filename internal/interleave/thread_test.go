@@ -20,7 +20,7 @@ func TestAThreadIsTakenBack(t *testing.T) {
 		th.Pause(word.Access{})
 		did += "c"
 	})
-	th.Rewind() // has not begun
+	th.Rewind() // the thread has not begun
 	th.Resume()
 	th.Resume()
 	assert.Equal(t, "ab", did)
@@ -29,12 +29,12 @@ func TestAThreadIsTakenBack(t *testing.T) {
 	for range 3 {
 		th.Resume()
 	}
-	th.Rewind() // is at its end
+	th.Rewind() // the thread is at its end
 	th.Resume()
 	assert.Equal(t, "ababca", did)
 }
 
-// The history of a thread has the results of its operations, and nothing else.
+// The history of a thread depends on the results of its operations, and on nothing else.
 func TestHistory(t *testing.T) {
 	var w word.Word
 	Intercept(nil)
@@ -47,7 +47,7 @@ func TestHistory(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		operation func()
-		tells     bool // 3 and 4 apart
+		tells     bool // distinguishes 3 and 4
 	}{
 		"load":             {func() { w.Load() }, true},
 		"swap":             {func() { w.Swap(1) }, true},
@@ -64,7 +64,7 @@ func TestHistory(t *testing.T) {
 func TestOnlyThreadsAreStopped(t *testing.T) {
 	var w, private word.Word
 	Intercept(func(a word.Access) bool { return a.Word == &private })
-	w.Store(1) // by no thread
+	w.Store(1) // outside of all threads
 	th := NewThread(func() {
 		private.Store(w.Load())
 		w.Store(2)

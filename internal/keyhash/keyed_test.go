@@ -13,8 +13,8 @@ import (
 
 var secret = Secret{0x2545_f491_4f6c_dd1d, 0x9fb2_1c65_1e98_df25, 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db}
 
-// TestKeyedTextAndBytes: a text and its bytes have one hash, each length and each byte counts, and what is behind the
-// text does not.
+// TestKeyedTextAndBytes: a text and its bytes have the same hash. The length and each byte affect the hash. The memory
+// behind the text does not.
 func TestKeyedTextAndBytes(t *testing.T) {
 	seen := map[uint64]int{}
 	for n := range 200 {
@@ -39,7 +39,7 @@ func TestKeyedSecrets(t *testing.T) {
 		other := secret
 		other[i]++
 		for _, text := range []string{"12345678", "192.0.2.1", strings.Repeat("k", 40)} {
-			if i != 1 || len(text) > 16 { // that one is for texts of several rounds
+			if i != 1 || len(text) > 16 { // the word with number 1 affects only longer texts
 				assert.NotEqual(t, Keyed(&secret, text), Keyed(&other, text), "word %d of %q", i, text)
 			}
 		}
@@ -51,7 +51,7 @@ func TestKeyedSecrets(t *testing.T) {
 	assert.Equal(t, uint64(0x42e9_d2c0_32bf_aaa9), Keyed(&secret, strings.Repeat("k", 40)))
 }
 
-// TestKeyedSpread is TestSpread for short texts that differ little.
+// TestKeyedSpread checks the same as TestSpread, for short texts that differ little.
 func TestKeyedSpread(t *testing.T) {
 	const keys = 1 << 14
 	for _, format := range []string{"10.%d.%d.%d", "%d.%d.%d.1234567890", "%c%c%c"} {
@@ -70,7 +70,7 @@ func TestKeyedSpread(t *testing.T) {
 	}
 }
 
-// TestKeyedNoAllocation: hashing allocates nothing, whatever the length.
+// TestKeyedNoAllocation: hashing a text of any length allocates nothing.
 func TestKeyedNoAllocation(t *testing.T) {
 	text, sum := strings.Repeat("x", 200), uint64(0)
 	data := []byte(text)

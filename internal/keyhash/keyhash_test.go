@@ -21,15 +21,15 @@ func TestTextAndBytes(t *testing.T) {
 	assert.Equal(t, String(seed, ""), Bytes(seed, nil))
 }
 
-// TestSeeds: under another seed a text has another hash, and a seed does not change.
+// TestSeeds: a text has different hashes under different seeds, and always the same hash under the same seed.
 func TestSeeds(t *testing.T) {
 	a, b := NewSeed(), NewSeed()
 	assert.NotEqual(t, String(a, "192.0.2.1"), String(b, "192.0.2.1"))
 	assert.Equal(t, String(a, "192.0.2.1"), String(a, "192.0.2.1"))
 }
 
-// TestSpread: each of the 64 bits is set for about half of the keys, which differ little, and
-// no two of them meet. The table takes its shard, its line and its label from these bits.
+// TestSpread: the keys differ little. Each of the 64 bits of the hash is set for about half of them, and no two keys
+// have the same hash. The table takes its shard, its line and its label from these bits.
 func TestSpread(t *testing.T) {
 	const keys = 1 << 14
 	seed, seen, set := NewSeed(), map[uint64]bool{}, [64]int{}
@@ -47,7 +47,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestNoAllocation: hashing allocates nothing, whatever the length.
+// TestNoAllocation: hashing a text of any length allocates nothing.
 func TestNoAllocation(t *testing.T) {
 	seed, text, sum := NewSeed(), strings.Repeat("x", 200), uint64(0)
 	data := []byte(text)

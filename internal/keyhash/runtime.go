@@ -23,7 +23,7 @@ func Bytes(seed Seed, text []byte) uint64 {
 	return uint64(memhash(unsafe.Pointer(unsafe.SliceData(text)), seed.s, uintptr(len(text))))
 }
 
-// memhash is the hash of Go's own maps, with the seed h, of the s bytes at p.
+// memhash returns the hash of the s bytes at p with the seed h. It is the hash that Go's own maps use.
 //
 //go:linkname memhash runtime.memhash
 //go:noescape

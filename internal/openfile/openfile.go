@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// Open opens a file for reading. It does not wait for the writer of a named pipe: a pipe without a writer is empty.
+// Open opens a file for reading. It does not wait until a named pipe has a writer: a pipe without a writer counts as
+// empty.
 func Open(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/openfile"
 )
 
-// TestNothingIsWaitedFor: a pipe without a writer is empty, and is not a regular file.
+// TestNothingIsWaitedFor: Open reads a pipe without a writer as empty, and Regular refuses it.
 func TestNothingIsWaitedFor(t *testing.T) {
 	folder := t.TempDir()
 	pipe, text := filepath.Join(folder, "pipe"), filepath.Join(folder, "text")

@@ -1,4 +1,4 @@
-// Package pause waits.
+// Package pause waits for a time or for the end of a context.
 package pause
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for a time or until the context is done, and then returns the context's error.
+// For waits for a time. If the context is done before that, For returns the context's error at once.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

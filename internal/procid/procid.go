@@ -5,17 +5,17 @@ package procid
 
 import _ "unsafe" // for go:linkname
 
-// The runtime keeps these two functions for the packages that have come to use them: go.dev/issue/67401. A wrapper
-// around both would cost a third call.
+// The runtime keeps these two functions for the packages that already use them: go.dev/issue/67401. They are exported
+// separately, because a function that calls both would cost a third call.
 
-// Pin returns the number of the processor, from 0 to GOMAXPROCS-1, and keeps the goroutine there until it calls Unpin,
-// which callers do at once. After that the number is a hint, because the goroutine may have moved to another processor.
-// The two calls take a nanosecond or two and are the same on every architecture.
+// Pin returns the number of the processor, from 0 to GOMAXPROCS-1, and keeps the goroutine on that processor until it
+// calls Unpin. Callers call Unpin at once. After that the number is a hint, because the goroutine may have moved to
+// another processor. The two calls take a nanosecond or two and are the same on every architecture.
 //
 //go:linkname Pin runtime.procPin
 func Pin() int
 
-// Unpin ends what Pin began.
+// Unpin lets the goroutine move to another processor again.
 //
 //go:linkname Unpin runtime.procUnpin
 func Unpin()

@@ -5,8 +5,8 @@ package procid
 
 import "math/rand/v2"
 
-// Pin returns a random number: with this compiler the processor is not known.
+// Pin returns a random number, because with this compiler the processor is not known.
 func Pin() int { return int(rand.Uint32() >> 1) }
 
-// Unpin ends what Pin began.
+// Unpin does nothing.
 func Unpin() {}

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Goroutines that run at the same time are on different processors, and none has a number above them.
+// Goroutines that run at the same time get different numbers from Pin, and every number is less than the number of
+// processors.
 func TestPin(t *testing.T) {
 	n := runtime.GOMAXPROCS(0)
 	seen := make([]bool, n)

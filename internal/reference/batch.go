@@ -7,7 +7,8 @@ import (
 )
 
 // A Limit is one key's state under an algorithm. Instants are nanoseconds since 1970. A call may have an earlier
-// instant than the calls before it. Then it never finds more tokens than it would find at the latest of those instants.
+// instant than a call before it. Then it never finds more tokens than it would find at the latest instant of all
+// earlier calls.
 type Limit interface {
 	// Take takes n tokens if they are there. A refused take changes nothing.
 	Take(nanos int64, n uint64) bool
@@ -16,14 +17,14 @@ type Limit interface {
 	// RetryAfter returns the nanoseconds until n tokens can be taken, if nothing else is taken: math.MaxInt64 if they
 	// never can.
 	RetryAfter(nanos int64, n uint64) int64
-	// ResetAfter returns the nanoseconds until the bucket is full, the window over, or the
-	// oldest request out of the window.
+	// ResetAfter returns the nanoseconds until the bucket is full, the window is over, or the oldest request leaves the
+	// window.
 	ResetAfter(nanos int64) int64
 	// Refund gives n tokens back, but never more than were taken.
 	Refund(nanos int64, n uint64)
-	// Reset makes the limit as if nothing had been taken.
+	// Reset sets the state as if nothing had been taken.
 	Reset()
-	// Idle reports whether Reset would change nothing, from the instant on.
+	// Idle reports whether a Reset at the instant, or later, would change nothing.
 	Idle(nanos int64) bool
 }
 
@@ -32,7 +33,7 @@ type BatchRefill struct {
 	refill, burst *big.Int
 	interval      int64
 	tokens        *big.Int // after the last refill
-	last          int64    // number of the last refill, counted since 1970
+	last          int64    // number of the last refill; refills are counted since 1970
 }
 
 // NewBatchRefill returns a full bucket.
@@ -47,7 +48,7 @@ func (b *BatchRefill) at(nanos int64) *big.Int {
 	return least(tokens.Add(tokens, b.tokens), b.burst)
 }
 
-// set says what is in the bucket.
+// set sets the tokens in the bucket at an instant.
 func (b *BatchRefill) set(nanos int64, tokens *big.Int) {
 	b.tokens, b.last = least(tokens, b.burst), nanos/b.interval
 }
@@ -65,7 +66,7 @@ func (b *BatchRefill) Take(nanos int64, n uint64) bool {
 // Remaining returns the tokens that are there.
 func (b *BatchRefill) Remaining(nanos int64) uint64 { return notNegative(b.at(nanos)) }
 
-// RetryAfter returns how long it is until the refill that brings the n-th token.
+// RetryAfter returns how long it takes until a refill brings the bucket to n tokens.
 func (b *BatchRefill) RetryAfter(nanos int64, n uint64) int64 {
 	if n == 0 {
 		return 0
@@ -86,7 +87,7 @@ func (b *BatchRefill) RetryAfter(nanos int64, n uint64) int64 {
 	return at.Int64() - nanos
 }
 
-// ResetAfter returns how long it is until the bucket is full.
+// ResetAfter returns how long it takes until the bucket is full.
 func (b *BatchRefill) ResetAfter(nanos int64) int64 { return b.RetryAfter(nanos, b.burst.Uint64()) }
 
 // Refund gives n tokens back, even to a bucket with less than zero tokens.
@@ -100,12 +101,12 @@ func (b *BatchRefill) Reset() { b.tokens = b.burst }
 // Idle reports whether the bucket is full.
 func (b *BatchRefill) Idle(nanos int64) bool { return b.at(nanos).Cmp(b.burst) == 0 }
 
-// Debt returns what the bucket lacks until it is full.
+// Debt returns how many tokens are missing until the bucket is full.
 func (b *BatchRefill) Debt(nanos int64) uint64 {
 	return notNegative(new(big.Int).Sub(b.burst, b.at(nanos)))
 }
 
-// Change returns the bucket under other numbers. The tokens taken still count.
+// Change returns the bucket with other numbers. The tokens taken still count.
 func (b *BatchRefill) Change(nanos int64, refill uint64, interval time.Duration, burst uint64) *BatchRefill {
 	to := NewBatchRefill(refill, interval, burst)
 	to.set(nanos, new(big.Int).Sub(to.burst, integer(b.Debt(nanos))))

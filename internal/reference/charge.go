@@ -5,8 +5,8 @@ import "math/big"
 // A Debtor is a Limit that can be charged more tokens than it has.
 type Debtor interface {
 	Limit
-	// Charge takes n tokens even if they are not there, but at most so many that bound tokens are taken in all. It
-	// returns how many it took.
+	// Charge takes n tokens even if they are not there. It takes fewer if more than bound tokens would then be taken in
+	// all. It returns how many it took.
 	Charge(nanos int64, n, bound uint64) (charged uint64)
 }
 
@@ -18,7 +18,7 @@ func (b *BatchRefill) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// Charge counts in the present window.
+// Charge counts in the current window.
 func (w *FixedWindow) Charge(nanos int64, n, bound uint64) uint64 {
 	end, taken := w.at(nanos)
 	charged := fits(n, taken, bound)
@@ -28,7 +28,7 @@ func (w *FixedWindow) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// Charge counts in the present window.
+// Charge counts in the current window.
 func (w *SlidingWindow) Charge(nanos int64, n, bound uint64) uint64 {
 	charged := fits(n, w.Estimate(nanos), bound)
 	if charged > 0 {
@@ -48,5 +48,6 @@ func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// fits returns how many of n more tokens fit under bound, when taken tokens are already taken.
+// fits returns how many of n further tokens may be taken so that no more than bound are taken in all. taken tokens are
+// already taken.
 func fits(n, taken, bound uint64) uint64 { return min(n, bound-min(taken, bound)) }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A Concurrency has the tokens that one key has in flight. Tokens that enter in a period of the clock are forgotten
-// when the next period is over, unless they leave before. It is a plain value, so equal states compare equal.
+// A Concurrency has the tokens that one key has in flight. If tokens that enter in one period of the clock have not
+// left by the end of the next period, they are forgotten. It is a plain value, so equal states compare equal.
 type Concurrency struct {
 	limit  uint64
 	length int64
-	period int64  // number of the period in which the key entered last, counted since 1970
-	older  uint64 // tokens that entered in the previous period and have not left
-	newer  uint64 // tokens that entered in this period and have not left
+	period int64  // number, since 1970, of the period in which tokens entered last
+	older  uint64 // tokens that entered in the period before it and have not left
+	newer  uint64 // tokens that entered in period and have not left
 }
 
 // NewConcurrency returns a Concurrency with nothing in flight.
@@ -20,7 +20,8 @@ func NewConcurrency(limit uint64, length time.Duration) *Concurrency {
 	return &Concurrency{limit: limit, length: int64(length)}
 }
 
-// at returns the state at an instant, or at the beginning of its period if that is later.
+// at returns the state at an instant. If the instant is before the period of c, at returns the state at the beginning
+// of that period.
 func (c *Concurrency) at(nanos int64) Concurrency {
 	is := *c
 	for is.period < nanos/c.length && is.older+is.newer > 0 {
@@ -51,10 +52,10 @@ func (c *Concurrency) enter(nanos int64, n uint64) {
 	c.newer += n
 }
 
-// Period returns the period in which the key entered last.
+// Period returns the number of the period in which tokens entered last.
 func (c *Concurrency) Period() int64 { return c.period }
 
-// Leave lets n tokens leave that entered in a period.
+// Leave removes n tokens that entered in the given period.
 func (c *Concurrency) Leave(period int64, n uint64) {
 	switch period {
 	case c.period:
@@ -80,7 +81,8 @@ func (c *Concurrency) RetryAfter(nanos int64, n uint64) int64 {
 // ResetAfter returns how long it takes until everything in flight is forgotten, if none leaves.
 func (c *Concurrency) ResetAfter(nanos int64) int64 { return c.until(nanos, 0) }
 
-// until returns how long it takes until the number of tokens in flight is not above most. A period ends then.
+// until returns how long it takes until no more than most tokens are in flight, if none leaves. The wait is 0 or ends
+// with a period.
 func (c *Concurrency) until(nanos int64, most uint64) int64 {
 	for at := nanos; ; at = (at/c.length + 1) * c.length {
 		if c.InFlight(at) <= most {
@@ -89,11 +91,11 @@ func (c *Concurrency) until(nanos int64, most uint64) int64 {
 	}
 }
 
-// Refund lets n tokens leave, beginning with the ones that will be forgotten first.
+// Refund removes n tokens, beginning with the ones that will be forgotten first.
 func (c *Concurrency) Refund(nanos int64, n uint64) {
 	switch passed := nanos/c.length - c.period; {
-	case passed > 1: // all of it is forgotten
-	case passed == 1: // what is older is
+	case passed > 1: // older and newer are forgotten
+	case passed == 1: // older is forgotten
 		c.newer -= min(n, c.newer)
 	default:
 		older := min(n, c.older)
@@ -114,7 +116,7 @@ func (c *Concurrency) Change(limit uint64) *Concurrency {
 	return &to
 }
 
-// Charge lets tokens enter.
+// Charge lets up to n tokens enter, even above the limit, as long as at most bound are in flight.
 func (c *Concurrency) Charge(nanos int64, n, bound uint64) uint64 {
 	charged := fits(n, c.InFlight(nanos), bound)
 	if charged > 0 {

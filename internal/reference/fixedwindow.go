@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A FixedWindow is one key's window. It begins with the first request, or, if it is
-// aligned, at a multiple of its length since 1970, or with a period of the calendar.
+// A FixedWindow is one key's window. It begins with the first request. An aligned window begins at a multiple of its
+// length since 1970, and a calendar window begins with a period of the calendar.
 type FixedWindow struct {
 	limit   uint64
 	length  int64
 	aligned bool
-	periods Periods // of the calendar, or nil
-	end     int64   // of the window that began last
+	periods Periods // the periods of the calendar, or nil
+	end     int64   // the end of the window that began last
 	taken   uint64
 	since   int64 // the latest change of the length
 }
@@ -23,10 +23,11 @@ func NewFixedWindow(limit uint64, length time.Duration, aligned bool) *FixedWind
 	return &FixedWindow{limit: limit, length: int64(length), aligned: aligned}
 }
 
-// Periods are those of a calendar. End returns when the one of an instant ends.
+// Periods are the periods of a calendar. End returns the end of the period that contains an instant.
 type Periods interface{ End(nanos int64) int64 }
 
-// NewCalendarWindow returns a window that has not begun, and ends when the period of an instant does.
+// NewCalendarWindow returns a window that has not begun. It will end with the period of the calendar in which it
+// begins.
 func NewCalendarWindow(limit uint64, periods Periods) *FixedWindow {
 	return &FixedWindow{limit: limit, periods: periods}
 }
@@ -79,7 +80,7 @@ func (w *FixedWindow) RetryAfter(nanos int64, n uint64) int64 {
 	return w.ResetAfter(nanos)
 }
 
-// ResetAfter returns how long it is until the window is over.
+// ResetAfter returns how long it takes until the window is over.
 func (w *FixedWindow) ResetAfter(nanos int64) int64 {
 	if w.Idle(nanos) {
 		return 0
@@ -87,7 +88,7 @@ func (w *FixedWindow) ResetAfter(nanos int64) int64 {
 	return w.end - nanos
 }
 
-// Refund gives n tokens back to the current window. A window with no taken tokens left is over.
+// Refund gives n tokens back to the current window. If no taken tokens are left, the window is over.
 func (w *FixedWindow) Refund(nanos int64, n uint64) {
 	if w.Idle(nanos) {
 		return
@@ -105,11 +106,13 @@ func (w *FixedWindow) Reset() { w.end, w.taken = 0, 0 }
 // Idle reports whether there is no window.
 func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 
-// Change returns the window under other numbers. The tokens taken still count. A window that stays as long ends when it
-// would have ended. A window that becomes shorter ends when it would have ended, or when the tokens have come back at
-// the new rate, whichever is sooner: no sooner than one that begins when the last of them may have been taken. A window
-// that becomes longer ends that much later, but no later than one that begins then. An aligned window ends with a
-// window of the clock: see changeAligned.
+// Change returns the window with other numbers. The tokens taken still count.
+//
+// If the length does not change, the end of the window does not change either. If the window becomes shorter, it keeps
+// its end, or ends when the tokens have come back at the new rate, whichever is sooner. But it does not end before a
+// new window would end that begins at the latest time at which tokens may have been taken. If the window becomes
+// longer, its end moves by the difference, but not beyond the end of such a new window. For aligned windows, see
+// changeAligned.
 func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
 	if to.since = w.since; to.length != w.length {

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A Mark identifies a take: by its instant, by the end or the number of its window, or by the time at which the bucket
-// is full after it and the number of refunds by then.
+// A Mark identifies a take. For a log, it has the instant of the take. For a window, it has the end or the number of
+// the window. For a bucket, it has the time at which the bucket is full after the take, and the number of refunds until
+// then.
 type Mark struct {
 	at, place int64
 	cost      uint64
@@ -40,7 +41,7 @@ func (w *SlidingWindow) GiveBack(nanos int64, of Mark, n uint64) {
 // Mark returns the instant.
 func (l *SlidingLog) Mark() Mark { return Mark{at: l.newest} }
 
-// GiveBack forgets tokens of that instant.
+// GiveBack removes tokens that were taken at the instant of the take.
 func (l *SlidingLog) GiveBack(nanos int64, of Mark, n uint64) {
 	if l.isFull(nanos) {
 		return
@@ -55,15 +56,15 @@ func (l *SlidingLog) GiveBack(nanos int64, of Mark, n uint64) {
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 })
 }
 
-// Mark returns the period in which the key entered last.
+// Mark returns the number of the period in which tokens entered last.
 func (c *Concurrency) Mark() Mark { return Mark{place: c.period} }
 
-// GiveBack lets tokens leave that entered in that period.
+// GiveBack removes tokens that entered in the period of the take.
 func (c *Concurrency) GiveBack(_ int64, of Mark, n uint64) { c.Leave(of.place, n) }
 
-// An Owed is one key's token bucket in which a token is a whole number of ticks. It records when it is full, and how
-// often tokens were given back after which others had been taken. A tick is a nanosecond, or a token of a bucket that
-// is refilled in batches.
+// An Owed is one key's token bucket in which a token is a whole number of ticks. It records when it is full. It also
+// counts how often tokens of a take were given back after other calls had changed the bucket. A tick is a nanosecond.
+// In a bucket that is refilled in batches, a tick is a token.
 type Owed struct {
 	ticks        func(nanos int64) int64 // since 1970
 	token, burst uint64                  // ticks
@@ -82,7 +83,7 @@ func NewOwedBatches(refill uint64, interval time.Duration, burst uint64) *Owed {
 	return &Owed{ticks: func(nanos int64) int64 { return nanos / int64(interval) * int64(refill) }, token: 1, burst: burst}
 }
 
-// owed returns the tick of an instant, and the ticks from then until it is full.
+// owed returns the tick of an instant, and the number of ticks from then until the bucket is full.
 func (o *Owed) owed(nanos int64) (now int64, owed uint64) {
 	now = o.ticks(nanos)
 	return now, uint64(max(o.full-now, 0))
@@ -99,7 +100,7 @@ func (o *Owed) Take(nanos int64, n uint64) bool {
 	return true
 }
 
-// Charge takes what fits, in whole tokens.
+// Charge takes up to n whole tokens, as long as at most bound tokens are owed.
 func (o *Owed) Charge(nanos int64, n, bound uint64) uint64 {
 	now, owed := o.owed(nanos)
 	most := bound * o.token
@@ -110,18 +111,20 @@ func (o *Owed) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// Remaining returns the whole tokens.
+// Remaining returns how many whole tokens are in the bucket.
 func (o *Owed) Remaining(nanos int64) uint64 {
 	_, owed := o.owed(nanos)
 	return (o.burst - min(owed, o.burst)) / o.token
 }
 
-// Mark returns when the bucket is full after the last take, and the number of changes by then.
+// Mark returns the mark of the last take: its tick and cost, when the bucket is full after it, and the number of
+// changes until then.
 func (o *Owed) Mark() Mark { return o.last }
 
-// GiveBack gives back what is owed because of the take. If nothing was taken since, the take becomes smaller. If others
-// took since, it gives back at most what the bucket would owe now if only this take and those before it had been made.
-// If others gave back since, it gives back at most the cost of the take less the time since.
+// GiveBack gives back what is still owed because of the take. If nothing was taken or given back since the take, the
+// take becomes n tokens smaller. If tokens were only taken since then, GiveBack gives back at most what the bucket
+// would owe now without these later takes. If tokens were also given back since then, it gives back at most the cost of
+// the take less the time since the take.
 func (o *Owed) GiveBack(nanos int64, of Mark, n uint64) {
 	now, owed := o.owed(nanos)
 	back := min(owed, n*o.token)

@@ -4,16 +4,16 @@ import (
 	"math/big"
 )
 
-// Limits has what a change of windows knows about a key.
+// Limits has what is known about a key when its window changes.
 type Limits struct {
 	Latest int64  // nothing was taken at a later time
-	Lowest uint64 // limit that the key may have after the change; 0: not known
+	Lowest uint64 // the lowest limit that the key may have after the change; 0: not known
 
-	Longest int64 // window that there ever was
+	Longest int64 // the longest window that the key has ever had
 }
 
-// lasts returns in how many nanoseconds, rounded up, the tokens that were taken come back under the lowest limit: at
-// least a window, and at most a number of nanoseconds.
+// lasts returns how many nanoseconds, rounded up, the taken tokens need to come back under the lowest limit. The result
+// is at least window and at most most.
 func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	longest := new(big.Rat).SetFrac(most, big.NewInt(window))
 	times := longest
@@ -31,7 +31,7 @@ func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	return all.Quo(all, times.Denom())
 }
 
-// after returns the instant after a time, or the end of time.
+// after returns the instant that is more nanoseconds later, or the latest instant if that overflows.
 func after(nanos int64, more *big.Int) int64 {
 	if at := more.Add(more, big.NewInt(nanos)); at.IsInt64() {
 		return at.Int64()

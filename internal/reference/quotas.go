@@ -2,9 +2,10 @@ package reference
 
 import "math/big"
 
-// A Debt is one key's record in a table whose limits come with the calls. It has the time at which its bucket is full,
-// and the price of a token when it was last charged. A token of a quota costs time. A quota with a limit admits a take
-// after which the record owes at most the limit. Times are rational nanoseconds, in steps of a tick.
+// A Debt is one key's record in a table whose limits come with the calls. The price of a token is the time in which it
+// comes back. The record has the time at which its bucket is full, and the price of a token at the last charge. A quota
+// with a limit admits a take if the record owes at most that many tokens afterwards. Times are rational nanoseconds, in
+// steps of a tick.
 type Debt struct{ full, token, tick *big.Rat }
 
 // NewDebt returns the record of a key that owes nothing.
@@ -19,19 +20,19 @@ func (d *Debt) Owed(nanos int64) *big.Rat {
 	return owed
 }
 
-// owedAt returns how long the owed tokens take to come back at another price, rounded up.
+// owedAt returns how long the owed tokens take to come back at another price, rounded up to ticks.
 func (d *Debt) owedAt(nanos int64, token *big.Rat) *big.Rat {
 	ticks := new(big.Rat).Quo(d.Owed(nanos), d.tick)
 	ticks.Mul(ticks, new(big.Rat).Quo(token, d.token))
 	return ticks.Mul(d.tick, new(big.Rat).SetInt(quotientUp(ticks.Num(), ticks.Denom())))
 }
 
-// Take takes n tokens with a price, if at most limit of them are then taken.
+// Take takes n tokens at a price, if at most limit tokens are taken after it.
 func (d *Debt) Take(nanos int64, token *big.Rat, n, limit uint64) bool {
 	owed := d.owedAt(nanos, token)
 	owed.Add(owed, times(token, n))
 	if owed.Cmp(times(token, limit)) > 0 {
-		if n > 0 && token.Cmp(d.token) < 0 { // from now on it comes back faster
+		if n > 0 && token.Cmp(d.token) < 0 { // from now on the debt comes back faster
 			owed.Sub(owed, times(token, n))
 			d.full, d.token = owed.Add(owed, new(big.Rat).SetInt64(nanos)), token
 		}
@@ -53,8 +54,8 @@ func (d *Debt) Remaining(nanos int64, token *big.Rat, limit uint64) uint64 {
 	return new(big.Int).Quo(left.Num(), left.Denom()).Uint64()
 }
 
-// RetryAfter returns the nanoseconds until n tokens can be taken. n is at most limit. The debt comes back at its own
-// price.
+// RetryAfter returns the nanoseconds until n tokens can be taken. n is at most limit. The debt comes back at the price
+// of its last charge.
 func (d *Debt) RetryAfter(nanos int64, _ *big.Rat, n, limit uint64) int64 {
 	wait := d.Owed(nanos)
 	if wait.Sub(wait, times(d.token, limit-n)).Sign() <= 0 {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A SlidingLog is one key's list of takes and their times. An entry of the instant t is in the last window until t +
+// A SlidingLog is one key's list of takes and their times. A take at the instant t is in the last window until t +
 // length.
 type SlidingLog struct {
 	limit   uint64
 	length  int64
 	entries []entry // the oldest first
-	newest  int64   // the time of the newest, also if it was refunded
-	stays   int64   // how long an entry may count in another window
-	size    uint64  // how many tokens have room
+	newest  int64   // the time of the newest entry, even if it was refunded
+	stays   int64   // how long an entry may count in a longer window
+	size    uint64  // for how many tokens there is room
 }
 
 type entry struct {
@@ -61,7 +61,7 @@ func (l *SlidingLog) Take(nanos int64, n uint64) bool {
 // Remaining returns the tokens that the last window has room for.
 func (l *SlidingLog) Remaining(nanos int64) uint64 { return l.limit - min(l.Count(nanos), l.limit) }
 
-// RetryAfter returns how long it takes until enough entries have left for n tokens.
+// RetryAfter returns how long it takes until enough entries have left the window for a take of n tokens.
 func (l *SlidingLog) RetryAfter(nanos int64, n uint64) int64 {
 	if n > l.limit {
 		return math.MaxInt64
@@ -77,7 +77,7 @@ func (l *SlidingLog) RetryAfter(nanos int64, n uint64) int64 {
 	panic("reference: when all have left there is room")
 }
 
-// ResetAfter returns how long it is until the oldest entry leaves.
+// ResetAfter returns how long it takes until the oldest entry leaves the window.
 func (l *SlidingLog) ResetAfter(nanos int64) int64 {
 	if entries := l.inside(nanos); len(entries) > 0 {
 		return entries[0].at + l.length - nanos
@@ -85,7 +85,8 @@ func (l *SlidingLog) ResetAfter(nanos int64) int64 {
 	return 0
 }
 
-// Refund removes the n oldest tokens of the window that ends with the refund, and all that have left for good.
+// Refund removes the n oldest tokens of the window that ends at the refund. It also removes the entries that can never
+// count again.
 func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	inside := l.inside(nanos)
 	if len(inside) == 0 || n == 0 || l.isFull(nanos) {
@@ -99,8 +100,9 @@ func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 || nanos-e.at >= max(l.length, l.stays) })
 }
 
-// Keep sets for how long an entry may count in another window, if that is longer than the present one, and for how many
-// tokens there is room. Where newer entries have all the room, older ones may count, too, and nothing is given back.
+// Keep is for a list whose entries may also count in a longer window. It sets how long entries stay, and for how many
+// tokens there is room. If the entries take up all the room, a refund gives nothing back, because older entries that
+// had no room may count, too.
 func (l *SlidingLog) Keep(stays time.Duration, size uint64) { l.stays, l.size = int64(stays), size }
 
 func (l *SlidingLog) isFull(nanos int64) bool {
@@ -116,7 +118,7 @@ func (l *SlidingLog) isFull(nanos int64) bool {
 // Reset empties the list.
 func (l *SlidingLog) Reset() { l.entries, l.newest = nil, 0 }
 
-// Idle reports whether everything has left.
+// Idle reports whether all entries have left the window.
 func (l *SlidingLog) Idle(nanos int64) bool { return len(l.inside(nanos)) == 0 }
 
 // Change returns the same list under another limit. The new window must not be longer than the old one.

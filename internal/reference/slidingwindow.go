@@ -7,11 +7,12 @@ import (
 )
 
 // A SlidingWindow is one key's sliding window counter: the tokens taken in the clock's current window, and in the
-// previous one. The previous one counts for the share of it that the last window covers.
+// previous one. The last window, which ends now, covers a part of the previous one. The previous one counts in the same
+// proportion.
 type SlidingWindow struct {
 	limit             uint64
 	length            int64
-	index             int64 // of the window that was counted last, since 1970
+	index             int64 // number, since 1970, of the window that was counted last
 	previous, current uint64
 }
 
@@ -20,8 +21,8 @@ func NewSlidingWindow(limit uint64, length time.Duration) *SlidingWindow {
 	return &SlidingWindow{limit: limit, length: int64(length)}
 }
 
-// at returns the window of an instant, and its counts. An instant before the window that was counted last counts as
-// that window's beginning.
+// at returns the window of an instant, and its counts. An instant before the window that was counted last is treated as
+// the beginning of that window.
 func (w *SlidingWindow) at(nanos int64) SlidingWindow {
 	now := *w
 	now.index = max(nanos/w.length, w.index)
@@ -42,7 +43,7 @@ func (w *SlidingWindow) Estimate(nanos int64) uint64 {
 	return inside.Quo(inside, big.NewInt(w.length)).Uint64() + now.current
 }
 
-// estimateUp is Estimate rounded up, but 0 if that is 0.
+// estimateUp returns the estimate rounded up, but 0 if Estimate returns 0.
 func (w *SlidingWindow) estimateUp(nanos int64) uint64 {
 	now := w.at(nanos)
 	if w.Estimate(nanos) == 0 {
@@ -73,7 +74,7 @@ func (w *SlidingWindow) Take(nanos int64, n uint64) bool {
 	return true
 }
 
-// Remaining returns the tokens that the estimate leaves.
+// Remaining returns the limit less the estimate, at least 0.
 func (w *SlidingWindow) Remaining(nanos int64) uint64 {
 	return w.limit - min(w.Estimate(nanos), w.limit)
 }
@@ -95,7 +96,7 @@ func (w *SlidingWindow) RetryAfter(nanos int64, n uint64) int64 {
 	return yes - nanos
 }
 
-// ResetAfter returns how long it takes until the clock's window is over, if the counters are not zero.
+// ResetAfter returns how long it takes until the clock's window is over. If the counters are zero, it returns 0.
 func (w *SlidingWindow) ResetAfter(nanos int64) int64 {
 	now := w.at(nanos)
 	if w.Estimate(nanos) == 0 {
@@ -108,7 +109,7 @@ func (w *SlidingWindow) ResetAfter(nanos int64) int64 {
 func (w *SlidingWindow) Refund(nanos int64, n uint64) {
 	now := w.at(nanos)
 	if now.previous == 0 && now.current == 0 {
-		return // nothing to give back; a late call may still see what there was
+		return // nothing to give back; a late call may still see the counts
 	}
 	*w = now
 	first := min(n, w.current)
@@ -122,10 +123,11 @@ func (w *SlidingWindow) Reset() { w.index, w.previous, w.current = 0, 0, 0 }
 // Idle reports whether the estimate is 0.
 func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 
-// Change returns the counters under other numbers. An idle key has taken nothing. Both counts stay if the window has
-// the same length. Otherwise the estimate, rounded up, is the count of a window: the window in which the last tokens
-// may have been taken, or a later one. In it, the estimate is gone no sooner than before, or than it comes back at the
-// new rate.
+// Change returns the counters with other numbers. A key whose estimate is 0 starts with empty counters. If the window
+// has the same length, both counts stay. Otherwise the estimate, rounded up, becomes the count of one new window: the
+// window in which the last tokens may have been taken, or a later one. The window is chosen so that the count
+// disappears no sooner than it would have without the change, or no sooner than the tokens come back at the new rate,
+// if that is earlier.
 func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *SlidingWindow {
 	to := SlidingWindow{limit: limit, length: int64(length), index: nanos / int64(length)}
 	if w.Estimate(nanos) == 0 { // an idle key has taken nothing
@@ -143,7 +145,7 @@ func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, 
 	}
 	gone += max(0, to.length-w.length)
 	latest := max(nanos, known.Latest)
-	few := integer(max(to.current, 2)) // one of which may be more than the limit: the estimate is rounded up
+	few := integer(max(to.current, 2)) // one token may be above the limit, because the estimate is rounded up
 	longest := quotientUp(new(big.Int).Mul(big.NewInt(known.Longest), few), new(big.Int).Sub(few, big.NewInt(1)))
 	gone = min(gone, after(latest, known.lasts(to.current, to.length, longest)))
 	to.index = max(latest/to.length, (gone-1)/to.length-1)

@@ -6,18 +6,18 @@ import (
 )
 
 // A Table is a limiter in its simplest form: a map with an exact bucket for every key that was ever taken from. It
-// never forgets a key without a call for that, and has room for all.
+// forgets a key only if Forget is called, and has room for all keys.
 type Table[K comparable] struct {
 	full    *TokenBucket
 	buckets map[K]*TokenBucket
 }
 
-// NewTable returns a table of full buckets that get tokens every period and hold burst.
+// NewTable returns a table of full buckets that get tokens every period and have room for burst.
 func NewTable[K comparable](tokens float64, period time.Duration, burst uint64) *Table[K] {
 	return &Table[K]{NewTokenBucket(tokens, period, burst), map[K]*TokenBucket{}}
 }
 
-// bucket returns the key's bucket, or a full one that belongs to no key.
+// bucket returns the key's bucket. If the key has none, it returns a full bucket.
 func (t *Table[K]) bucket(key K) *TokenBucket {
 	if b := t.buckets[key]; b != nil {
 		return b
@@ -25,11 +25,12 @@ func (t *Table[K]) bucket(key K) *TokenBucket {
 	return t.full
 }
 
-// Tokens returns the tokens in the key's bucket at an instant. For an instant before the last take, it is the number at
-// the last take less what comes back between the two, which may be below zero. So a late call has no advantage.
+// Tokens returns the tokens in the key's bucket at an instant. For an instant before the last take, it returns the
+// number at the last take less what comes back between the two instants. The result may be below zero. So a late call
+// has no advantage.
 func (t *Table[K]) Tokens(key K, nanos int64) *big.Rat { return t.bucket(key).Tokens(nanos) }
 
-// Debt returns what the key's bucket lacks until it is full at an instant.
+// Debt returns how many tokens the key's bucket lacks at an instant.
 func (t *Table[K]) Debt(key K, nanos int64) *big.Rat {
 	b := t.bucket(key)
 	return new(big.Rat).Sub(b.burst, b.Tokens(nanos))
@@ -51,8 +52,8 @@ func (t *Table[K]) Forget(key K) { delete(t.buckets, key) }
 // Known reports whether anything was taken from the key since it was last forgotten.
 func (t *Table[K]) Known(key K) bool { return t.buckets[key] != nil }
 
-// FullAt returns the instant from which the key's bucket is full. For an unknown key that is at or before the origin of
-// time.
+// FullAt returns the instant from which the key's bucket is full. For an unknown key, it returns the origin of time or
+// an earlier instant.
 func (t *Table[K]) FullAt(key K) *big.Rat {
 	b := t.bucket(key)
 	lack := new(big.Rat).Sub(b.burst, b.tokens)

@@ -13,12 +13,12 @@ import (
 type TokenBucket struct {
 	perNano *big.Rat // tokens that come back in a nanosecond
 	burst   *big.Rat
-	tokens  *big.Rat // at the instant last
+	tokens  *big.Rat // the tokens at the instant last
 	last    int64
 }
 
-// NewTokenBucket returns a full bucket that gets tokens every period and holds burst. tokens stands for the decimal
-// number as which it prints.
+// NewTokenBucket returns a full bucket that gets tokens every period and has room for burst. tokens means exactly the
+// decimal number that it prints as.
 func NewTokenBucket(tokens float64, period time.Duration, burst uint64) *TokenBucket {
 	rate, ok := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'e', -1, 64))
 	if !ok {

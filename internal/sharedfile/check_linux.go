@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check returns an error if the file is no longer at its path, so that new processes would get another file. It also
-// rewrites the page of the clock if that is damaged. It costs two system calls.
+// Check returns an error if the file is no longer at its path, because new processes would then get another file. It
+// also rewrites the page of the clock if the page is damaged. It costs two system calls.
 func (f *File) Check() error {
 	f.mend()
 	var own, there unix.Stat_t

@@ -26,7 +26,8 @@ func TestAFileThatIsLost(t *testing.T) {
 	assert.ErrorContains(t, f.Check(), path)
 }
 
-// TestADamagedClockIsWrittenAgain: the attached processes write it as they found it. Until then no process can attach.
+// TestADamagedClockIsWrittenAgain: if the page of the clock is damaged, an attached process writes the values back that
+// it has read when it attached. Until then no other process can attach.
 func TestADamagedClockIsWrittenAgain(t *testing.T) {
 	const start = int64(1_800_000_000e9)
 	path := filepath.Join(t.TempDir(), "table")
@@ -42,8 +43,8 @@ func TestADamagedClockIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestOneStoppedWhileAttaching: a process that stops after it has got a seat, and before it has cleaned up after dead
-// processes, does not delay others.
+// TestOneStoppedWhileAttaching: a process takes a seat and stops before it has cleaned up after dead processes. It does
+// not delay other processes.
 func TestOneStoppedWhileAttaching(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	stopped, others := spec(0), 0

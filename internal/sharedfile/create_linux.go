@@ -19,7 +19,7 @@ type draft struct {
 	name string // "" if the draft has no name
 }
 
-// Create makes the file at path without attaching to it. If there is a file, it returns an error.
+// Create makes the file at path without attaching to it. If the file exists, it returns an error.
 func Create(path string, s Spec) error {
 	if err := Protected(filepath.Dir(path)); err != nil {
 		return err
@@ -27,9 +27,10 @@ func Create(path string, s Spec) error {
 	return create(path, s)
 }
 
-// createOnce is create under a lock, because each concurrent maker would allocate the whole file. If another process
-// has made the file in the meantime, it does nothing. It waits for a maker that has stopped no longer than making a
-// file takes on a slow disk.
+// createOnce calls create under a lock, because without the lock each concurrent maker would allocate the complete
+// file. If another process has made the file in the meantime, it does nothing. If another maker has the lock and does
+// not finish, createOnce waits only for the time that making the file takes on a slow disk, and then makes the file,
+// too.
 func createOnce(path string, s Spec) error {
 	unlock, err := lockMaking(path, makeTime(headerBytes+s.Bytes))
 	if err != nil {
@@ -42,15 +43,15 @@ func createOnce(path string, s Spec) error {
 	return create(path, s)
 }
 
-// makeTime returns how long making a file of a number of bytes may take, on a slow disk that is busy.
+// makeTime returns how long making a file with that many bytes may take on a slow disk that is busy.
 func makeTime(bytes uint64) time.Duration {
 	const bytesPerSecond = 50 << 20
 	return attachTime + time.Duration(bytes/bytesPerSecond)*time.Second
 }
 
 // lockMaking makes this process the only one that makes the file at path, until unlock is called. It locks another file
-// in the same folder, which is removed afterwards. If a maker is killed, that file stays, and the next maker takes it
-// over.
+// in the same folder. unlock removes that file. If a maker is killed, the locked file stays, and the next maker takes
+// it over.
 func lockMaking(path string, patience time.Duration) (unlock func(), err error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
 	for began := time.Now(); ; {
@@ -59,7 +60,7 @@ func lockMaking(path string, patience time.Duration) (unlock func(), err error) 
 			err = foreign
 		}
 		if err != nil {
-			_ = unix.Close(fd) // the descriptor may be open
+			_ = unix.Close(fd) // fd may be open
 			return nil, explainFolder(path, err)
 		}
 		err = waitForLock(fd, attachingAt, began, patience)
@@ -69,7 +70,7 @@ func lockMaking(path string, patience time.Duration) (unlock func(), err error) 
 		}
 		switch {
 		case errors.Is(err, errWaited):
-			return func() { _ = unix.Close(fd) }, nil // if two are made nevertheless, the first gets the name
+			return func() { _ = unix.Close(fd) }, nil // if two makers work nevertheless, the first file gets the name
 		case err != nil:
 			return nil, errors.Join(err, unix.Close(fd))
 		case info.Nlink > 0:
@@ -79,7 +80,7 @@ func lockMaking(path string, patience time.Duration) (unlock func(), err error) 
 	}
 }
 
-// create makes a file. If there is one by now, it returns EEXIST.
+// create makes a file. If the file exists by now, it returns EEXIST.
 func create(path string, s Spec) error {
 	d, err := newDraft(path)
 	if err != nil {
@@ -105,15 +106,15 @@ func newDraft(path string) (draft, error) {
 	return draft{fd: fd}, nil
 }
 
-// newNamedDraft is newDraft where a file must have a name.
+// newNamedDraft does the same as newDraft on a file system where a file must have a name.
 func newNamedDraft(path string) (draft, error) {
 	name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s-%s", filepath.Base(path), rand.Text()))
 	fd, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	return draft{fd: fd, name: name}, err
 }
 
-// become fills the draft and gives it the name path. If there is such a file, it returns EEXIST. The draft is gone
-// afterwards.
+// become fills the draft and gives it the name path. If a file with that name exists, it returns EEXIST. In both cases
+// the draft is gone afterwards.
 func (d draft) become(path string, s Spec) (err error) {
 	defer func() {
 		err = errors.Join(err, unix.Close(d.fd))

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is attached and mapped until it is closed, or collected by the garbage collector. If it is not closed, only
-// the collector knows when no goroutine uses the table.
+// A File is attached and mapped until it is closed or the garbage collector collects it. If it is not closed, only the
+// collector knows when no goroutine uses the table any longer.
 type File struct {
 	fd       int
 	path     string
@@ -32,15 +32,15 @@ const (
 	collectTime = 500 * time.Millisecond // for seats of files that are no longer used
 )
 
-// A seat has the words of a seat in the file.
+// A seat is the memory of one seat in the file.
 type seat struct {
 	taken atomic.Uint64 // how often
-	pid   atomic.Uint64 // of the process that took it last
+	pid   atomic.Uint64 // the process that took it last
 	since atomic.Int64  // when, on the timeline
 	_     [seatBytes - 24]byte
 }
 
-// newFile takes a seat and finds the time. Any number of processes may do so at once.
+// newFile takes a seat and finds the time on the timeline. Any number of processes may do so at once.
 func newFile(fd int, path string, mapped []byte, secret Secret, s Spec) (*File, error) {
 	f := &File{fd: fd, path: path, mapped: mapped, secret: secret}
 	if err := f.findTime(s); err != nil {
@@ -52,7 +52,7 @@ func newFile(fd int, path string, mapped []byte, secret Secret, s Spec) (*File, 
 	if err := s.Settle(f.Memory(), f.alone); err != nil {
 		return nil, err
 	}
-	// There is no caller to which an error could be returned.
+	// The error is dropped, because there is no caller to which it could be returned.
 	f.cleanup = runtime.AddCleanup(f, func(mapped []byte) { _ = release(fd, mapped) }, mapped)
 	return f, nil
 }
@@ -100,12 +100,12 @@ var errFull = fmt.Errorf("%d limiters have the file, and no more can", seats)
 
 func seatAt(i uint64) int64 { return attachingAt + 1 + int64(i) }
 
-// lock makes a call for the lock of some bytes, by the open file description.
+// lock makes a system call about a lock that belongs to the open file description, on length bytes from at on.
 func lock(fd, command int, kind int16, at, length int64) error {
 	return unix.FcntlFlock(uintptr(fd), command, &unix.Flock_t{Type: kind, Start: at, Len: length})
 }
 
-// held reports whether another open file description has a lock of some bytes.
+// held reports whether another open file description has a lock on any of these bytes.
 func held(fd int, at, length int64) (bool, error) {
 	l := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: length}
 	err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l)
@@ -124,7 +124,8 @@ func lockAttaching(fd int) error {
 // errWaited is the error when another process has had a lock for too long.
 var errWaited = errors.New("another process has the lock")
 
-// waitForLock locks a byte. It waits for another process that has the lock until patience after began.
+// waitForLock locks a byte. If another process has the lock, waitForLock waits for it, but only until the time began +
+// patience.
 func waitForLock(fd int, at int64, began time.Time, patience time.Duration) error {
 	for ; ; time.Sleep(time.Millisecond) {
 		err := lock(fd, unix.F_OFD_SETLK, unix.F_WRLCK, at, 1)
@@ -160,7 +161,7 @@ func (f *File) Dead(claimant uint64) bool {
 		return true // the seat was released, and taken by another attachment
 	}
 	if i == f.claimant%seats {
-		return true // this attachment itself: its own lock does not block it
+		return true // this attachment itself, whose lock does not block it
 	}
 	held, err := held(f.fd, seatAt(i), 1)
 	return err == nil && !held

@@ -23,7 +23,7 @@ const (
 	seatBits      = 10
 	seatBytes     = 32
 
-	// MaxBytes is the longest file: as long as no offset overflows.
+	// MaxBytes is the greatest length of a file. Up to this length, no offset overflows.
 	MaxBytes = 1 << 46
 )
 
@@ -60,7 +60,7 @@ func writeHeader(page []byte, s Spec, secret Secret) error {
 	return nil
 }
 
-// checksum returns the checksum of page 0 with a text of a number of bytes.
+// checksum returns the checksum of page 0. text is the length of its text in bytes.
 func checksum(page []byte, text int) uint64 {
 	sum := xxhash.New()
 	_, _ = sum.Write(page[:checksumAt]) // an error is impossible
@@ -118,7 +118,7 @@ func parse(text string) (fields []Field) {
 	return fields
 }
 
-// differ returns an error that names the first field in which a file and a process differ.
+// differ returns an error that names the first field in which a file and a process differ, or nil.
 func differ(file, process []Field) error {
 	value := func(fields []Field, name string) string {
 		for _, f := range fields {

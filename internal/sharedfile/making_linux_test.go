@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneMakesTheFile: if many start at once, one allocates and fills the file, and the others attach to it.
+// TestOneMakesTheFile: if many processes start at once, one allocates and fills the file, and the others attach to it.
 func TestOneMakesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	var made atomic.Int64
@@ -48,8 +48,8 @@ func TestAMakerThatDied(t *testing.T) {
 	assert.Equal(t, []string{"table"}, names(t, filepath.Dir(path)))
 }
 
-// TestAMakerThatIsStopped: another process waits for it for a limited time, then makes the file too, and does not
-// remove its lock.
+// TestAMakerThatIsStopped: a maker is suspended while it has the lock. Another process waits for a limited time, then
+// makes the file without the lock, and does not remove the lock file of the first maker.
 func TestAMakerThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	unlock, err := lockMaking(path, 0)
@@ -64,7 +64,7 @@ func TestAMakerThatIsStopped(t *testing.T) {
 }
 
 // TestFoldersOfOthers: a file is refused if its folder, or one above it, belongs to another user, who could remove the
-// file. A name that another user has taken is refused too. Each error says what to do.
+// file. A file is also refused if it belongs to another user, who has taken the name first. Each error says what to do.
 func TestFoldersOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestFoldersOfOthers is skipped: only root gives files to others")
@@ -103,7 +103,7 @@ func TestFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// A link on the way to a folder, which another user can have lead elsewhere, is as good as a folder of that user.
+// If another user can redirect a link on the path to the folder, the path is refused like a folder of that user.
 func TestLinksOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files to others")

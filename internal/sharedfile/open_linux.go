@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open attaches to the file at path, and makes it if there is none. The error says what is wrong with the file, or in
-// which field it differs, and what to do. It does not contain the path.
+// Open attaches to the file at path. If there is no file, it makes one. The error says what is wrong with the file, or
+// in which field the file and the process differ, and what to do. The error does not contain the path.
 func Open(path string, s Spec) (*File, error) {
 	if s.Bytes > MaxBytes-headerBytes {
 		return nil, fmt.Errorf("a table of %d bytes: want at most %d", s.Bytes, uint64(MaxBytes-headerBytes))
@@ -32,9 +32,10 @@ func Open(path string, s Spec) (*File, error) {
 	return nil, errors.New("the file was removed repeatedly while this process attached to it: stop what removes it")
 }
 
-// attachAfterCollection is attach for a file whose seats are all taken. Files of this process that are no longer used
-// keep their seats until they are collected, which may take minutes. What uses a file may have to be collected first,
-// and cleanups run in their own goroutines, so one collection is not always enough. attachAfterCollection takes at most
+// attachAfterCollection does the same as attach, for a file whose seats are all taken. A [File] of this process that is
+// no longer used keeps its seat until the garbage collector collects it, which may take minutes. So
+// attachAfterCollection runs the collector. One collection is not always enough, because objects that use a File may
+// have to be collected first, and because cleanups run in their own goroutines. attachAfterCollection takes at most
 // about half a second.
 func attachAfterCollection(path string, s Spec) (f *File, err error) {
 	for wait := time.Millisecond; wait < collectTime; wait *= 2 {
@@ -47,10 +48,10 @@ func attachAfterCollection(path string, s Spec) (f *File, err error) {
 	return f, err
 }
 
-// errNone is the error if there is no file, or if it was just removed.
+// errNone is the error if there is no file, or if the file was just removed.
 var errNone = fmt.Errorf("open: %w", unix.ENOENT)
 
-// attach is Open for an existing file. If there is none, it returns errNone.
+// attach attaches to an existing file. If there is none, it returns errNone.
 func attach(path string, s Spec) (f *File, err error) {
 	fd, err := openFile(path, unix.O_RDWR, false)
 	if err != nil {
@@ -58,7 +59,7 @@ func attach(path string, s Spec) (f *File, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = unix.Close(fd) // the error that led here is reported
+			_ = unix.Close(fd) // the earlier error is reported
 		}
 	}()
 	page, size, err := readPage(fd, false)
@@ -88,9 +89,9 @@ func attach(path string, s Spec) (f *File, err error) {
 	return f, nil
 }
 
-// allocate makes the system provide every page of a file, which may have holes if it is a sparse copy. Otherwise a
-// process would be killed when it writes to a hole while the disk is full. For a file in memory (tmpfs), the free space
-// is known, and checking it is cheaper.
+// allocate makes the system provide every page of a file. A file that is a sparse copy may have holes. Without this, a
+// process would be killed when it writes to a hole while the disk is full. For a file in memory (tmpfs), the number of
+// allocated blocks shows whether a page is missing, and checking it is cheaper.
 func allocate(fd int, size uint64, folder string) error {
 	const tmpfs, blockBytes = 0x01021994, 512
 	var system unix.Statfs_t
@@ -138,7 +139,7 @@ func readPage(fd int, anybodys bool) (page []byte, size uint64, err error) {
 func explain(path string, err error) error {
 	info, statErr := os.Lstat(path)
 	switch {
-	case errors.Is(err, unix.ENOENT): // another process may make it now
+	case errors.Is(err, unix.ENOENT): // another process may be making it
 		return errNone
 	case statErr == nil && info.Mode()&os.ModeSymlink != 0:
 		return errors.New("this is a symbolic link: want the file's own path")
@@ -177,8 +178,8 @@ func examine(fd int, anybodys bool) (size uint64, err error) {
 	return uint64(info.Size), local(fd)
 }
 
-// remote are the file systems whose files other machines may have mapped. There, one word of a file is not one word of
-// memory.
+// remote are the file systems whose files other machines may have mapped. On these file systems, a word of the file can
+// be in the memory of several machines, so atomic operations do not work.
 var remote = map[int64]string{
 	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph",
 	0x5346414f: "AFS", 0x6b414653: "AFS", 0x73757245: "Coda", 0x7461636f: "OCFS2", 0x01161970: "GFS2",

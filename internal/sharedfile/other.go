@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A File does not exist on this system.
+// A File cannot exist on this system, because Open returns an error.
 type File struct{}
 
 var errSystem = errors.New("a table of several processes needs Linux, and this is " + runtime.GOOS)
@@ -28,7 +28,7 @@ func (*File) Claimant() uint64 { return 0 }
 func (*File) Dead(uint64) bool { return false }
 func (*File) Check() error     { return errSystem }
 
-// A View does not exist on this system.
+// A View cannot exist on this system, because Look returns an error.
 type View struct{}
 
 // Look returns an error.

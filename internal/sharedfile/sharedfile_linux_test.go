@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// open attaches to a file whose table is one word: its mark.
+// open attaches to a file whose table is one word, the watermark.
 func open(t *testing.T, path string, start int64) *File {
 	f, err := Open(path, spec(start))
 	require.NoError(t, err)
@@ -35,21 +35,21 @@ func spec(start int64) Spec {
 	}
 }
 
-// within says that a time is not before another one, and later by less than the test can have taken.
+// within requires that now is not before at, and less than an hour after it. A test takes less than an hour.
 func within(t *testing.T, at, now int64) {
 	t.Helper()
 	assert.GreaterOrEqual(t, now, at)
 	assert.Less(t, now, at+int64(time.Hour))
 }
 
-// Where the words of the clock are in the file.
+// The offsets of the words of the clock in the file.
 const (
 	bootAt  = clockAt
 	aheadAt = clockAt + 16
 	checkAt = clockAt + 24
 )
 
-// words returns a function that writes a word of the file, and returns what it was.
+// words returns a function that writes a word of the file and returns the previous value.
 func words(t *testing.T, path string) (write func(at int64, word uint64) uint64) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)
@@ -88,12 +88,12 @@ func TestTheTimeGoesOn(t *testing.T) {
 		require.NoError(t, f.Close())
 		return now
 	}
-	write(bootAt, 1) // as if that had been in another one
+	write(bootAt, 1) // as if the clock had been written in another boot
 	within(t, start+day, alone(start+day))
 	write(headerBytes, uint64(start+9*day))
 	write(bootAt, 1)
 	within(t, start+9*day, alone(start+2*day))
-	write(aheadAt, 1) // the time, whose checksum is another now
+	write(aheadAt, 1) // damages the offset: its checksum is wrong now
 	within(t, start+9*day, alone(start+2*day))
 
 	write(headerBytes, 1<<63)
@@ -102,8 +102,8 @@ func TestTheTimeGoesOn(t *testing.T) {
 	assert.ErrorContains(t, err, "time: the table's mark is at -9223372036854775808 ns")
 }
 
-// TestNoTimelineBesideThatOfOthers: a process that finds the page of the clock damaged, or of another boot, begins no
-// timeline while others use theirs.
+// TestNoTimelineBesideThatOfOthers: if the page of the clock is damaged, or is from another boot, a process begins no
+// new timeline as long as other processes are attached and use the old one.
 func TestNoTimelineBesideThatOfOthers(t *testing.T) {
 	const start = int64(1_800_000_000e9)
 	path := filepath.Join(t.TempDir(), "table")
@@ -120,7 +120,7 @@ func TestNoTimelineBesideThatOfOthers(t *testing.T) {
 	require.NoError(t, first.Close())
 }
 
-// names returns what a folder has.
+// names returns the names of the files in a folder.
 func names(t *testing.T, folder string) (all []string) {
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func names(t *testing.T, folder string) (all []string) {
 }
 
 // TestAMakerLeavesNothing: a file has no name while it is made, so a maker that is killed leaves nothing. (The folder
-// is in memory, because a file system on a disk may be unable to do this.)
+// of the test is in memory, because a file system on a disk may not support files without a name.)
 func TestAMakerLeavesNothing(t *testing.T) {
 	folder, err := os.MkdirTemp("/dev/shm", "weir-test-")
 	require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestAMakerLeavesNothing(t *testing.T) {
 	assert.Equal(t, []string{"table"}, names(t, folder))
 }
 
-// TestDrafts: a file is made under another name, or under none, and never replaces another file.
+// TestDrafts: a file is made without a name or under a temporary name, and never replaces another file.
 func TestDrafts(t *testing.T) {
 	for name, begin := range map[string]func(string) (draft, error){"named": newNamedDraft, "where it can be": newDraft} {
 		t.Run(name, func(t *testing.T) {
@@ -165,8 +165,8 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestLookAsAttach: looking at a file is refused where attaching to it is refused. Only root may look at everybody's
-// files.
+// TestLookAsAttach: looking at a file is refused where attaching to it is refused. Only root may look at the files of
+// all users.
 func TestLookAsAttach(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "table")
@@ -193,8 +193,9 @@ func TestLookAsAttach(t *testing.T) {
 	assert.NoError(t, look())
 }
 
-// TestSeats: each attached process has a number that no other ever has, and counts as dead when it has released the
-// file. A process that attaches while no other is attached settles what the dead have left.
+// TestSeats: each attached process has a number that no other process ever has, and counts as dead when it has released
+// the file. A process that attaches calls Settle to remove what dead processes have left, and alone reports whether no
+// other process is attached.
 func TestSeats(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	one := open(t, path, 0)
@@ -226,8 +227,8 @@ func TestSeats(t *testing.T) {
 	assert.ErrorContains(t, err, "1024 limiters have the file")
 }
 
-// TestWhatIsNotThereWhileAttaching: if something other than the file is missing, such as /proc where it is not mounted,
-// the error is returned unchanged.
+// TestWhatIsNotThereWhileAttaching: if anything but the file itself is missing, Open returns the error unchanged. An
+// example is a system on which /proc is not mounted.
 func TestWhatIsNotThereWhileAttaching(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	f, err := Open(path, spec(0))
@@ -240,7 +241,8 @@ func TestWhatIsNotThereWhileAttaching(t *testing.T) {
 	assert.EqualError(t, err, "open /proc/x: no such file or directory")
 }
 
-// TestAFileOfOthers: the test has fields that only one side has, and a text that is longer than its page.
+// TestAFileOfOthers: a file and a process have different fields. Some fields exist on one side only. The text of the
+// last fields is longer than the page.
 func TestAFileOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	open(t, path, 0)

@@ -14,14 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A clock has the words of page 1: how far the timeline is ahead of the monotonic clock of a boot.
+// A clock is the content of page 1: how far the timeline is ahead of the machine's monotonic clock in a boot.
 type clock struct {
 	boot  [2]atomic.Uint64
 	ahead atomic.Int64
 	check atomic.Uint64
 }
 
-// latestMark is the latest watermark that a table may have: in the year 2116. Later ones leave no time to count.
+// latestMark is the latest watermark that a table may have. It is in the year 2116. With a later one, too little time
+// would be left until the nanoseconds overflow.
 const latestMark = math.MaxInt64 / 2
 
 // findTime determines how far the timeline is ahead of the monotonic clock. It starts the timeline if this process is
@@ -41,7 +42,7 @@ func (f *File) findTime(s Spec) error {
 		if err := lockAttaching(f.fd); err != nil {
 			return err
 		}
-		if !c.isOf(boot) { // otherwise another process has started it meanwhile
+		if !c.isOf(boot) { // otherwise another process has started the timeline meanwhile
 			if err := f.beginTime(s); err != nil {
 				return err
 			}
@@ -77,8 +78,8 @@ func (f *File) beginTime(s Spec) error {
 	return err
 }
 
-// beginTime sets the current time on the timeline of a file, and returns how far the timeline is ahead of this
-// process's monotonic clock.
+// beginTime starts the timeline of a file at the time at, and returns how far the timeline is ahead of this process's
+// monotonic clock.
 func beginTime(mapped []byte, at int64) (ahead int64, err error) {
 	boot, err := bootID()
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *clock) isOf(boot [2]uint64) bool {
 	return c.boot[0].Load() == boot[0] && c.boot[1].Load() == boot[1] && c.check.Load() == c.sum()
 }
 
-// write sets how far the timeline is ahead of the machine's clock in a boot.
+// write writes how far the timeline is ahead of the machine's clock in a boot.
 func (c *clock) write(boot [2]uint64, ahead int64) {
 	c.check.Store(0)
 	c.boot[0].Store(boot[0])
@@ -133,11 +134,11 @@ func (c *clock) sum() uint64 {
 // Now returns the time on the timeline. It costs a system call, so a process calls it once to find the offset of its
 // own clock.
 func (f *File) Now() int64 {
-	now, _ := monotonic() // findTime has seen that it works
+	now, _ := monotonic() // findTime has checked that it works
 	return f.ahead + now
 }
 
-// monotonic returns the process's monotonic clock, in nanoseconds. Outside of time namespaces it is the machine's
+// monotonic reads the process's monotonic clock, in nanoseconds. Outside of time namespaces, this is the machine's
 // clock.
 func monotonic() (int64, error) {
 	var now unix.Timespec

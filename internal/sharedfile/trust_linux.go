@@ -11,18 +11,19 @@ import (
 
 // Protected checks that no other user can remove a folder or a file in it, or redirect the path to another folder.
 // Otherwise a later process would start with full buckets. So all folders and links on the path, as it is written, must
-// belong to the user of this process or to root. Folders that everyone can write to must be sticky.
+// belong to the user of this process or to root. If everyone can write to a folder, the folder must have the sticky
+// bit.
 func Protected(folder string) error {
 	whole, err := filepath.Abs(folder)
 	if err != nil {
-		return nil // making the file reports what is wrong
+		return nil // making the file will report what is wrong
 	}
 	at, rest, links := "/", append([]string{"."}, strings.Split(whole, "/")...), 0
 	for ; len(rest) > 0; rest = rest[1:] {
 		next := filepath.Join(at, rest[0])
 		var info unix.Stat_t
 		if unix.Lstat(next, &info) != nil {
-			return nil // as above
+			return nil // making the file will report this, too
 		}
 		if info.Mode&unix.S_IFMT != unix.S_IFLNK {
 			if err := trusted(next, &info); err != nil {
@@ -36,7 +37,7 @@ func Protected(folder string) error {
 				"bucket full: want a link of user %d or of root", next, info.Uid, user)
 		}
 		target, err := os.Readlink(next)
-		if links++; err != nil || links > 40 { // which is what the kernel follows
+		if links++; err != nil || links > 40 { // the kernel does not follow more than 40, either
 			return nil
 		}
 		if filepath.IsAbs(target) {
@@ -47,7 +48,7 @@ func Protected(folder string) error {
 	return nil
 }
 
-// trusted checks one folder.
+// trusted checks the owner and the mode of one folder.
 func trusted(folder string, info *unix.Stat_t) error {
 	if user := os.Geteuid(); info.Uid != 0 && int(info.Uid) != user {
 		return fmt.Errorf("owner: the folder %s belongs to user %d, who can remove what is in it, and so make every bucket full: "+
@@ -65,7 +66,7 @@ func trusted(folder string, info *unix.Stat_t) error {
 func ownerOf(path, what string) error {
 	var info unix.Stat_t
 	if unix.Lstat(path, &info) != nil {
-		return nil // opening it reports what is wrong
+		return nil // opening it will report what is wrong
 	}
 	return ownedBy(info.Uid, what)
 }

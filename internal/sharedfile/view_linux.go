@@ -30,7 +30,7 @@ func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err
 	}
 	defer func() {
 		if err != nil {
-			_ = unix.Close(fd) // what it is closed for is reported
+			_ = unix.Close(fd) // the earlier error is reported
 		}
 	}()
 	page, size, err := readPage(fd, root)
@@ -114,8 +114,8 @@ func (v *View) Now() (now int64, known bool) {
 	return c.ahead.Load() - offset + now, err == nil
 }
 
-// Attached returns the attachments that have not ended. A process that is attaching at this moment may have the process
-// number of its seat's previous attachment.
+// Attached returns the attachments that have not ended. If a process is attaching at this moment, its entry may still
+// have the process number of the seat's previous attachment.
 func (v *View) Attached() (all []Attachment, err error) {
 	for i := range v.seats() {
 		held, err := held(v.fd, seatAt(uint64(i)), 1)
@@ -131,7 +131,8 @@ func (v *View) Attached() (all []Attachment, err error) {
 
 func (v *View) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&v.mapped[seatsAt])) }
 
-// Claimant returns a number that no attachment has, because seats are counted from 1 on.
+// Claimant returns a number that no attachment has: a seat counts from 1 on how often it was taken, so the number of
+// every attachment is greater.
 func (v *View) Claimant() uint64 { return 1 }
 
 // Dead reports whether an attachment has ended. If the system does not report that, it counts as alive.

@@ -1,9 +1,9 @@
 package spelling
 
-// TrimBlanks removes from both ends of a text what Python's strip or JavaScript's trim removes, if a server reads the
-// header as UTF-8 or as Latin-1. That is white space of Unicode, the byte-order mark, and the single bytes 85 and A0.
-// It also removes such a byte if it is the last of a character. So two texts may become one, but one text never becomes
-// two. TrimBlanks does not allocate.
+// TrimBlanks removes the characters from both ends of a text that Python's strip or JavaScript's trim removes, whether
+// a server reads the header as UTF-8 or as Latin-1. These are white space of Unicode, the byte-order mark, and the
+// single bytes 85 and A0. It also removes such a byte if it is the last byte of a longer character. So two different
+// texts may become equal. But texts that a server reads as equal never become different. TrimBlanks does not allocate.
 func TrimBlanks(s string) string {
 	begin := 0
 	for begin < len(s) && !isVisible(s[begin]) {
@@ -27,7 +27,7 @@ func TrimBlanks(s string) string {
 
 func isVisible(c byte) bool { return c > ' ' && c < 0x7f }
 
-// blankAt returns the length in bytes of the blank at the start of a text, 0 if there is none. It compares bytes,
+// blankAt returns the length in bytes of the blank at the start of a text, or 0 if there is none. It compares bytes,
 // because that takes a third of the time of decoding characters.
 func blankAt(s string) int {
 	switch c := s[0]; {
@@ -41,7 +41,7 @@ func blankAt(s string) int {
 	return 0
 }
 
-// blankBefore returns the length in bytes of the blank at the end of a text, 0 if there is none.
+// blankBefore returns the length in bytes of the blank at the end of a text, or 0 if there is none.
 func blankBefore(s string) int {
 	n := len(s)
 	switch c := s[n-1]; {

@@ -5,7 +5,7 @@ import "strings"
 // CookieValue returns a canonical text for the value of a cookie. It is the same for all spellings that some common
 // server reads alike:
 //
-//   - V, and all other spellings of the same [Value]
+//   - V, and every other value for which [Value] returns the same text
 //   - "V" in quotes, and "Vx, from which Node's cookie package removes the first and the last character
 //   - "\126", in quotes with the octal escapes of Python
 //   - %56 with the escapes that PHP, Node and ASP.NET undo
@@ -31,7 +31,7 @@ func CookieValue(raw string) (value string, ok bool) {
 }
 
 // unquote returns the text between quotes, without backslash escapes. If the second quote is missing, the last
-// character counts as it.
+// character is treated as the quote.
 func unquote(raw string) string {
 	end := 1
 	for end < len(raw) && raw[end] != '"' {

@@ -1,3 +1,3 @@
-// Package spelling maps all spellings that servers read as one name or value to one text. A client must not get another
-// bucket because it spells its cookie differently.
+// Package spelling maps all spellings of a name or a value that servers read alike to one text. Otherwise a client
+// could get another bucket by spelling its cookie differently.
 package spelling

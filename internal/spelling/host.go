@@ -4,7 +4,7 @@ import "strings"
 
 // Host returns the name in a Host header: in lower case, without the port and a last dot.
 func Host(host string) string {
-	// net.SplitHostPort would allocate an error for each host without a port.
+	// net.SplitHostPort is not used, because it allocates an error for each host without a port.
 	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') &&
 		(host[0] == '[' || strings.Count(host, ":") == 1) {
 		host = host[:colon]

@@ -12,9 +12,10 @@ import (
 // maxJSON is the longest JSON that is read in a cookie, in bytes. No browser stores a longer cookie.
 const maxJSON = 4096
 
-// jsonCookie returns the text of a cookie that Express's cookie-parser reads as JSON: "j:" and a value. For a string,
-// it is the string. For an object, it is the JSON with sorted names. For other values, it is the string that JavaScript
-// converts them to. is is false if JavaScript counts the value as false, because cookie-parser then keeps the text.
+// jsonCookie returns the text of a cookie that Express's cookie-parser reads as JSON: "j:" and a value. If the value is
+// a string, text is that string. If it is an object, text is its JSON with sorted names. For any other value, text is
+// the string to which JavaScript converts the value. is is false if JavaScript treats the value as false, because
+// cookie-parser then keeps the cookie's text.
 func jsonCookie(s string) (text string, is bool) {
 	source, is := strings.CutPrefix(s, "j:")
 	if !is || len(source) > maxJSON {
@@ -43,8 +44,8 @@ func jsonCookie(s string) (text string, is bool) {
 	return text, true
 }
 
-// utf8Of encodes in UTF-8 the bytes that Node reads as characters of Latin-1, because a JSON decoder needs UTF-8.
-// [Value] turns them into bytes again.
+// utf8Of converts a text from Latin-1, as which Node reads it, to UTF-8, because a JSON decoder needs UTF-8. [Value]
+// turns the characters into single bytes again.
 func utf8Of(s string) string {
 	runes := make([]rune, len(s))
 	for i := range len(s) {
@@ -73,7 +74,7 @@ func scriptText(value any) string {
 		}
 		return strings.Join(parts, ",")
 	}
-	text, _ := json.Marshal(plainNumbers(value)) // a decoded value can be encoded
+	text, _ := json.Marshal(plainNumbers(value)) // no error: a decoded value can be encoded
 	return string(text)
 }
 

@@ -2,10 +2,11 @@ package spelling
 
 import "strings"
 
-// OneLine returns the value of a header, or of metadata, with these lines, and "" for none. ok is false if the lines
-// differ: servers read the first, the last, or all of them, so the header does not identify the client. Blanks around a
-// line ([TrimBlanks]) are removed, unless the name ends in -bin, as the name of decoded metadata does. For
-// Authorization, the value is that of [Credentials]. OneLine allocates only where Credentials does.
+// OneLine returns the value of a header, or of metadata, that was sent with these lines. Without a line, the value is
+// "". ok is false if the lines differ: some servers read the first line, some the last, and some all of them, so the
+// header does not identify the client. OneLine removes blanks around a line ([TrimBlanks]), unless the name ends in
+// -bin, because the values of such metadata are decoded bytes. For Authorization, OneLine returns the text of
+// [Credentials]. OneLine allocates only where Credentials does.
 func OneLine(name string, lines []string) (value string, ok bool) {
 	if len(lines) == 0 {
 		return "", true
@@ -20,10 +21,10 @@ func OneLine(name string, lines []string) (value string, ok bool) {
 	return value, true
 }
 
-// Line returns the value of one line of a header or of metadata, as [OneLine] does. HTTP/1 removes ASCII blanks before
-// any program sees them (RFC 9110, section 5.5), and HTTP/2 does not. So a rule may see a blank that a server behind
-// weir, which gets the request by HTTP/1, does not see. Blanks of Unicode and of Latin-1 are removed by programs that
-// trim a value.
+// Line returns the value of one line of a header or of metadata, as [OneLine] does. Blanks are removed for two reasons.
+// HTTP/1 removes ASCII blanks around a value before any program sees them (RFC 9110, section 5.5), and HTTP/2 does not.
+// So weir may see a blank that the server behind it, which gets the request by HTTP/1, does not see. And programs that
+// trim a value also remove blanks of Unicode and of Latin-1.
 func Line(name, line string) string {
 	switch {
 	case isCredentials(name):

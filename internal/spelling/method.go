@@ -2,8 +2,8 @@ package spelling
 
 import "net/http"
 
-// MethodFields are the header fields that frameworks use as the method of a request: those of Rails, Laravel, Symfony,
-// ASP.NET, and of method-override for Express.
+// MethodFields are header fields with a method that replaces the method of the request. Rails, Laravel, Symfony,
+// ASP.NET, and method-override for Express read them.
 var MethodFields = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
 // MethodOverrides returns the values of a request's [MethodFields]. It does not allocate if there are none.

@@ -7,7 +7,7 @@ import (
 
 // SameName reports whether some server reads the name a, as it was sent, as the cookie or parameter b. ASP.NET ignores
 // the case of letters. PHP reads a dot, a blank and an open bracket as an underscore, and ignores blanks before a name
-// and what follows a zero byte. Some servers undo escapes in names.
+// and everything from a zero byte on. Some servers undo escapes in names.
 func SameName(a, b string) bool {
 	if a == b {
 		return true
@@ -27,8 +27,8 @@ func SameName(a, b string) bool {
 	return true
 }
 
-// AppendName appends a canonical form of a name. It is the same for all names that [SameName] treats as equal, except
-// for names that are equal only as they were sent. For a long name it is the first part.
+// AppendName appends a canonical form of a name. All names that [SameName] treats as equal have the same canonical
+// form, except for names that are equal only as they were sent. The canonical form of a long name is cut off.
 func AppendName(to []byte, name string) []byte {
 	const longest = 256
 	begin := len(to)
@@ -79,7 +79,8 @@ func Unescape(s string) string {
 	return string(append(plain, s...))
 }
 
-// nextPercent is strings.IndexByte, but faster if percent signs are frequent.
+// nextPercent returns the index of the first percent sign, as strings.IndexByte does, but is faster if percent signs
+// are frequent.
 func nextPercent(s string) int {
 	const near = 8
 	for i := range min(near, len(s)) {
@@ -93,8 +94,8 @@ func nextPercent(s string) int {
 	return -1
 }
 
-// UnescapeUnits undoes escapes of the form %u0041, which no standard has. ASP and the server side of ASP.NET Framework
-// undo them in a query. Other text is unchanged. It does not allocate if there is no such escape.
+// UnescapeUnits undoes escapes of the form %u0041, which no standard has. ASP and ASP.NET Framework undo such escapes
+// in a query. Other text is unchanged. It does not allocate if there is no such escape.
 func UnescapeUnits(s string) string {
 	first := 0
 	for !isUnit(s[first:]) {
@@ -112,7 +113,7 @@ func UnescapeUnits(s string) string {
 			continue
 		}
 		high, low := hexValue(s[2])<<4|hexValue(s[3]), hexValue(s[4])<<4|hexValue(s[5])
-		plain = utf8.AppendRune(plain, rune(high)<<8|rune(low)) // one half of a pair is not a character
+		plain = utf8.AppendRune(plain, rune(high)<<8|rune(low)) // a half of a surrogate pair becomes U+FFFD
 		s = s[6:]
 	}
 	return string(append(plain, s...))
@@ -123,10 +124,12 @@ func isUnit(s string) bool {
 	return len(s) >= 6 && s[0] == '%' && s[1] == 'u' && IsHex(s[2]) && IsHex(s[3]) && IsHex(s[4]) && IsHex(s[5])
 }
 
-// UnescapeQuery is Unescape for a query, in which a plus sign is a blank.
+// UnescapeQuery undoes escapes as Unescape does, and replaces plus signs by blanks first, because a plus sign in a
+// query is a blank.
 func UnescapeQuery(s string) string { return Unescape(blanksForPlus(s)) }
 
-// blanksForPlus is strings.ReplaceAll, which is slow for a text with many plus signs.
+// blanksForPlus replaces plus signs by blanks. It does not use strings.ReplaceAll, which is slow for a text with many
+// plus signs.
 func blanksForPlus(s string) string {
 	if strings.IndexByte(s, '+') < 0 {
 		return s

@@ -41,7 +41,8 @@ func TestCookieValue(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { CookieValue("0123456789abcdef-_.~=/") }))
 }
 
-// A cookie that begins with j: is JSON to Express's cookie-parser. What JavaScript counts as false is the text itself.
+// Express's cookie-parser reads a cookie that begins with j: as JSON. If JavaScript treats the value of the JSON as
+// false, cookie-parser keeps the text itself.
 func TestCookieValueOfJSON(t *testing.T) {
 	for want, raws := range map[string][]string{
 		"V":                    {`j:"V"`, `j: "V"`, "j:\t\"V\" ", `j:"\u0056"`, "j%3A%22V%22", "j:%0d%0a%22%5cu0056%22", `"j:\"V\""`, `j:["V"]`, `j:[["V"]]`},
@@ -79,7 +80,7 @@ func TestCookieValueOfJSON(t *testing.T) {
 	assert.Equal(t, long, got, "no browser keeps it")
 }
 
-// A value has one text for each way to send its characters that a server reads alike.
+// All ways to send the characters of a value that a server reads alike give one text.
 func TestValue(t *testing.T) {
 	for want, spellings := range map[string][]string{
 		"V":      {"V", "V ", " V", "V+", "+V\t", "V\x01", "\x1fV\x7f", "V\u00a0", "V\xa0", "\x85V", "V\u3000", "\ufeffV"},
@@ -99,8 +100,8 @@ func TestValue(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { Value("0123456789abcdef-_.~=/") }))
 }
 
-// However the characters of a text are sent, as bytes of Latin-1 or in UTF-8, and encoded once more or not, it has one
-// text, and what has been read once is read as the same.
+// Value returns the same text whether the characters are sent as bytes of Latin-1 or in UTF-8, and whether they are
+// encoded once more or not. Value of that text is the text itself.
 func FuzzValue(f *testing.F) {
 	f.Add("\xe9\xc3\xa9", uint64(5))
 	f.Add("\xc2\x85a\xa0", uint64(2))
@@ -134,7 +135,7 @@ func TestCredentials(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { Credentials("Bearer 0123456789abcdef") }))
 }
 
-// A text with good escapes is read as net/url reads it.
+// A text with valid escapes is read as net/url reads it.
 func FuzzUnescapeQuery(f *testing.F) {
 	for _, s := range []string{"", "a+b", "%41", "%4", "%", "%%41", "\xff%zz"} {
 		f.Add(s)
@@ -161,7 +162,7 @@ func TestUnescapeUnits(t *testing.T) {
 	}
 }
 
-// The blanks are those of Unicode, and the byte-order mark.
+// The blanks are the white space of Unicode, and the byte-order mark.
 func TestBlanks(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		blank, at, before := unicode.IsSpace(r) || r == '\ufeff', blankAt(string(r)), blankBefore(string(r))

@@ -7,25 +7,26 @@ import (
 )
 
 // A Bucket is one token bucket that is spread over cells. Make it with [New]. Its methods are lock-free and safe for
-// concurrent use, except that only one call of Replace may run at a time. Methods take the number of a cell modulo
-// [Bucket.Cells].
+// concurrent use, except that only one call of Replace may run at a time. A method may get any number as the number of
+// a cell: it counts modulo [Bucket.Cells].
 type Bucket struct {
 	cells  []held
 	mask   int
 	clock  func() int64
 	terms  [1 << planBits]word.Pointer[Terms]
-	_      [128]byte // what every call reads is not on the lines that calls write
+	_      [128]byte // keeps the fields above, which every call reads, off the cache lines that calls write
 	shared word.Word // a state
-	at     word.Word // about when the state was changed (S9)
+	at     word.Word // the approximate time of the last change of shared (S9)
 	_      [128]byte
 }
 
-// A held is a cell with its notes. Processors fetch lines in pairs, so no two cells share a pair. A refusal reads the
-// word of every cell, so the words that only calls on the cell's own processor write are on the other line.
+// A held is a cell with notes about it. Processors fetch cache lines in pairs, so no two cells share a pair of lines. A
+// refusal reads the word of every cell. So the words that only calls on the cell's own processor write are on the other
+// line of the pair.
 type held struct {
 	word word.Word // a cell
 	_    [64 - 8]byte
-	used word.Word // what was taken from the bucket for the cell, and since when: a hint (S8)
+	used word.Word // a hint: the tokens taken from the bucket for the cell, and since when (S8)
 	seen word.Word // the shared word when it was last read, and the time: only for information in answers
 	met  word.Int64
 	_    [64 - 24]byte
@@ -52,7 +53,7 @@ func (b *Bucket) Terms() *Terms { return b.terms[state(b.shared.Load()).plan()].
 type Outcome struct {
 	Admitted bool
 	Terms    *Terms
-	Owed     uint64 // what the bucket owes less what the call knows to be held, in ticks
+	Owed     uint64 // what the bucket owes minus the tokens known to be in cells, in ticks
 	Nanos    int64  // the time of the answer
 }
 
@@ -69,8 +70,8 @@ func (o *Outcome) Retry(n uint64) time.Duration {
 	return o.Terms.Bucket.Wait(o.Nanos, need-min(need, q.Tokens*q.Token))
 }
 
-// A view has what a call knows about the shared word. It has four fields, because the compiler keeps no more in
-// registers.
+// A view has what a call knows about the shared word. It has only four fields, because the compiler does not keep
+// larger structs in registers.
 type view struct {
 	state state
 	terms *Terms
@@ -81,8 +82,8 @@ type view struct {
 // now returns the tick of the view.
 func (v view) now() uint64 { return v.terms.Bucket.Ticks(v.nanos) }
 
-// look settles the exchange of the shared word, and returns the word and the time. It wakes a bucket that was idle for
-// long (S9).
+// look settles the exchange that the shared word names, and returns the word and the time. It wakes a bucket that was
+// idle for a long time (S9).
 func (b *Bucket) look() (v view) {
 	for {
 		v.state = state(b.shared.Load())

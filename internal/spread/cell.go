@@ -13,15 +13,15 @@ const (
 	kindMask      = 1<<kindBits - 1
 )
 
-// A kind says where the tokens of a cell come from or go to.
+// A kind says whether the tokens of a cell are in it, come from the bucket, or go back to the bucket.
 type kind uint8
 
 const (
 	// ready: the tokens are in the cell, and any call may spend them.
 	ready kind = iota
-	// drawing: the tokens come from the bucket, if the exchange is made.
+	// drawing: the tokens come from the bucket as soon as the exchange is made.
 	drawing
-	// returning: the tokens go back to the bucket, if the exchange is made.
+	// returning: the tokens go back to the bucket as soon as the exchange is made.
 	returning
 )
 
@@ -35,15 +35,15 @@ func (c cell) parity() uint64 { return uint64(c>>exchangeShift) & 1 }
 // pays reports whether n tokens can be spent from the cell. n is at least 1.
 func (c cell) pays(n uint64) bool { return c.kind() == ready && n <= c.tokens() }
 
-// spent returns the cell with n tokens less, which it must have.
+// spent returns the cell with n tokens less. The cell must have n tokens.
 func (c cell) spent(n uint64) cell { return c - cell(n) }
 
-// begun returns a ready cell after an exchange of a number of tokens has begun.
+// begun returns the cell after an exchange of that many tokens has begun. c must be ready.
 func (c cell) begun(k kind, tokens uint64) cell {
 	return c>>exchangeShift<<exchangeShift + 1<<exchangeShift | cell(k)<<kindShift | cell(tokens)
 }
 
-// settled returns the cell after its exchange was made.
+// settled returns the cell after its exchange was made and settled.
 func (c cell) settled() cell {
 	if c.kind() == drawing {
 		return c &^ (kindMask << kindShift)
@@ -54,7 +54,7 @@ func (c cell) settled() cell {
 // emptied returns the cell without tokens, after its draw was dropped or its tokens were returned.
 func (c cell) emptied() cell { return c >> exchangeShift << exchangeShift }
 
-// String is for schedules and failures.
+// String returns a text for schedules and for failures of tests.
 func (c cell) String() string {
 	return fmt.Sprintf("{%d %s #%d}", c.tokens(), [...]string{"ready", "drawing", "returning", "?"}[c.kind()], c>>exchangeShift)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTermsBeginBeforeTheyAreMet (U2, S7): new terms contain the time at which they begin when they are published. The
-// bucket reads the clock for that, so the clock of this test checks that the terms are not yet published.
+// TestTermsBeginBeforeTheyAreMet (U2, S7): when new terms are published, they already contain the time at which they
+// begin. Replace reads the clock for that time. So the clock of this test checks that the new terms are not yet
+// published.
 func TestTermsBeginBeforeTheyAreMet(t *testing.T) {
 	var b *Bucket
 	var coming *Terms
@@ -29,18 +30,18 @@ func TestTermsBeginBeforeTheyAreMet(t *testing.T) {
 	require.Positive(t, asked)
 }
 
-// A call spends tokens of a cell and is suspended, while the terms change up to six times within a millisecond. Its
-// answer and the tokens that it gives back follow terms that were active. The place of its own terms has other terms by
-// now, or even terms that have not begun. It gives back what it took, or nothing, whatever the terms.
+// A call spends tokens of a cell and is suspended, while the terms change up to six times within a millisecond. By the
+// time it continues, the slot of its own terms has other terms, or even terms that have not begun. Its answer must
+// follow terms that were active. A refund must give back what the call took, or nothing, whatever the terms are.
 func TestASpendingBesideManyChanges(t *testing.T) {
 	const burst = 2000
-	for _, moves := range []int64{0, 1} { // of the clock, between the changes
+	for _, moves := range []int64{0, 1} { // how far the clock moves between the changes
 		for changes := range 7 {
-			for _, coming := range []bool{false, true} { // one more is about to come
+			for _, coming := range []bool{false, true} { // one more change is about to come
 				now := newTold()
 				b := New(terms(t, 100, burst, 2), now.nanos.Load)
 				h, taken := &b.cells[0], uint64(1)
-				for ; !cell(h.word.Load()).pays(1); taken++ { // until it draws some
+				for ; !cell(h.word.Load()).pays(1); taken++ { // until the cell draws tokens
 					require.True(t, b.takes(0, 1))
 				}
 				c := cell(h.word.Load())
@@ -52,7 +53,7 @@ func TestASpendingBesideManyChanges(t *testing.T) {
 					b.Replace(next(i))
 				}
 				plan, last := state(b.shared.Load()).plan(), next(changes)
-				if coming { // as Replace begins
+				if coming { // the beginning of Replace
 					last.begin.Store(now.nanos.Load())
 					b.terms[(plan+1)&planMask].Store(last)
 				}

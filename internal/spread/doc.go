@@ -1,5 +1,5 @@
-// Package spread is one token bucket for requests on all processors. Each processor has a cell with tokens that the
-// bucket has already charged. It spends them by changing a word that no other processor usually writes.
+// Package spread implements one token bucket that is spread over all processors. Each processor has a cell with tokens
+// that the bucket has already charged. It spends these tokens by changing a word that other processors seldom write.
 //
 // This comment is the protocol. The code refers to its rules by number.
 //
@@ -17,17 +17,17 @@
 //
 // # The law
 //
-// U1. Over any time t the bucket admits at most burst + rate * (t + τ). Tokens that were given back do not count, and
-// charges do.
+// U1. Over any time t the bucket admits at most burst + rate * (t + τ). Charges count as admitted tokens. Tokens that
+// were given back do not count.
 //
 // U2. A request is charged once, and no token is lost: the bucket owes exactly the admitted tokens and the tokens in
 // cells.
 //
-// U3. A refusal is right at some moment of the call, compared with an exact bucket of the same burst and rate that has
-// admitted the same requests. So up to any time at least as many requests for one token are admitted as by an exact
-// bucket.
+// U3. Compare the bucket with an exact bucket of the same burst and rate that has admitted the same requests. If a
+// request is refused, the exact bucket would refuse it, too, at some moment of the call. So up to any time, at least as
+// many requests for one token are admitted as by an exact bucket.
 //
-// U4. A cell draws at most what the requests whose own cell it is took in the last τ.
+// U4. A cell draws at most as many tokens as the requests on its processor took in the last τ.
 //
 // # The words
 //
@@ -100,62 +100,66 @@
 // would then be made twice. A call that needs tokens makes the returns that it finds, so it waits for no other call.
 //
 // S5. A cell draws at most its share, and only if it holds nothing. The shares of all cells together are at most what
-// comes back in τ. A draw takes at most the tokens of the bucket divided by the number of cells, since other cells
-// would have to take back the excess. Larger shares break U1.
+// comes back in τ. Larger shares break U1. A draw also takes at most the tokens of the bucket divided by the number of
+// cells, because calls on other processors would have to take back the excess.
 //
-// S6. A refusal, or a peek, reads the shared word, then all cells, then the shared word again. It stands if the shared
-// word is unchanged. Cells get tokens only by exchanges, and every exchange changes the shared word. So at the second
-// read the cells hold at most what was counted, and the bucket has what it had. Without this rule a token could move
-// from a cell that was not read yet to one that was.
+// S6. A refusal, or a peek, reads the shared word, then all cells, then the shared word again. The result is valid if
+// the shared word is unchanged. Cells get tokens only by exchanges, and every exchange changes the shared word. So at
+// the second read of the shared word, the cells hold at most what was counted, and the bucket has as much as at the
+// first read. Without this rule, a token could move from a cell that was not read yet to a cell that was already read.
 //
 // S7. The terms are read after the shared word, which says which terms are current. The terms of a plan stay in their
-// place until the third change after it. A call may use a result based on an earlier shared word only if the current
-// terms began before that. Otherwise it reads the shared word again. (There is one gap. A call can be suspended for
-// four changes between its read and the note that it makes of it. A later call of the cell then once returns wrong
-// numbers, which decide nothing.) A draw is made from a certain shared word (S3), so under the terms by which its size
-// was chosen. A change of the terms changes the shared word, and then takes back what every cell holds, since that may
-// be more than the new share. Nothing else was drawn under the old terms.
+// place until the third change after it. A call may use a note of an earlier shared word only if the current terms
+// began before that word was read. Otherwise it reads the shared word again. (There is one gap. A call can be suspended
+// for four changes between its read of the shared word and its note of what it has read. Then a later call on the same
+// cell once reports wrong numbers. These numbers decide nothing.) A draw is made only from the shared word that its
+// call had read (S3), so the terms by which its size was chosen are still current. A change of the terms changes the
+// shared word, and then takes back what every cell holds, because a cell may hold more than the new share. After that,
+// no cell has tokens that were drawn under the old terms.
 //
-// S8. The tokens that requests of a cell take out of the bucket are counted from a time at most τ ago, and a draw is
-// for at most that count. The cell is empty when it draws, so all of the count was used. A call that takes tokens from
-// the cell of another processor resets that cell's count. This keeps tokens where the requests are. U1 does not depend
-// on it.
+// S8. The tokens that requests take out of the bucket for a cell are counted from a time at most τ ago. A draw takes at
+// most that count. The cell is empty when it draws, so all of the count was used. A call that takes tokens from the
+// cell of another processor resets that cell's count. This keeps tokens where the requests are. U1 does not depend on
+// it.
 //
-// S9. A process may run longer than the circle of full. The word at holds the time of the shared word's last change, to
-// an eighth of half a circle, and is written before that change. If at is more than a quarter of the circle ago, the
-// bucket owes nothing. It is then woken before anything else: a call changes the shared word to one that owes nothing
-// now, and then writes at. Without at, an idle bucket would seem to owe again. If at were written first, the bucket
-// would seem to owe again until the call has changed the shared word, and forever if the call stops.
+// S9. full is a place on a circle of 2^46 ticks, and a process may run for longer than one round. So the word named at
+// has the time of the shared word's last change. It may be behind by an eighth of half a circle, and is written before
+// that change. If at is more than a quarter of the circle ago, the bucket owes nothing. The bucket is then woken before
+// anything else: a call changes the shared word to one that owes nothing now, and then writes at. Without at, an idle
+// bucket would seem to owe again after half a round. If the call wrote at first, the bucket would seem to owe again
+// until the call has changed the shared word, and forever if the call stops.
 //
 // S10. A refund of n tokens gives back what has not come back with time since the request: the cost of n less the time
 // that has passed. Let C be the sum of all that may still be given back in this way, H what is held, and D what the
 // bucket owes. A request adds the same amount to C and to D, or moves it from H to C. While C is not 0, it falls with
 // time at least as fast as D. A return or a refund takes from D at most what it takes from H and C. So H + C - D is
 // never more than H was when C was last 0, which S5 bounds. This gives U1. If more were given back, the bucket would
-// have tokens that other requests have already used. Terms record when they replaced the previous ones. Under them, a
-// receipt from an earlier time gives nothing back, because its call may have spent tokens of a cell before the change
-// and read the terms after it.
+// have tokens that other requests have already used. Terms record when they replaced the previous terms. A receipt that
+// names terms, but is from a time before they began, gives nothing back, because its call may have spent tokens of a
+// cell before the change and read the terms after it.
 //
 // # Why the law holds
 //
 // U1. Let D be what is owed and H what is held. A draw adds the same amount to both. Spending takes from H what it
-// admits. A return takes from D at most what it takes from H. Between two moments a and b, the admitted tokens are
-// those that were drawn, plus those that were taken in the bucket, minus those that were returned, plus H(a) - H(b).
-// The first three terms together are at most burst - D(a) + rate * t. H(a) is at most rate * τ (S5).
+// admits. A return takes from D at most what it takes from H. Between two moments a and b, the number of admitted
+// tokens is: the tokens that were drawn, plus the tokens that were taken in the bucket, minus the tokens that were
+// returned, plus H(a) - H(b). The first three summands together are at most burst - D(a) + rate * t. H(a) is at most
+// rate * τ (S5).
 //
-// U3. The bucket's debt less what is held is at most the debt of an exact bucket that has admitted the same requests.
-// Each exchange leaves the difference unchanged or lowers it. Each request adds the same to both debts. Time takes the
-// same from both debts. If the bucket's debt reaches 0, the difference is at most 0, which is at most the debt of the
-// exact bucket. At a refusal, n more tokens would exceed the burst for that difference (S6), and so for the exact
-// bucket.
+// U3. The bucket's debt less the held tokens is at most the debt of an exact bucket that has admitted the same
+// requests. Call the first number the difference. Each exchange leaves it unchanged or lowers it. Each request adds the
+// same to the difference and to the debt of the exact bucket, and time takes the same from both. If the bucket's debt
+// reaches 0, the difference is at most 0, so it is at most the debt of the exact bucket. At a refusal, the difference
+// plus n tokens would exceed the burst (S6). So the debt of the exact bucket plus n tokens would exceed it, too.
 //
-// Lock-free (I5). If a compare-and-swap fails, that of another call has succeeded: a request, or a step of an exchange.
-// An exchange has three steps. A draw is dropped only after a change of the shared word, and those are requests,
-// exchanges that were made, and calls other than requests. If a call stops in a draw, requests pass its cell until one
-// of them drops the draw.
+// Lock-free (I5). If a compare-and-swap fails, a compare-and-swap of another call has succeeded, and it has completed a
+// request or a step of an exchange. An exchange has three steps. A draw is dropped only after a change of the shared
+// word, and every such change completes a request, an exchange, or a call other than a request. If a call stops in a
+// draw, requests pass its cell until one of them drops the draw.
 //
 // # Clocks
 //
-// Spending reads no clock: the request is admitted at the moment at which the word is swapped. If a call is suspended
-// after it has read the clock, it is decided at the time that it read, as everywhere in weir.
+// To spend tokens of a cell, a call reads no clock: the request is admitted at the moment at which the word is swapped.
+// If a call is suspended after it has read the clock, it is decided by the time that it has read. This is so everywhere
+// in weir.
 package spread

@@ -2,7 +2,8 @@ package spread
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// settle completes the exchange that made s, in its cell (S2). It reports false if the shared word is no longer s.
+// settle completes the exchange that made s, in the cell of that exchange (S2). It reports false if the shared word is
+// no longer s.
 func (b *Bucket) settle(s state) bool {
 	who := s.who()
 	if who == 0 {
@@ -20,8 +21,8 @@ func (b *Bucket) settle(s state) bool {
 	return true
 }
 
-// draw moves tokens from the bucket, which has them, to an empty cell, and spends n of them. If it reports false, the
-// call must start over.
+// draw moves tokens from the bucket to an empty cell, and spends n of them. The bucket must have them. If draw reports
+// false, the call must start over.
 func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
 	h := &b.cells[who-1]
 	x := c.begun(drawing, tokens)
@@ -44,7 +45,8 @@ func (b *Bucket) giveBack(v view, who int, c cell) bool {
 	return b.cells[who-1].word.CompareAndSwap(uint64(c), uint64(x)) && b.finish(v, who, x)
 }
 
-// finish makes the exchange of a cell that is returning its tokens. The cell was read after the shared word (S4).
+// finish makes the exchange of a cell that is returning its tokens. The caller must have read the cell after the shared
+// word (S4).
 func (b *Bucket) finish(v view, who int, x cell) bool {
 	if !b.change(v, v.state.next(v.less(x.tokens()*v.terms.Quota.Token)).by(who, x)) {
 		return false
@@ -58,7 +60,7 @@ func (b *Bucket) finish(v view, who int, x cell) bool {
 // limit returns the burst in ticks.
 func (v view) limit() uint64 { return v.terms.Quota.Tokens * v.terms.Quota.Token }
 
-// after returns the time at which the bucket is full after a take of a number of tokens. The bucket may owe up to the
+// after returns the tick at which the bucket is full after a take of that many tokens. The bucket may owe up to the
 // limit.
 func (v view) after(tokens, limit uint64) uint64 {
 	q := v.terms.Quota
@@ -67,5 +69,5 @@ func (v view) after(tokens, limit uint64) uint64 {
 	return full
 }
 
-// less returns the time at which the bucket is full if it owes a number of ticks less.
+// less returns the tick at which the bucket is full if it owes that many ticks less.
 func (v view) less(ticks uint64) uint64 { return v.now() + v.owed - min(v.owed, ticks) }

@@ -15,7 +15,7 @@ type rules struct {
 	used [4]uint64 // tokens that were taken at each cell
 }
 
-// begin is the bucket before everything.
+// begin sets the exact bucket as it is before all calls: full.
 func (w *world) begin() {
 	w.rules = rules{full: start, most: w.terms[0].Share() * uint64(w.bucket.Cells())}
 }
@@ -30,14 +30,14 @@ func (r *rules) hash() uint64 {
 
 // progress has what is known about the call of a thread.
 type progress struct {
-	clock int64 // that it read last
-	paid  int   // times that it was charged
+	clock int64 // the time that it has read last
+	paid  int   // how often it was charged
 	right bool  // a refusal would have been right at some moment
-	wrong bool  // and so would have been an admission, of a look
-	said  *bool // what it returned
+	wrong bool  // an admission would have been right at some moment
+	said  *bool // what it has returned
 }
 
-// look enters what an exact bucket would say to a call that has read its clock.
+// look records what an exact bucket would answer to the call now. It does so only after the call has read its clock.
 func (p *progress) look(full, cost, limit int64) {
 	if p.clock > 0 {
 		short := max(full-p.clock, 0)+cost > limit
@@ -45,16 +45,16 @@ func (p *progress) look(full, cost, limit int64) {
 	}
 }
 
-// A measure has the numbers in the words.
+// A measure has the numbers that the bucket's words contain.
 type measure struct {
-	owed int64  // by the bucket, in ticks of the present terms
+	owed int64  // by the bucket, in ticks of the current terms
 	held uint64 // tokens in cells
 	cost uint64 // ticks of a token
 	plan uint64
 	full uint64
 }
 
-// measure reads the words.
+// measure reads the numbers from the words.
 func (w *world) measure() (m measure) {
 	s := state(w.bucket.shared.Peek())
 	t := w.bucket.terms[s.plan()].At(w.bucket.terms[s.plan()].Peek())
@@ -72,7 +72,7 @@ func (w *world) measure() (m measure) {
 	return m
 }
 
-// check checks a step of a thread, in which its call ended or not.
+// check checks one step of a thread. ended says whether the thread's call has ended in this step.
 func (w *world) check(th *thread, c call, p *progress, before measure, ended bool) error {
 	after := w.measure()
 	terms := w.bucket.terms[after.plan].At(w.bucket.terms[after.plan].Peek())
@@ -82,7 +82,7 @@ func (w *world) check(th *thread, c call, p *progress, before measure, ended boo
 	if after.held > w.most {
 		return fmt.Errorf("U1: cells hold %d tokens, and may hold %d", after.held, w.most)
 	}
-	if after.plan != before.plan { // a token of the terms before is a token
+	if after.plan != before.plan { // the debt stays the same number of tokens
 		debt := max(w.full-w.now, 0)
 		w.full = w.now + debt*int64(after.cost)/int64(before.cost)
 		before.owed = before.owed * int64(after.cost) / int64(before.cost)
@@ -118,8 +118,8 @@ func (w *world) drawn(before measure) int {
 	return 0
 }
 
-// account finds what a step has charged, and enters it for the exact bucket. Unless time passes, the bucket's debt
-// minus the tokens in cells equals the admitted tokens.
+// account determines what a step has charged, and charges the exact bucket for it. As long as no time passes, the
+// bucket's debt minus the tokens in cells equals the admitted tokens.
 func (w *world) account(th *thread, c call, p *progress, before, after measure) error {
 	cost := int64(after.cost)
 	spent := int64(before.held) - int64(after.held)
@@ -131,7 +131,7 @@ func (w *world) account(th *thread, c call, p *progress, before, after measure) 
 		case before.full == after.full && spent > 0:
 			moved = spent * cost
 			p.clock = w.now
-		case before.full != after.full && s.who() == 0 && after.full != uint64(p.clock)&timeMask: // not woken
+		case before.full != after.full && s.who() == 0 && after.full != uint64(p.clock)&timeMask: // not just woken
 			moved = int64(c.n) * cost
 		}
 	}
@@ -154,7 +154,7 @@ func (w *world) account(th *thread, c call, p *progress, before, after measure) 
 		w.full = w.now
 		return nil
 	}
-	if !lawful && w.isReset && moved > 0 && before.owed == 0 { // the bucket was full when something came back
+	if !lawful && w.isReset && moved > 0 && before.owed == 0 { // the bucket was full when tokens were given back
 		return nil
 	}
 	if !lawful {
@@ -172,7 +172,7 @@ func (w *world) account(th *thread, c call, p *progress, before, after measure) 
 	return nil
 }
 
-// end checks what a call has returned.
+// end checks the result that a call has returned.
 func (w *world) end(th *thread, c call, p *progress, after measure) error {
 	switch {
 	case c.verb == take && *p.said && p.paid != 1:
@@ -193,7 +193,8 @@ func (w *world) end(th *thread, c call, p *progress, after measure) error {
 	return nil
 }
 
-// CheckEnd checks what is left when all calls have returned: no exchange is under way but one that was made.
+// CheckEnd checks the words after all calls have returned: the bucket's debt minus the tokens in cells must be at most
+// the debt of the exact bucket.
 func (w *world) CheckEnd() error {
 	m := w.measure()
 	if debt := max(w.full-w.now, 0); m.owed-int64(m.held*m.cost) > debt {

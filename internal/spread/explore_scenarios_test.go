@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// A verb is a call of a bucket, or what time does.
+// A verb is a method of a bucket, or pass: time passes.
 type verb uint8
 
 const (
 	take verb = iota
 	refund
-	settle // what a take is settled for that cost less or more: refund or charge
+	settle // the refund or charge for a take that has cost less or more
 	reset
 	peek
 	replace
 	pass
 )
 
-// A call is one of them: of n tokens, by a processor with a cell.
+// A call is one call of a verb with n tokens, by the processor of a cell.
 type call struct {
 	verb verb
 	n    uint64
@@ -32,8 +32,8 @@ func (c call) String() string {
 	return fmt.Sprintf("%s %d", [...]string{"take", "refund", "settle", "reset", "peek", "replace", "wait"}[c.verb], c.n)
 }
 
-// A scenario is explored: it has the calls that are made one by one before, and the threads whose calls are then
-// interleaved in every way.
+// A scenario is what one exploration runs. First, the calls in before are made one by one. Then the calls of the
+// threads are interleaved in every possible way.
 type scenario struct {
 	name    string
 	burst   uint64 // 0 means 8 tokens
@@ -42,7 +42,7 @@ type scenario struct {
 	before  []call
 	threads [][]call
 	large   bool
-	rests   bool // before, for long: then the word at is explored, too
+	rests   bool // before contains a long rest, so the word at is explored, too
 	slow    bool // a token takes a sixteenth of the circle of times, and cells hold nothing
 }
 
@@ -51,7 +51,7 @@ func (s scenario) most() uint64     { return cmp.Or(s.share, 4) }
 func (s scenario) processors() int  { return cmp.Or(s.cells, 2) }
 func takes(cell int, n uint64) call { return call{take, n, cell} }
 
-// times makes a call that many times.
+// times returns n copies of a call.
 func times(n int, c call) (calls []call) {
 	for range n {
 		calls = append(calls, c)
@@ -59,7 +59,7 @@ func times(n int, c call) (calls []call) {
 	return calls
 }
 
-// together makes a thread of every call.
+// together returns one thread for each call.
 func together(calls ...call) (threads [][]call) {
 	for _, c := range calls {
 		threads = append(threads, []call{c})
@@ -72,7 +72,7 @@ var (
 	draws       = times(2, here) // the next take at cell 0 draws two tokens
 	holds       = times(3, here) // one token is in cell 0
 	bothDraw    = slices.Concat(times(2, there), draws)
-	bothHold    = slices.Concat(times(3, there), holds) // with a burst of 10, two are left besides
+	bothHold    = slices.Concat(times(3, there), holds) // with a burst of 10, two more tokens are left in the bucket
 	drained     = slices.Concat(holds, times(2, there)) // with a burst of 6, nothing is left
 	replaces    = call{verb: replace}
 	refunds     = call{verb: refund, n: 1}
@@ -80,13 +80,14 @@ var (
 	peeks       = call{verb: peek, n: 1}
 )
 
-// settles is the end of a take that is made before, of one token, and cost n.
+// settles returns the call that settles an earlier take of one token whose cost was n.
 func settles(n uint64) call { return call{verb: settle, n: n} }
 
-// rests lets three quarters of the circle of times pass, so that an earlier debt would seem to be owed again.
+// rests lets three quarters of the circle of times pass. Without rule S9, an earlier debt would then seem to be owed
+// again.
 var rests = waits(3 << (timeBits - 2) / (uint64(Ahead) / 8))
 
-// waits lets n tokens come back.
+// waits returns a call that lets the time pass in which n tokens come back.
 func waits(n uint64) call { return call{verb: pass, n: n} }
 
 var scenarios = []scenario{

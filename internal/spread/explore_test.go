@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// Every interleaving of a few calls on a bucket, by package internal/interleave.
+// These tests run every interleaving of a few calls on a bucket, with package internal/interleave.
 //
 //	explore_scenarios_test.go   what is explored
 //	explore_world_test.go       the bucket, the threads, and one step

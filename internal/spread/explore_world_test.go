@@ -15,23 +15,23 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// start is when every execution begins.
+// start is the time at which every execution begins.
 const start = int64(time.Hour)
 
-// A world is everything that an execution changes: a bucket, the time, and what is known of them.
+// A world is everything that an execution changes: a bucket, the time, and what the checks know about both.
 type world struct {
 	scenario scenario
 	bucket   *Bucket
-	terms    []*Terms // the present ones, and those that replace them in turn
+	terms    []*Terms // the terms at the start, and then the terms that replace them in turn
 	threads  []*thread
 	running  *thread
-	timed    bool // time passes
-	isReset  bool // the bucket is reset
+	timed    bool // time passes in the scenario
+	isReset  bool // the scenario resets the bucket
 	trace    func(line string)
 	now      int64
 	rules
 
-	origin struct { // where every execution begins
+	origin struct { // the state in which every execution begins
 		words []uint64
 		plans []uint64
 		now   int64
@@ -45,8 +45,8 @@ type thread struct {
 	name    int
 	program []call
 	made    int    // calls returned
-	loaded  uint64 // what it has read in the shared word last
-	looked  bool   // in this step: it knows that, the time, and nothing else
+	loaded  uint64 // the last value that it has read of the shared word
+	looked  bool   // it has read the clock in this step, so it knows only loaded and the time
 	progress
 	ended progress // of the call that has returned in this step
 }
@@ -89,7 +89,7 @@ func newWorld(t *testing.T, s scenario) *world {
 	return w
 }
 
-// clock is the bucket's clock.
+// clock is the bucket's clock. It also records that the running thread has read it.
 func (w *world) clock() int64 {
 	if th := w.running; th != nil {
 		th.clock, th.looked = w.now, true
@@ -97,8 +97,9 @@ func (w *world) clock() int64 {
 	return w.now
 }
 
-// passes reports whether an operation is not a step: an operation on a constant, or on a hint, whose value is recorded
-// in the thread's knowledge.
+// passes reports whether an operation does not count as a step. Such an operation accesses a word that is constant in
+// this scenario, or terms or a hint. The value of terms or of a hint that affects the thread becomes part of the
+// thread's history.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.bucket.at {
 		return !w.scenario.rests
@@ -111,7 +112,7 @@ func (w *world) passes(a word.Access) bool {
 	}
 	for i := range w.bucket.cells {
 		switch a.Word {
-		case &w.bucket.cells[i].seen, &w.bucket.cells[i].met.Word: // only reported to people
+		case &w.bucket.cells[i].seen, &w.bucket.cells[i].met.Word: // these affect only what answers report
 			return true
 		case &w.bucket.cells[i].used:
 			w.running.History = interleave.Mix(w.running.History, a.Word.Peek())
@@ -121,7 +122,7 @@ func (w *world) passes(a word.Access) bool {
 	return false
 }
 
-// words returns all that calls change, but the terms.
+// words returns all words that calls change, except the terms.
 func (w *world) words() []*word.Word {
 	all := []*word.Word{&w.bucket.shared, &w.bucket.at}
 	for i := range w.bucket.cells {
@@ -130,7 +131,7 @@ func (w *world) words() []*word.Word {
 	return all
 }
 
-// keep makes the present state the one where executions begin.
+// keep makes the current state the state in which executions begin.
 func (w *world) keep() {
 	w.origin.words, w.origin.plans = nil, nil
 	for _, a := range w.words() {
@@ -164,7 +165,7 @@ func (w *world) Restart() {
 	}
 }
 
-// Unfinished returns the threads that have a next step, a bit each.
+// Unfinished returns the threads that have a next step, as a bit set.
 func (w *world) Unfinished() (threads uint64) {
 	for i, th := range w.threads {
 		threads |= interleave.Bit(th.made < len(th.program)) << i
@@ -172,7 +173,7 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns 1: threads decide everything.
+// Ways returns 1, because the world decides nothing: every step has one outcome.
 func (w *world) Ways(int) int { return 1 }
 
 // Trace reports every step from now on.
@@ -191,7 +192,7 @@ func (w *world) newThread(name int, program []call) *thread {
 	return th
 }
 
-// do makes a call.
+// do makes a call of a thread.
 func (w *world) do(th *thread, c call) {
 	b := w.bucket
 	switch c.verb {
@@ -248,7 +249,7 @@ func (w *world) Step(thread, _ int) error {
 	}
 	ended := th.made != made
 	now := th.progress
-	if ended { // the progress is that of the next call by now
+	if ended { // th.progress already belongs to the next call
 		now = was
 		now.said, now.clock = th.ended.said, th.ended.clock
 	}
@@ -261,7 +262,7 @@ func (w *world) Step(thread, _ int) error {
 	return err
 }
 
-// Hash stands for the state of the world.
+// Hash returns a hash of the state of the world.
 func (w *world) Hash() (h uint64) {
 	for _, a := range w.words() {
 		h = interleave.Mix(h, a.Peek())
@@ -277,7 +278,7 @@ func (w *world) Hash() (h uint64) {
 	return h
 }
 
-// describe is a line of a schedule.
+// describe returns the line of a schedule that describes an operation.
 func (w *world) describe(th *thread, c call, a word.Access, from, to uint64) string {
 	name := fmt.Sprintf("t%d, %v:", th.name, c)
 	for i := range w.bucket.cells {

@@ -17,9 +17,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A random history, one call after the other, at every load from a tenth of the rate to ten times: the admitted tokens
-// are within burst + rate * (t + τ) from any moment on, and a refusal is right for the exact bucket of the same
-// requests.
+// The test makes random calls, one after the other, at loads from a tenth of the rate to ten times the rate. In every
+// time t, at most burst + rate * (t + τ) tokens are admitted. Each refusal is right: an exact bucket that has admitted
+// the same requests would refuse, too.
 func TestTheLawOverTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(20) {
@@ -60,8 +60,9 @@ func TestTheLawOverTime(t *testing.T) {
 	}
 }
 
-// Of requests for one token, it admits between any two moments at least as many as an exact bucket that makes its own
-// decisions on them, less one. An excess over the exact bucket from before the first moment does not count against it.
+// The bucket gets requests for one token each, and an exact bucket decides on the same requests independently. Between
+// any two moments, the bucket admits at least as many requests as the exact bucket, less one. This holds even if it has
+// admitted more than the exact bucket before the first moment.
 func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(15) {
@@ -70,12 +71,12 @@ func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 		b := New(terms(t, 100, burst, cells), now.nanos.Load)
 		full := now.nanos.Load() // of the exact bucket
 		load := 0.5 + r.Float64()*r.Float64()*5
-		lead, most, ahead := 0, 0, 0 // requests that it has admitted more
+		lead, most, ahead := 0, 0, 0 // how many requests the bucket has admitted more
 		for i := range 30_000 {
 			if r.IntN(2000) == 0 {
 				now.nanos.Add(int64(time.Duration(r.IntN(20)) * time.Millisecond))
 			}
-			if i/1000%2 == 0 { // long enough for the bucket to fill while cells hold tokens
+			if i/1000%2 == 0 { // the phases are long enough for the bucket to fill while cells hold tokens
 				now.nanos.Add(int64(r.ExpFloat64() * tick / load))
 			} else {
 				now.nanos.Add(int64(r.ExpFloat64() * tick * 1.5))
@@ -97,8 +98,8 @@ func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 	}
 }
 
-// While the clock stands still goroutines get the burst, and not one token more or less, and no request is admitted
-// that began after one was refused: U2 and U3.
+// While the clock stands still, many goroutines take tokens. Together they get exactly the burst, and no request is
+// admitted that began after another one was refused: U2 and U3.
 func TestStressRefusalsAreLinearizable(t *testing.T) {
 	for _, n := range []uint64{1, 3} {
 		const burst, cells = 30_000, 4
@@ -134,8 +135,8 @@ func TestStressRefusalsAreLinearizable(t *testing.T) {
 	}
 }
 
-// All methods at once: the debt of the bucket plus the tokens in the cells equals the tokens that were admitted and
-// charged minus those that were given back.
+// Goroutines take, charge and peek while the terms change. At the end, the tokens in all cells are returned to the
+// bucket. Then the debt of the bucket equals the tokens that were admitted and charged.
 func TestStressNothingIsLost(t *testing.T) {
 	const burst, cells = 1 << 20, 4
 	now := newTold()
@@ -180,7 +181,7 @@ func TestStressNothingIsLost(t *testing.T) {
 	assert.EqualValues(t, balance.Load(), v.owed/v.terms.Quota.Token)
 }
 
-// S9: a bucket that was not used is full, however long this has lasted. A bucket that was used a moment ago is not.
+// S9: a bucket that was idle for any length of time is full. A bucket that was used a moment ago is not.
 func TestAnIdleBucketStaysFull(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 10, 2), now.nanos.Load)
@@ -193,7 +194,7 @@ func TestAnIdleBucketStaysFull(t *testing.T) {
 		now.nanos.Add(quarter/4*i + 1_000_000)
 	}
 	now.nanos.Add(-1_000_000 - quarter/4*63)
-	for i := range 64 { // in steps in which the word at is not always written
+	for i := range 64 { // each step is so short that the word at is not always written
 		now.nanos.Add(quarter / 5)
 		for range 10 {
 			require.True(t, b.takes(0, 1), "after %d steps", i)
@@ -202,7 +203,8 @@ func TestAnIdleBucketStaysFull(t *testing.T) {
 	}
 }
 
-// S9: the state that an admission reports of a bucket that was not read for any time, and of which a cell holds tokens.
+// S9: a cell holds tokens, and the bucket is idle for some time, short or very long. Then an admission by the cell
+// reports that the bucket is full.
 func TestAnIdleBucketSaysThatItIsFull(t *testing.T) {
 	for i := range int64(64) {
 		now := newTold()
@@ -211,7 +213,7 @@ func TestAnIdleBucketSaysThatItIsFull(t *testing.T) {
 			require.True(t, b.takes(0, 1))
 		}
 		now.nanos.Add(b.Terms().quarter/4*i + 1_000_000)
-		for range 2 { // by the shared word, and by what is kept of it
+		for range 2 { // first by the shared word, then by the note of it
 			o := b.SpendAt(0, 1, now.nanos.Load())
 			require.True(t, o.Admitted, "after %d sixteenths of the circle", i)
 			left, _ := o.Left()
@@ -221,7 +223,8 @@ func TestAnIdleBucketSaysThatItIsFull(t *testing.T) {
 	}
 }
 
-// S8: used tokens count for τ and not longer. Another call that takes from the cell restarts this time.
+// S8: the tokens that a cell has used count for at most τ. A call of another processor that takes tokens from the cell
+// sets the count to 0.
 func TestUsage(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -253,7 +256,7 @@ func TestUsage(t *testing.T) {
 	assert.EqualValues(t, tokenMask, b.cells[0].usage(now.nanos.Load()), "no more than there is room for")
 }
 
-// A look for more than the limit is refused as a take is, also where cells hold tokens that the bucket has got back.
+// A peek and a take for more than the limit are refused, even if a cell holds tokens while the bucket is full again.
 func TestMoreThanTheLimit(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 100, 2), now.nanos.Load)
@@ -269,7 +272,7 @@ func TestMoreThanTheLimit(t *testing.T) {
 	require.NotZero(t, cell(b.cells[0].word.Load()).tokens())
 }
 
-// The state of the bucket that an admission reports is never older than τ.
+// An admission reports a state of the bucket that is at most τ old.
 func TestWhatAnOutcomeSays(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -315,8 +318,8 @@ func TestACallThatStopped(t *testing.T) {
 	assert.EqualValues(t, 2, b.Owed())
 }
 
-// S10: a refund with a clock behind the clock of the request gives back the cost of the request. A late refund gives
-// nothing back.
+// S10: if the clock of the refund is behind the clock of the request, the refund gives back the complete cost of the
+// request. A late refund gives nothing back.
 func TestRefundsByTheTime(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -334,7 +337,7 @@ func TestRefundsByTheTime(t *testing.T) {
 	}
 }
 
-// Under new terms a bucket owes as many tokens as before, but no more than their bound.
+// After a change of the terms, a bucket owes as many tokens as before, but no more than the bound of the new terms.
 func TestReplaceBoundsTheDebt(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -362,8 +365,9 @@ func TestCellsShareNoLine(t *testing.T) {
 	assert.EqualValues(t, 128, unsafe.Sizeof(held{}))
 }
 
-// TestAReceiptOfTermsThatAreYounger (S10): a call spends a cell's tokens, is stopped until slower terms have replaced
-// those, and so reads these. Its refund gives nothing back: its tokens came back at the faster rate.
+// TestAReceiptOfTermsThatAreYounger (S10): a call spends a cell's tokens under fast terms and is then suspended. Slow
+// terms replace the fast ones, and the call continues and reads the slow terms. Its refund must give nothing back,
+// because its tokens have already come back at the faster rate.
 func TestAReceiptOfTermsThatAreYounger(t *testing.T) {
 	fast, slow := terms(t, 1000, 1000, 2), terms(t, 0.02, 1000, 2)
 	now := int64(time.Second)
@@ -376,11 +380,11 @@ func TestAReceiptOfTermsThatAreYounger(t *testing.T) {
 	require.True(t, c.pays(20))
 	now += 2 * int64(Ahead)
 	nanos := now
-	require.True(t, h.word.CompareAndSwap(uint64(c), uint64(c.spent(20)))) // SpendAt, which is stopped behind this
+	require.True(t, h.word.CompareAndSwap(uint64(c), uint64(c.spent(20)))) // as SpendAt does, then it is suspended
 	now += int64(500 * time.Millisecond)
 	b.Replace(slow)
 	require.True(t, b.Take(0, 1000).Admitted)
-	o := b.outcome(h, nanos, c.tokens()-20) // and goes on
+	o := b.outcome(h, nanos, c.tokens()-20) // SpendAt continues
 	b.Refund(20, o.Terms, o.Nanos)
 	assert.False(t, b.Take(0, 2).Admitted, "above the burst")
 }

@@ -27,22 +27,22 @@ const (
 // A state is the content of the shared word: see the package comment.
 type state uint64
 
-// who returns the number of the cell whose exchange made this state, from 1 on; 0 if none did.
+// who returns the number, from 1 on, of the cell whose exchange made this state, or 0 if no exchange did.
 func (s state) who() int { return int(s >> whoShift & whoMask) }
 
-// parity returns the parity of the exchange.
+// parity returns the parity of the exchange that made this state.
 func (s state) parity() uint64 { return uint64(s>>parityShift) & 1 }
 
 // plan returns which terms are current.
 func (s state) plan() uint64 { return uint64(s >> planShift) }
 
-// next returns the state after s with another time at which the bucket is full. No exchange made it.
+// next returns the state after s, with another time at which the bucket is full. The new state names no exchange.
 func (s state) next(full uint64) state {
 	version := (uint64(s>>versionShift) + 1) & versionMask
 	return state(full&timeMask | version<<versionShift | s.plan()<<planShift)
 }
 
-// by returns s as the state that the exchange under way in a cell makes.
+// by returns s, marked as the state that the current exchange of a cell makes.
 func (s state) by(who int, c cell) state {
 	return s | state(uint64(who)<<whoShift|c.parity()<<parityShift)
 }
@@ -63,12 +63,12 @@ func (s state) debt(now uint64) uint64 {
 	return 0
 }
 
-// owing returns a bucket with a debt, in the form that its algorithm reads.
+// owing returns the state of a bucket with a debt, in the form that package atomicbucket uses.
 func owing(now, debt uint64) atomicbucket.State {
 	return atomicbucket.NewState(atomicbucket.Live, 0, now+debt)
 }
 
-// String is for schedules and failures.
+// String returns a text for schedules and for failures of tests.
 func (s state) String() string {
 	return fmt.Sprintf("{full at %d, v%d, cell %d.%d, plan %d}", uint64(s)&timeMask, uint64(s>>versionShift)&versionMask,
 		s.who(), s.parity(), s.plan())

@@ -1,16 +1,16 @@
 package spread
 
 // Spend takes a token from a cell. It reports false if the cell has none, or if another call changed the cell at that
-// moment. Then [Bucket.Take] takes one. Spend touches only the cell's word, and is small enough to be inlined.
+// moment. In that case, call [Bucket.Take]. Spend touches only the cell's word, and is small enough to be inlined.
 func (b *Bucket) Spend(i int) bool {
 	w := &b.cells[i&b.mask].word
 	c := cell(w.Load())
 	return c.pays(1) && w.CompareAndSwap(uint64(c), uint64(c.spent(1)))
 }
 
-// SpendAt takes n tokens, n >= 1, from a cell at a time of the clock. The outcome describes the bucket at some moment
-// within the last [Ahead], without what other cells hold. If the tokens were not in the cell, the outcome is not
-// Admitted.
+// SpendAt takes n tokens, n >= 1, from a cell. nanos is a time that the caller has read from the clock. The outcome
+// describes the bucket at some moment within the last [Ahead]. Tokens in other cells are not counted as left. If the
+// tokens were not in the cell, the outcome is not Admitted.
 func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	h := &b.cells[i&b.mask]
 	for {
@@ -24,7 +24,8 @@ func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	}
 }
 
-// outcome returns the outcome of a request whose tokens came from a cell that has left tokens now.
+// outcome returns the outcome of a request that got its tokens from a cell. left is the number of tokens that are still
+// in the cell.
 func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
 	met, s := h.met.Load(), state(h.seen.Load())
 	t := b.terms[s.plan()].Load()
@@ -41,7 +42,8 @@ func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
 	return Outcome{true, t, owed - min(owed, left*t.Quota.Token), nanos}
 }
 
-// Take takes n tokens, n >= 1, or none: from the cell with number i, from the bucket, or from other cells.
+// Take takes n tokens, n >= 1, or none. It takes them from the cell with number i, from the bucket, or from other
+// cells.
 func (b *Bucket) Take(i int, n uint64) Outcome {
 	who := i&b.mask + 1
 	h := &b.cells[who-1]
@@ -69,13 +71,14 @@ func (b *Bucket) Take(i int, n uint64) Outcome {
 	}
 }
 
-// lacks returns by how many ticks the bucket owes too much to admit n tokens. n must be within the limit.
+// lacks returns how many ticks less the bucket would have to owe to admit n tokens. n must be within the limit.
 func (v view) lacks(n uint64) uint64 {
 	need := v.owed + n*v.terms.Quota.Token
 	return need - min(need, v.limit())
 }
 
-// takeHere takes n tokens out of the bucket, which has them, and draws more for the cell if the cell uses that many.
+// takeHere takes n tokens out of the bucket, which must have them. It draws more tokens into the cell if the cell has
+// recently used more than n.
 func (b *Bucket) takeHere(v view, who int, c cell, n uint64) (o Outcome, ok bool) {
 	h := &b.cells[who-1]
 	tokens := min(h.usage(v.nanos), v.terms.share)
@@ -100,9 +103,10 @@ func (b *Bucket) takeHere(v view, who int, c cell, n uint64) (o Outcome, ok bool
 	return v.admits(v.after(tokens, v.limit())-v.now(), tokens-n), b.draw(v, who, c, tokens, n)
 }
 
-// gather looks for n tokens in all cells, if the bucket has fewer. If one cell has n, it spends them there. If several
-// cells have them together, it returns them to the bucket for the next round. If there are not enough, and the shared
-// word is unchanged, there were not enough at that moment (S6), and the request is refused.
+// gather is called if the bucket has fewer than n tokens. It looks for tokens in all cells. If one cell has n, gather
+// spends them there. If the cells and the bucket together have n, gather returns the tokens of one cell to the bucket,
+// and the caller starts over. If there are not enough, and the shared word is unchanged, there were not enough at that
+// moment (S6), and the request is refused.
 func (b *Bucket) gather(v view, who int, n uint64) (o Outcome, ok bool) {
 	held := uint64(0)
 	for k := range b.cells {
@@ -139,15 +143,14 @@ func (v view) admits(owed, left uint64) Outcome {
 	return Outcome{true, v.terms, owed - min(owed, left*v.terms.Quota.Token), v.nanos}
 }
 
-// refuses returns the outcome of a request that was refused while cells held a number of tokens.
+// refuses returns the outcome of a request that was refused while the cells held that many tokens.
 func (v view) refuses(held uint64) Outcome {
 	o := v.admits(v.owed, held)
 	o.Admitted = false
 	return o
 }
 
-// usage returns how many tokens were taken out of the bucket for a cell that has used them, within the last [Ahead]
-// (S8).
+// usage returns how many tokens were taken out of the bucket for a cell within the last [Ahead] (S8).
 func (h *held) usage(nanos int64) uint64 {
 	if u := h.used.Load(); since(u, nanos) {
 		return u & tokenMask
@@ -155,7 +158,7 @@ func (h *held) usage(nanos int64) uint64 {
 	return 0
 }
 
-// note records that a number of tokens were taken.
+// note records that tokens were taken out of the bucket for the cell.
 func (h *held) note(nanos int64, tokens uint64) {
 	u := h.used.Load()
 	if !since(u, nanos) {
@@ -164,7 +167,7 @@ func (h *held) note(nanos int64, tokens uint64) {
 	h.used.Store(u + min(tokens, tokenMask-u&tokenMask))
 }
 
-// since reports whether u counts from a time at most [Ahead] ago, in steps of 1,024 ns.
+// since reports whether the count in u began at most [Ahead] ago. Times in u are in steps of 1,024 ns.
 func since(u uint64, nanos int64) bool {
 	return (uint64(nanos)>>10-u>>tokenBits)<<tokenBits>>tokenBits < uint64(Ahead)>>10-1
 }

@@ -17,24 +17,26 @@ const MaxCells = 1<<whoBits - 1
 // maxTicks is the largest debt of a bucket: an eighth of the circle.
 const maxTicks = 1 << (timeBits - 3)
 
-// Terms are a bucket's numbers for a number of cells. They do not change after a bucket has them.
+// Terms are the rate and the burst of a bucket, and the numbers that follow from them for a number of cells. Terms do
+// not change after a bucket uses them.
 type Terms struct {
 	Bucket  *atomicbucket.TokenBucket
 	Quota   atomicbucket.Quota
 	share   uint64 // the most tokens in a cell
 	cells   uint64
 	debt    uint64 // the most that the bucket may owe because of charges, in ticks
-	quarter int64  // of the circle, in nanoseconds
+	quarter int64  // a quarter of the circle, in nanoseconds
 	source  any
 	begin   atomic.Int64 // the time at which these terms replaced others
 }
 
-// usualDebt is the default for how many limits a bucket may owe because of charges, if the word has room for that.
+// usualDebt is the default bound of the debt from charges, as a multiple of the limit. It applies if the word has room
+// for that debt.
 const usualDebt = 10
 
 // NewTerms returns the terms of a token bucket for a number of cells, a power of two up to [MaxCells]. Charges may make
-// the bucket owe maxDebt limits; 0 means the default. Source returns source. If the word has no room for the debt,
-// NewTerms returns an error that names the numbers. How much fits depends on the rate.
+// the bucket owe up to maxDebt times its limit; 0 means the default. The method Source returns source. If the word has
+// no room for the debt, NewTerms returns an error that names the numbers. How much fits depends on the rate.
 func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, source any) (*Terms, error) {
 	q := bucket.Quota()
 	limit := q.Tokens * q.Token
@@ -59,7 +61,7 @@ func (t *Terms) Share() uint64 { return t.share }
 // Source returns the source that NewTerms was given.
 func (t *Terms) Source() any { return t.source }
 
-// spare returns how many whole tokens a bucket has that owes owed, at most the limit.
+// spare returns how many whole tokens a bucket has if it owes owed ticks. owed must be at most the limit.
 func (t *Terms) spare(owed uint64) uint64 {
 	return (t.Quota.Tokens*t.Quota.Token - owed) / t.Quota.Token
 }

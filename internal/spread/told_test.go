@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// terms are those of that many tokens a millisecond.
+// terms returns terms with a rate of that many tokens per millisecond.
 func terms(t testing.TB, tokens float64, burst uint64, cells int) *Terms {
 	t.Helper()
 	bucket, err := atomicbucket.NewTokenBucket(tokens, Ahead, burst)
@@ -20,7 +20,7 @@ func terms(t testing.TB, tokens float64, burst uint64, cells int) *Terms {
 	return made
 }
 
-// A told clock returns the time that a test has set.
+// A told is a clock that returns the time that a test has set.
 type told struct{ nanos atomic.Int64 }
 
 func newTold() *told {

@@ -28,14 +28,14 @@ func (b *Bucket) Peek(n uint64) Outcome {
 	}
 }
 
-// Owed returns how many tokens were taken and have not come back, rounded up, without what cells hold.
+// Owed returns how many tokens were taken and have not come back, rounded up. Tokens in cells do not count as taken.
 func (b *Bucket) Owed() uint64 {
 	o := b.Peek(1)
 	return (o.Owed + o.Terms.Quota.Token - 1) / o.Terms.Quota.Token
 }
 
-// Charge takes n tokens, even if the bucket does not have them, up to the bound of the terms. It returns how many it
-// took.
+// Charge takes n tokens even if the bucket does not have them, but not beyond the bound of the terms. It returns how
+// many it took.
 func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	for {
 		v := b.look()
@@ -51,9 +51,9 @@ func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	}
 }
 
-// Refund gives back n tokens that were taken under the terms at a time: for each request, at most what has not come
-// back with time since (S10). After a change of the terms it gives nothing back. It also gives nothing back if the call
-// of the receipt spent a cell's tokens before a change and read the terms after it.
+// Refund gives back n tokens that were taken under the terms of, at the time nanos. It gives back at most what has not
+// come back with time since then (S10). After a change of the terms, it gives nothing back. It also gives nothing back
+// if the call that took the tokens spent them from a cell before a change and read the terms after it.
 func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 	for {
 		v := b.look()
@@ -100,7 +100,8 @@ func (b *Bucket) Replace(t *Terms) {
 	b.drain() // S7
 }
 
-// drain returns to the bucket what each cell holds at some moment of the call.
+// drain returns the tokens in all cells to the bucket. For each cell, these are the tokens that it holds at some moment
+// of the call.
 func (b *Bucket) drain() {
 	for k := range b.cells {
 		for done := false; !done; {

@@ -1,4 +1,4 @@
-// Package stripe counts what many goroutines report.
+// Package stripe counts events that many goroutines report.
 package stripe
 
 import (
@@ -13,8 +13,8 @@ const Kinds = 8
 // Counters count events of several kinds. Make them with [New]. All methods may be called concurrently.
 type Counters struct{ stripes []stripe }
 
-// A stripe is a part of the counters. It fills two cache lines, because processors fetch lines in pairs, so no two
-// stripes share a pair.
+// A stripe is a part of the counters. It fills two cache lines, so that no two stripes share a pair of lines:
+// processors fetch lines in pairs.
 type stripe struct {
 	counts [Kinds]atomic.Uint64
 	_      [128 - Kinds*8]byte
@@ -40,8 +40,8 @@ func (c *Counters) Add(kind int) {
 	c.stripes[i].counts[kind].Add(1)
 }
 
-// Totals returns how many events of each kind were counted. Each number is exact and never falls, but they are not of
-// one instant.
+// Totals returns how many events of each kind were counted. Each number is exact and never falls, but the numbers are
+// not read at one instant.
 func (c *Counters) Totals() (t [Kinds]uint64) {
 	for i := range c.stripes {
 		for kind := range t {

@@ -12,12 +12,12 @@ const (
 )
 
 // PerCall returns how many objects a call of f allocates, on average, after a first call that is not counted. The
-// runtime counts the allocations of all goroutines, and others may be running: a connection that ends, or limiters of
-// earlier tests that the collector has found. So the result is the minimum over many short rounds: a call that
-// allocates does so in each of them.
+// runtime counts the allocations of all goroutines, and other goroutines may be running. For example, a connection
+// ends, or the garbage collector runs cleanups for limiters of earlier tests. So the result is the minimum over many
+// short rounds, because a call that allocates does so in each round.
 //
-// It replaces testing.AllocsPerRun, which also counts other goroutines, and reports half an allocation per call as
-// none.
+// It replaces testing.AllocsPerRun, which also counts the allocations of other goroutines, and rounds half an
+// allocation per call down to none.
 func PerCall(f func()) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f()
@@ -32,7 +32,7 @@ func PerCall(f func()) float64 {
 	return least
 }
 
-// objects is how many objects the program has allocated.
+// objects returns how many objects the program has allocated.
 func objects() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)

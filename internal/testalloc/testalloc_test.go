@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAllocationsOfOthersDoNotCount: another goroutine, which allocates all the time, runs during the first round.
+// TestAllocationsOfOthersDoNotCount: another goroutine allocates continuously during the first round. These allocations
+// must not count.
 func TestAllocationsOfOthersDoNotCount(t *testing.T) {
 	var stop atomic.Bool
 	var other sync.WaitGroup

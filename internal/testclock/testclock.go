@@ -1,4 +1,4 @@
-// Package testclock is a clock that tests move, for the tests of packages that put limits in front of servers and
+// Package testclock has a clock that tests move, for the tests of packages that put limits in front of servers and
 // clients.
 package testclock
 
@@ -27,10 +27,10 @@ func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Add(c.hurry.Load()
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// Hurry makes the clock advance by step whenever it is read. 0 ends that.
+// Hurry makes the clock advance by step whenever it is read. A step of 0 ends this.
 func (c *Clock) Hurry(step time.Duration) { c.hurry.Store(int64(step)) }
 
-// Pause is a wait by the clock: it moves the clock by d.
+// Pause stands for a wait of d: it moves the clock by d.
 func (c *Clock) Pause(ctx context.Context, d time.Duration) error {
 	c.Advance(d)
 	return ctx.Err()
@@ -59,7 +59,7 @@ func (c *Clock) Spread(t testing.TB, policy engine.Policy) *engine.Spread {
 	return s
 }
 
-// Burst returns a limiter with a burst of n tokens, one of which comes back each second.
+// Burst returns a limiter with a burst of n tokens. One token comes back per second.
 func (c *Clock) Burst(t testing.TB, n uint64) *engine.Limiter {
 	t.Helper()
 	return c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), n))

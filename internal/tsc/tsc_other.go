@@ -2,7 +2,7 @@
 
 package tsc
 
-// clocksource is empty: no counter of this architecture is read.
+// clocksource is empty, because this package reads no counter on this architecture.
 const clocksource = ""
 
 // Read returns 0. Trusted is false here, so it is never called.

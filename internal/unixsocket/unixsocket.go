@@ -25,9 +25,9 @@ func Path(address string) (path string, ok bool) { return strings.CutPrefix(addr
 // ErrInUse is the error of Listen if another program already listens there.
 var ErrInUse = errors.New("another program listens there; stop it, or choose another path")
 
-// Listen binds a Unix socket whose file has the mode. It replaces a file that an earlier program has left behind, on
-// which no program listens. The file has its mode from the start: between a bind and a later chmod any user could
-// connect.
+// Listen binds a Unix socket whose file has the mode. It replaces a socket file that an earlier program has left
+// behind, if no program listens on it. The file has its mode from the start, because any user could connect between a
+// bind and a later chmod.
 func Listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	if err := isFree(path); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func Adopt(l *net.UnixListener, path string) (*Listener, error) {
 	return &Listener{UnixListener: l, path: path, file: file}, nil
 }
 
-// isFree returns an error, unless there is no file, or a socket on which no program listens.
+// isFree returns nil if there is no file, or only a socket on which no program listens. Otherwise it returns an error.
 func isFree(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -92,7 +92,7 @@ func isFree(path string) error {
 	conn, err := net.Dial("unix", path)
 	switch {
 	case err == nil:
-		_ = conn.Close() // only the attempt matters
+		_ = conn.Close() // only the connection attempt matters
 		return ErrInUse
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -106,7 +106,8 @@ func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "un
 // SetUnlinkOnClose says whether Close removes the file. It must not be called at the same time as Close.
 func (l *Listener) SetUnlinkOnClose(unlink bool) { l.unlink = unlink }
 
-// UnlinkOnClose reports whether Close removes the file. It does not if the file belongs to another program by now.
+// UnlinkOnClose reports whether Close removes the file. Close does not remove a file that belongs to another program by
+// now.
 func (l *Listener) UnlinkOnClose() bool {
 	now, err := os.Lstat(l.path)
 	return l.unlink && err == nil && os.SameFile(now, l.file)

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASocketThatIsThere: a socket without a listener is replaced. Anything else is not.
+// TestASocketThatIsThere: Listen replaces the file of a socket on which no program listens, and no other file.
 func TestASocketThatIsThere(t *testing.T) {
-	dir, err := os.MkdirTemp("", "weir") // a socket's name is short
+	dir, err := os.MkdirTemp("", "weir") // the path of a socket must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")

@@ -12,7 +12,7 @@ import (
 func Info() *debug.BuildInfo {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		info = &debug.BuildInfo{} // the information was stripped: only the Go version is known
+		info = &debug.BuildInfo{} // the build information was stripped; only the Go version is known
 	}
 	return info
 }
@@ -21,7 +21,7 @@ func Info() *debug.BuildInfo {
 func Of(info *debug.BuildInfo) string { return cmp.Or(info.Main.Version, "(unknown)") }
 
 // Text returns what a bug report needs: the version, the platform, and the commit if the program was built in a
-// checkout, or the sum of its module if it was installed as one.
+// checkout, or the checksum of its module if it was installed from a module.
 func Text(program string, info *debug.BuildInfo) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {

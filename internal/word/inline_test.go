@@ -9,9 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An operation of a word is an instruction, not a call, also in a package that does not import sync/atomic itself.
+// An operation of a word must be compiled to an instruction, not to a call, even in a package that does not import
+// sync/atomic itself.
 func TestOperationsAreCompiledIntoTheirCallers(t *testing.T) {
-	require.FileExists(t, "word.go") // what go build reads: go test runs this again when it changes
+	require.FileExists(t, "word.go") // so go test runs this again when the file changes
 	said, err := exec.Command("go", "build", "-gcflags=-m", "github.com/weir-go/weir/internal/spread").CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	for _, operation := range []string{

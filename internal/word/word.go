@@ -19,9 +19,9 @@ type Word = atomic.Uint64
 // Int64 is a word that holds a signed number, such as a time. It is only loaded and stored.
 type Int64 = atomic.Int64
 
-// operations uses every operation of the types above. A package that imports this one, and not sync/atomic, gets from
-// the compiler only the bodies of operations that are used here. Without this variable it would call a function for
-// each operation.
+// operations uses every operation of the types above. If a package imports this package and not sync/atomic, the
+// compiler can inline only the operations that are used here. Without this variable, such a package would call a
+// function for each operation.
 var _ = operations
 
 func operations(w *Word, i *Int64) {

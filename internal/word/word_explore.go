@@ -24,12 +24,12 @@ type Access struct {
 	Old, New uint64
 }
 
-// Before is called before every operation on every word, unless it is nil. A scheduler sets it, and returns when it is
-// this operation's turn.
+// Before is called before every operation on every word, unless it is nil. A scheduler sets it. Before returns when it
+// is the turn of this operation.
 var Before func(Access)
 
-// A Word replaces sync/atomic.Uint64. It is not atomic: the scheduler lets one operation happen at a time, and so
-// decides the order.
+// A Word replaces sync/atomic.Uint64. It is not atomic, because the scheduler lets only one operation happen at a time,
+// in an order that the scheduler decides.
 type Word struct{ value uint64 }
 
 // Load returns the value.
@@ -44,7 +44,7 @@ func (w *Word) Store(value uint64) {
 	w.value = value
 }
 
-// Swap writes the value and returns the one before.
+// Swap writes the value and returns the previous one.
 func (w *Word) Swap(value uint64) uint64 {
 	before(Access{w, Swap, 0, value})
 	old := w.value

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// A Word is a 64-bit word that is accessed only by atomic operations, like sync/atomic.Uint64, and of the same size.
-// Before some operations it lets other goroutines run, so that goroutines are suspended between two operations all the
-// time, and not once in ten milliseconds.
+// A Word is a 64-bit word that is accessed only by atomic operations. It works like sync/atomic.Uint64 and has the same
+// size. But before some operations it lets other goroutines run. So a goroutine is often suspended between two
+// operations, and not only once in ten milliseconds.
 type Word struct{ value atomic.Uint64 }
 
 // Load returns the value.
@@ -26,7 +26,7 @@ func (w *Word) Store(value uint64) {
 	w.value.Store(value)
 }
 
-// Swap writes the value and returns the one before.
+// Swap writes the value and returns the previous one.
 func (w *Word) Swap(value uint64) uint64 {
 	pause()
 	return w.value.Swap(value)
@@ -44,7 +44,7 @@ func (w *Word) Add(delta uint64) uint64 {
 	return w.value.Add(delta)
 }
 
-// An Int64 is a word that holds a signed number, like sync/atomic.Int64, and of the same size.
+// An Int64 is a word that has a signed number. It works like sync/atomic.Int64 and has the same size.
 type Int64 struct{ value atomic.Int64 }
 
 // Load returns the value.
@@ -60,8 +60,8 @@ func (i *Int64) Store(value int64) {
 }
 
 // pause suspends the goroutine before one operation in 32. Usually it lets each other goroutine run once. Rarely it
-// does so up to 64 times, to find faults that need a slot to change hands several times in between. Each thread has its
-// own random numbers, so that no shared word orders the goroutines.
+// lets them run up to 64 times. This finds faults that occur only if a slot gets a new owner several times between two
+// operations. Each thread has its own random numbers, so that no shared word orders the goroutines.
 func pause() {
 	const oneIn, longest = 32, 64
 	n := rand.Uint32()

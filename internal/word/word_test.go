@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// Without a build tag the types are the types of sync/atomic themselves: this does not compile if one is different.
+// Without a build tag, the types are the types of sync/atomic themselves. These declarations do not compile if one type
+// is different.
 var (
 	_ *atomic.Uint64        = (*word.Word)(nil)
 	_ *atomic.Int64         = (*word.Int64)(nil)

@@ -15,7 +15,7 @@ type Event struct {
 	// instant is 1970, UTC.
 	At      time.Duration
 	Key     string
-	N       int64 // the tokens that it asked for; a request for 0 or fewer is neither charged nor judged
+	N       int64 // the tokens asked for; a request for 0 or fewer is neither charged nor judged
 	Allowed bool
 	// Wait is how long the request was held after it was admitted, for a LeakyQueue.
 	Wait time.Duration
@@ -25,29 +25,31 @@ type Event struct {
 type Verdict struct {
 	// Excess is how many tokens were admitted beyond the limit, including this request, rounded up.
 	Excess uint64
-	// Early is how much sooner than the limit allows the request was admitted: [Never] for a request above the limit.
+	// Early is how much sooner the request was admitted than the limit allows. It is [Never] for a request above the
+	// limit.
 	Early time.Duration
-	// Late is how long the limit had had room when the request was refused, for it and for everything that was admitted
-	// meanwhile, including the nanosecond of the refusal. A limiter whose tokens come back later by Late would have
-	// been right to refuse the request. It is 0 if there was no room.
+	// Late is for a request that was refused although the limit had room. It is how long there had been room for the
+	// request and for everything that was admitted meanwhile, including the nanosecond of the refusal. If all tokens
+	// had come back later by Late, the refusal would have been right. Late is 0 if there was no room.
 	Late time.Duration
 }
 
 // A Report says what is wrong with a log.
 type Report struct {
 	Events, Admitted, Refused int
-	// Excess is the most that was ever admitted beyond the limit, in tokens, rounded up; Worst is the window of that
-	// excess.
+	// Excess is the largest number of tokens that were admitted beyond the limit, rounded up. Worst is the window with
+	// that excess.
 	Excess uint64
 	Worst  Window
-	// Early is how much sooner than the limit allows the worst request was admitted.
+	// Early is the largest Early of all verdicts: how much sooner a request was admitted than the limit allows.
 	Early time.Duration
-	// RefusedEarly is how many requests were refused although there was room. Late is how long there had been room when
-	// the worst of them was refused.
+	// RefusedEarly is how many requests were refused although there was room. Late is the largest Late of these
+	// refusals: how long there had been room.
 	RefusedEarly int
 	Late         time.Duration
-	// Counterexample is a shortest part of the log that proves the excess. Without an excess it proves that a request
-	// was refused too early. It is empty if nothing is wrong, and for a [Checker].
+	// Counterexample is a shortest part of the log that proves the excess. If there is no excess, it proves that a
+	// request was refused too early. It is empty if nothing is wrong, and always empty in the report of
+	// [Checker.Report].
 	Counterexample []Event
 }
 
@@ -75,7 +77,7 @@ func (r Report) String() string {
 	return text.String()
 }
 
-// String returns the event as text. In a report, times count from the first request of the counterexample.
+// String returns the event as text. In the text of a report, times count from the first request of the counterexample.
 func (e Event) String() string {
 	said := "refused"
 	if e.Allowed {
@@ -89,17 +91,17 @@ func (e Event) String() string {
 
 // A Checker judges a log event by event. Its zero value is not usable: see [New]. It is not safe for concurrent use.
 type Checker struct {
-	// EarlyBy is how much too early an admission may be, and LateBy how much too late a refusal may be. Both are 0
-	// unless they are set before the first event. They change reports, but not verdicts.
+	// EarlyBy is the Early that a report tolerates in an admission, and LateBy is the Late that it tolerates in a
+	// refusal. Both are 0 unless they are set before the first event. They do not change verdicts.
 	EarlyBy, LateBy time.Duration
 
 	limit   Limit
 	promise Promise
 	keys    map[string]*key
-	latest  *key // of the latest event
+	latest  *key // the key of the latest event
 	report  Report
 
-	worst, refusal struct { // of the report
+	worst, refusal struct { // the events with the worst verdicts of the report
 		key  string
 		at   int // the number of the event
 		from time.Duration
@@ -110,11 +112,11 @@ type Checker struct {
 type key struct {
 	model
 	name string
-	gone *bucket // requests that have left a LeakyQueue
+	gone *bucket // for a LeakyQueue: the requests that have left it
 	at   time.Duration
 }
 
-// New returns a Checker that has seen nothing, or an error if the limit is not valid.
+// New returns a Checker that has no events yet. If the limit is not valid, it returns an error.
 func New(l Limit, p Promise) (*Checker, error) {
 	if err := l.Check(p); err != nil {
 		return nil, err
@@ -122,7 +124,8 @@ func New(l Limit, p Promise) (*Checker, error) {
 	return &Checker{limit: l, promise: p, keys: map[string]*key{}}, nil
 }
 
-// key returns what is known about a key. The time is the given one, or the latest one of the key if that is later.
+// key returns what is known about a key, and the time at which an event counts. That is at, or the latest time of the
+// key if that is later.
 func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	k := c.latest
 	if k == nil || k.name != name {
@@ -142,8 +145,8 @@ func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	return k, k.at
 }
 
-// Until returns how long after at a request of n tokens is certain to be allowed, if the key asks for nothing
-// meanwhile; Never if the limit does not allow it at all.
+// Until returns how long after the time at a request of n tokens is certain to be allowed, if the key asks for nothing
+// meanwhile. It returns Never if the limit never allows the request.
 func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
 	k, from := c.key(name, at)
 	if n == 0 {
@@ -152,8 +155,8 @@ func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
 	return later(from-at, k.wait(from, n, true))
 }
 
-// Add judges the next event. An event whose time is before that of an earlier event of its key counts as if both had
-// the same time.
+// Add judges the next event. If the key has an earlier event with a later time, the next event counts at that later
+// time.
 func (c *Checker) Add(e Event) (v Verdict) {
 	k, at := c.key(e.Key, e.At)
 	number := c.report.Events
@@ -172,7 +175,7 @@ func (c *Checker) Add(e Event) (v Verdict) {
 	v.Excess, in = k.charge(at, n)
 	if k.gone != nil {
 		leaves := max(later(at, max(e.Wait, 0)), k.gone.at)
-		v.Early = max(v.Early, k.gone.wait(leaves, 1, false)) // a request takes one step of the queue for each token
+		v.Early = max(v.Early, k.gone.wait(leaves, 1, false)) // a request leaves one token after the other
 		if excess, window := k.gone.charge(leaves, n); excess > v.Excess+n-1 {
 			v.Excess, in = excess-(n-1), window
 		}
@@ -206,7 +209,7 @@ func (c *Checker) refused(k *key, e Event, at time.Duration, number int) (v Verd
 // Report returns what is wrong with the events that were added.
 func (c *Checker) Report() Report { return c.report }
 
-// Log judges a log, whose events may be in any order. It sorts them by At; events with the same At keep their order.
+// Log judges a log. Its events may be in any order: Log sorts them by At, and events with the same At keep their order.
 func Log(l Limit, p Promise, log []Event) (Report, error) {
 	c, err := New(l, p)
 	if err != nil {
@@ -215,7 +218,7 @@ func Log(l Limit, p Promise, log []Event) (Report, error) {
 	return c.Log(log), nil
 }
 
-// Log adds a log to a Checker that has seen nothing, as the function Log does. The report has a counterexample.
+// Log judges a log as the function Log does. The Checker must have no events yet. The report has a counterexample.
 func (c *Checker) Log(log []Event) Report {
 	log = slices.Clone(log)
 	slices.SortStableFunc(log, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
@@ -232,9 +235,9 @@ func (c *Checker) Log(log []Event) Report {
 	return r
 }
 
-// excess returns admitted requests that are too many together. Without any one of them they would not be too many,
-// except for the first request of a FixedWindow. If there are more than a thousand, it returns a contiguous part of the
-// log instead.
+// excess returns admitted requests that are too many together. If any one of them is removed, the rest is not too many.
+// (The first request of a FixedWindow is an exception.) If there are more than a thousand such requests, it returns a
+// contiguous part of the log instead.
 func (c *Checker) excess(log []Event) []Event {
 	part := []Event{}
 	for _, e := range log[:c.worst.at+1] {
@@ -243,7 +246,7 @@ func (c *Checker) excess(log []Event) []Event {
 		}
 	}
 	fixed := 0
-	if c.promise == FixedWindow { // its first request determines where the window begins
+	if c.promise == FixedWindow { // the first request stays, because the window begins with it
 		fixed = 1
 	}
 	first, part := part[:fixed:fixed], part[fixed:]
@@ -254,7 +257,8 @@ func (c *Checker) excess(log []Event) []Event {
 		}
 		return again.report.Excess > 0
 	}
-	// If some requests are too many, more requests are also too many. So both ends can be found by a binary search.
+	// If some requests are too many, a larger set of requests is too many, too. So a binary search finds both ends of
+	// the part.
 	part = part[:sort.Search(len(part), func(n int) bool { return many(part[:n]) })]
 	part = part[max(sort.Search(len(part), func(n int) bool { return !many(part[n:]) }), 1)-1:]
 	if len(part) <= 1000 {
@@ -263,7 +267,7 @@ func (c *Checker) excess(log []Event) []Event {
 	return append(first, part...)
 }
 
-// refusedEarly returns all admitted requests that could still count when a request was refused, and the refusal.
+// refusedEarly returns the worst refusal, after all admitted requests that could still count at that time.
 func (c *Checker) refusedEarly(log []Event) (part []Event) {
 	last := log[c.refusal.at]
 	for _, e := range log[:c.refusal.at] {

@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// plain says what is wrong with an event after the admitted ones before it, straight from the promise: by how much
-// those that are admitted now are too many, and for a refusal whether there was room.
+// plain computes the excess of a request of n tokens directly from the definition of a promise. It returns by how much
+// the request, together with the requests admitted before it, exceeds the limit. For a refusal, it shows whether there
+// was room.
 type plain func(l Limit, admitted []Event, at time.Duration, n *big.Int) (excess *big.Rat)
 
 func integer(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 
-// tokens returns what was admitted of the events that it is true for.
+// tokens returns the sum of the tokens of the events for which of returns true.
 func tokens(events []Event, of func(at int64) bool) *big.Int {
 	sum := new(big.Int)
 	for _, e := range events {
@@ -30,7 +31,8 @@ func tokens(events []Event, of func(at int64) bool) *big.Int {
 	return sum
 }
 
-// overEveryInterval is the largest excess of all intervals that end now, n included; what returns comes in units.
+// overEveryInterval returns the largest excess of all intervals that end now, with n included. The function returns
+// computes how many tokens have come back in an interval.
 func overEveryInterval(l Limit, admitted []Event, at time.Duration, n *big.Int, returns func(from, to int64) *big.Rat) *big.Rat {
 	worst := new(big.Rat).SetInt(new(big.Int).Sub(n, integer(l.Burst)))
 	sum := new(big.Int).Set(n)
@@ -91,7 +93,8 @@ var plains = map[Promise]plain{
 	},
 }
 
-// excesses returns the excess of the estimate with its share rounded down and up, and of the others as it is.
+// excesses returns the excess of a SlidingEstimate with its share rounded down (loose) and up (strict). For other
+// promises, both are the excess.
 func excesses(p Promise, excess *big.Rat) (loose, strict *big.Int) {
 	one := big.NewInt(1)
 	loose, rest := new(big.Int).DivMod(excess.Num(), excess.Denom(), new(big.Int))
@@ -117,7 +120,7 @@ func randomLog(random *rand.Rand) (log []Event) {
 	return log
 }
 
-// TestEveryVerdictIsThatOfThePlainPromise compares the Checker with sums over all intervals.
+// TestEveryVerdictIsThatOfThePlainPromise compares the verdicts of a Checker with sums over all intervals.
 func TestEveryVerdictIsThatOfThePlainPromise(t *testing.T) {
 	for p, wrong := range plains {
 		t.Run(p.String(), func(t *testing.T) {
@@ -159,8 +162,9 @@ func TestEveryVerdictIsThatOfThePlainPromise(t *testing.T) {
 	}
 }
 
-// roomFor returns since when there has been room, straight from the promise. These are the nanoseconds, including now,
-// at which all tokens that were admitted since and n more would have fitted. It is most at most.
+// roomFor computes for how long there has been room, directly from the definition of the promise. It counts back the
+// nanoseconds, including now, at which n more tokens and all tokens admitted since would have fitted. It returns at
+// most most.
 func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, most int) (late time.Duration) {
 	for ; int(late) < most; late++ {
 		u, more, before := at-late, new(big.Int).SetUint64(n), []Event{}
@@ -178,8 +182,8 @@ func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, m
 	return late
 }
 
-// TestLateIsSinceThereWasRoom: the time of a wrong refusal counts from the moment when there was room for the request
-// and everything admitted since, and not from the latest charge.
+// TestLateIsSinceThereWasRoom: Late of a wrong refusal counts from the moment at which there was room for the request
+// and for everything admitted since, and not from the latest charge.
 func TestLateIsSinceThereWasRoom(t *testing.T) {
 	const most = 300
 	for p := range plains {
@@ -212,8 +216,8 @@ func TestLateIsSinceThereWasRoom(t *testing.T) {
 	}
 }
 
-// TestALimiterThatIsLate: a limiter whose tokens all come back later by LateBy never refuses too early. A limiter that
-// is a nanosecond later does, however often it admits other requests.
+// TestALimiterThatIsLate: if all tokens of a limiter come back later by LateBy, no refusal is reported. If they come
+// back another nanosecond later, refusals are reported, no matter how many other requests it admits.
 func TestALimiterThatIsLate(t *testing.T) {
 	const late = 3
 	l := Limit{2, 10, 6}
@@ -242,8 +246,8 @@ func TestALimiterThatIsLate(t *testing.T) {
 	}
 }
 
-// TestACounterexampleIsShortest: a counterexample shows the fault. If any one of its requests is removed, it does not.
-// If requests begin windows, that is any but the first.
+// TestACounterexampleIsShortest: a counterexample shows the fault. If any one of its requests is removed, it does not
+// show the fault any longer. If windows begin with a request, this holds for all requests except the first.
 func TestACounterexampleIsShortest(t *testing.T) {
 	for p := range plains {
 		t.Run(p.String(), func(t *testing.T) {
@@ -272,7 +276,7 @@ func TestACounterexampleIsShortest(t *testing.T) {
 	}
 }
 
-// TestShrinkEnds: if most items of a large log are needed, shrinking does not try it n squared times.
+// TestShrinkEnds: if most items of a large log are needed, Shrink does not call fails n squared times.
 func TestShrinkEnds(t *testing.T) {
 	calls := 0
 	part := Shrink(make([]int, 30_000), 100, func(part []int) bool {
@@ -284,7 +288,7 @@ func TestShrinkEnds(t *testing.T) {
 	assert.Less(t, len(part), 20_000)
 }
 
-// TestLargeNumbers: nothing overflows, at either end of the instants and with the largest limits.
+// TestLargeNumbers: nothing overflows at the first and the last instant, or with the largest limits.
 func TestLargeNumbers(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	number := func(bits int) uint64 { return max(random.Uint64()>>(64-bits)>>random.IntN(bits), 1) }
@@ -313,10 +317,10 @@ func TestLargeNumbers(t *testing.T) {
 	assert.Len(t, r.Counterexample, 1)
 }
 
-// TestOneNanosecond: an excess of the smallest part of a token counts, for a rate whose tokens are no whole number of
-// nanoseconds apart.
+// TestOneNanosecond: at a rate whose tokens are not a whole number of nanoseconds apart, an excess of the smallest part
+// of a token is found.
 func TestOneNanosecond(t *testing.T) {
-	l := Limit{3, 10, 1} // a token is there after 4 ns, not after 3
+	l := Limit{3, 10, 1} // a token is available after 4 ns, and not after 3 ns
 	for after, excess := range map[time.Duration]uint64{3: 1, 4: 0} {
 		r, err := Log(l, Bucket, []Event{{N: 1, Allowed: true}, {At: after, N: 1, Allowed: true}})
 		require.NoError(t, err)
@@ -331,7 +335,7 @@ func TestOneNanosecond(t *testing.T) {
 	assert.True(t, c.Log([]Event{{N: 1, Allowed: true}, {At: 3, N: 1, Allowed: true}, {At: 8, N: 1}}).OK())
 }
 
-// TestALeakyQueue: arrivals fill a bucket, and requests leave one by one.
+// TestALeakyQueue: requests that arrive fill a bucket, and requests leave it one by one.
 func TestALeakyQueue(t *testing.T) {
 	l := Limit{1, 10, 2}
 	for _, c := range []struct {
@@ -351,7 +355,7 @@ func TestALeakyQueue(t *testing.T) {
 	assert.True(t, r.OK(), r)
 }
 
-// TestKeysAreApart: each key has a model of its own, and a log may be in any order.
+// TestKeysAreApart: each key has its own model, and a log may be in any order.
 func TestKeysAreApart(t *testing.T) {
 	l := Limit{1, time.Second, 1}
 	r, err := Log(l, Bucket, []Event{{At: 2, Key: "b", N: 1, Allowed: true}, {At: 1, Key: "a", N: 1, Allowed: true},
@@ -370,7 +374,8 @@ func TestKeysAreApart(t *testing.T) {
 	assert.Contains(t, r.String(), "1 too many: 2 admitted within 1ns, by up to 999.999999ms too early")
 }
 
-// TestAnEarlierEventComesWithTheLatest: a Checker that gets events out of order does not go back.
+// TestAnEarlierEventComesWithTheLatest: if a Checker gets an event that is earlier than the latest one, the event
+// counts at the time of the latest one.
 func TestAnEarlierEventComesWithTheLatest(t *testing.T) {
 	c, err := New(Limit{1, 10, 1}, Bucket)
 	require.NoError(t, err)
@@ -379,7 +384,7 @@ func TestAnEarlierEventComesWithTheLatest(t *testing.T) {
 	assert.Equal(t, Verdict{Excess: 1, Early: 10}, c.Add(Event{At: 0, N: 1, Allowed: true}))
 }
 
-// TestWhatCannotBe: the errors name bad numbers.
+// TestWhatCannotBe: errors name the bad numbers.
 func TestWhatCannotBe(t *testing.T) {
 	for _, c := range []struct {
 		limit   Limit

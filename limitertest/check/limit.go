@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Never is the wait of a request that a limit never admits. Longer waits than a Duration can hold are Never, too.
+// Never is the wait of a request that a limit never admits. A wait that does not fit into a Duration is Never, too.
 const Never time.Duration = math.MaxInt64
 
 // A Limit is the limit of one key: Tokens every Per, and Burst tokens in a full bucket. Windows have no burst; they
@@ -24,24 +24,26 @@ func (l Limit) String() string { return fmt.Sprintf("%d in %v, burst %d", l.Toke
 type Promise uint8
 
 const (
-	// Bucket: in any time t at most Burst + t * Tokens/Per. This is the promise of token buckets, of leaky buckets used
-	// as a meter, and of GCRA.
+	// Bucket: at most Burst + t * Tokens/Per are admitted in any time t. This is the promise of token buckets, of leaky
+	// buckets used as a meter, and of GCRA.
 	Bucket Promise = iota
 	// BatchRefill: a bucket that gets Tokens at once at every multiple of Per, up to Burst.
 	BatchRefill
-	// FixedWindow: Tokens in a window of length Per. A window begins with the first request after the previous window
-	// has ended.
+	// FixedWindow: at most Tokens are admitted in a window of length Per. A window begins with the first request after
+	// the previous window has ended.
 	FixedWindow
-	// AlignedWindow: Tokens in a window of length Per. Windows begin at multiples of Per.
+	// AlignedWindow: at most Tokens are admitted in a window of length Per. Windows begin at multiples of Per.
 	AlignedWindow
-	// SlidingEstimate: the count of the current aligned window, plus the share of the previous window that the last Per
-	// covers, is at most Tokens. Both usual roundings are allowed: a request is too many only if the share rounded down
-	// leaves no room. It is refused too early only if the share rounded up leaves room.
+	// SlidingEstimate: the count of the current aligned window plus a share of the count of the previous window is at
+	// most Tokens. The share is the part of the previous window that is within the last Per. Both usual roundings are
+	// allowed: a request is too many only if the share rounded down leaves no room, and it is refused too early only if
+	// the share rounded up leaves room.
 	SlidingEstimate
-	// SlidingExact: at most Tokens in any window of length Per, which includes its beginning but not its end.
+	// SlidingExact: at most Tokens are admitted in any window of length Per. A window includes its beginning but not
+	// its end.
 	SlidingExact
-	// LeakyQueue: admitted requests wait for their turn ([Event.Wait]). As in a Bucket, at most Burst are admitted and
-	// have not left yet. They leave one by one, Per/Tokens apart.
+	// LeakyQueue: admitted requests wait for their turn ([Event.Wait]). At most Burst tokens are admitted and have not
+	// left yet, as in a Bucket. They leave one by one, Per/Tokens apart.
 	LeakyQueue
 
 	promises int = iota
@@ -67,7 +69,7 @@ func Promises() []Promise {
 	return all
 }
 
-// bursts reports whether Limit.Burst means something.
+// bursts reports whether the promise uses Limit.Burst.
 func (p Promise) bursts() bool { return p == Bucket || p == BatchRefill || p == LeakyQueue }
 
 // Capacity returns how many tokens an unused key may have at once.

@@ -2,22 +2,23 @@ package check
 
 import "time"
 
-// A model is one key under a promise. Instants never go back. Costs are above 0.
+// A model has the state of one key under a promise. Its methods are called with instants that never go back, and with
+// costs above 0.
 type model interface {
 	// wait returns how long it takes until n tokens may be taken, if no others are taken. If a promise allows two
 	// roundings, strict selects the one with the longer wait.
 	wait(at time.Duration, n uint64, strict bool) time.Duration
-	// charge takes n tokens. It returns how many tokens are now too many, and in which window.
+	// charge takes n tokens. It returns how many tokens are now admitted beyond the limit, and in which window.
 	charge(at time.Duration, n uint64) (excess uint64, in Window)
 	// since returns two instants. Requests before the first one no longer count. If there is room for n tokens, the
-	// second one is the instant since when there has been room, for these and for all tokens charged since.
+	// second one is the instant since when there has been room for these tokens and for all tokens charged since.
 	since(at time.Duration, n uint64) (counts, room time.Duration)
 }
 
 // A Window is an interval in which tokens were admitted. It includes both of its ends, which are times of events.
 type Window struct {
 	From, To time.Duration
-	Tokens   uint64 // admitted in it
+	Tokens   uint64 // tokens admitted in the interval
 }
 
 func newModel(l Limit, p Promise) model {
@@ -39,8 +40,9 @@ func newModel(l Limit, p Promise) model {
 // never is an instant before all others.
 const never = -Never - 1
 
-// A bucket has a level in units of token x period. A token is per units, and tokens units leave in each nanosecond. A
-// bucket of batches has a level in tokens, and a batch leaves at each multiple of the period.
+// A bucket has a level in units of token x period. The field per is the number of units in a token, and the field
+// tokens is the number of units that leave in each nanosecond. In a bucket of batches, a unit is a token, and a batch
+// leaves at each multiple of the period.
 type bucket struct {
 	tokens, per uint64
 	burst       wide
@@ -48,27 +50,27 @@ type bucket struct {
 
 	level    wide
 	at       time.Duration
-	began    time.Duration // when the bucket was last charged while it was full
+	began    time.Duration // when the bucket was last charged at level 0
 	admitted uint64        // tokens admitted since began
 	charged  bool          // whether the bucket was ever charged
 
-	past     []busy        // busy times before began, oldest first, enough of them that a full bucket has left in them
+	past     []busy        // busy times before began, oldest first; at least burst units have left in all of them
 	pastLeft wide          // units that have left in past
-	known    time.Duration // the instant since which the units that left are known
+	known    time.Duration // past has all units that have left since this instant
 }
 
-// A busy time starts when a full bucket is charged, and ends when the bucket is full again. left is what has left in
-// that time.
+// A busy is a busy time of the bucket. It starts with a charge at level 0, and ends when the level is 0 again. left is
+// the number of units that have left in that time.
 type busy struct {
 	from time.Duration
 	left wide
 }
 
-// mostPast is how many busy times are kept. If more would count, a refusal may have been wrong for longer than
+// mostPast is how many busy times are stored. If more of them would count, there may have been room for longer than is
 // reported.
 const mostPast = 4096
 
-// left returns the level at an instant.
+// left returns the level that is left at an instant.
 func (b *bucket) left(at time.Duration) wide {
 	if b.batch.Tokens > 0 {
 		return b.level.minus(product(b.batch.Tokens, uint64(index(at, b.batch.Per)-index(b.at, b.batch.Per))))
@@ -84,7 +86,7 @@ func (b *bucket) wait(at time.Duration, n uint64, _ bool) time.Duration {
 	return b.leaves(at, b.left(at).plus(need).minus(b.burst))
 }
 
-// leaves returns how long it takes until a number of units have left.
+// leaves returns how long it takes until that many units have left.
 func (b *bucket) leaves(at time.Duration, units wide) time.Duration {
 	if b.batch.Tokens == 0 || units.zero() {
 		return span(units.upBy(b.tokens))
@@ -104,7 +106,7 @@ func (b *bucket) charge(at time.Duration, n uint64) (uint64, Window) {
 	return b.level.minus(b.burst).upBy(b.per), Window{b.began, at, b.admitted}
 }
 
-// rest ends a busy time.
+// rest ends a busy time and adds it to past.
 func (b *bucket) rest() {
 	if !b.charged {
 		b.known = never
@@ -126,7 +128,7 @@ func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	if counts = b.began; level.zero() {
 		counts = at
 	}
-	// If more has left than n tokens need, there was room earlier.
+	// Going back in time, there was room as long as at most spare units have left since.
 	spare := b.burst.minus(level).minus(product(n, b.per))
 	now := busy{b.began, product(b.admitted, b.per).minus(level)}
 	for i := len(b.past); ; i-- {
@@ -140,7 +142,8 @@ func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	}
 }
 
-// begins returns the instant at which the period with an index begins, limited to the first and the last instant.
+// begins returns the instant at which the period with an index begins. If that does not fit into a Duration, it returns
+// the first or the last instant.
 func begins(index int64, per time.Duration) time.Duration {
 	if index >= 0 {
 		return span(product(uint64(index), uint64(per)).by(1))

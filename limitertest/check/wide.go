@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A wide is an unsigned integer of 128 bits. Sums are limited to the largest one, and differences to zero.
+// A wide is an unsigned integer of 128 bits. A sum that is too large becomes the largest wide, and a difference below
+// zero becomes zero.
 type wide struct{ high, low uint64 }
 
 func product(a, b uint64) (w wide) {
@@ -36,7 +37,7 @@ func (w wide) above(v wide) bool { return w.high > v.high || w.high == v.high &&
 
 func (w wide) zero() bool { return w == wide{} }
 
-// by returns w / d, rounded down, and the largest uint64 if that is larger.
+// by returns w / d, rounded down. If the result does not fit, by returns the largest uint64.
 func (w wide) by(d uint64) uint64 {
 	if w.high >= d {
 		return math.MaxUint64
@@ -45,7 +46,7 @@ func (w wide) by(d uint64) uint64 {
 	return quotient
 }
 
-// upBy returns w / d, rounded up, and the largest uint64 if that is larger.
+// upBy returns w / d, rounded up. If the result does not fit, upBy returns the largest uint64.
 func (w wide) upBy(d uint64) uint64 { return w.plus(wide{low: d - 1}).by(d) }
 
 // span returns a number of nanoseconds as a Duration, or Never if they do not fit.

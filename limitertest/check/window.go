@@ -14,7 +14,7 @@ type window struct {
 
 	start, end time.Duration // end is never before the first charge
 	count      uint64
-	past       []charged // earlier windows, ordered by their ends, enough that together they have the limit
+	past       []charged // earlier windows, ordered by their ends; together they have at least limit tokens
 	pastSum    wide
 }
 
@@ -40,7 +40,7 @@ func (w *window) charge(at time.Duration, n uint64) (uint64, Window) {
 	return w.count - min(w.count, w.limit), Window{w.start, at, w.count}
 }
 
-// over ends a window.
+// over ends the window and adds it to past.
 func (w *window) over() {
 	if w.count == 0 {
 		return
@@ -51,7 +51,7 @@ func (w *window) over() {
 	}
 }
 
-// enough reports whether a sum without its oldest part is at least the limit.
+// enough reports whether a sum is at least the limit even without its oldest part.
 func enough(sum wide, oldest, limit uint64) bool {
 	return !wide{low: limit}.above(sum.minus(wide{low: oldest}))
 }
@@ -80,8 +80,8 @@ func (w *window) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	}
 }
 
-// An estimate counts tokens in aligned windows. The previous window counts for the share of it that the last window
-// covers.
+// An estimate counts tokens in aligned windows. The tokens of the previous window count in proportion to the share of
+// that window that is within the last per.
 type estimate struct {
 	limit uint64
 	per   time.Duration
@@ -89,7 +89,7 @@ type estimate struct {
 	index             int64
 	previous, current uint64
 	start             time.Duration // start of the current window
-	past              []counted     // windows with tokens, latest last, enough that together they have the limit
+	past              []counted     // windows with tokens, latest last; together they have at least limit tokens
 	pastSum           wide
 }
 
@@ -98,7 +98,7 @@ type counted struct {
 	n     uint64
 }
 
-// in returns the counts at an instant, and the share of the previous window that counts.
+// in returns the counts at an instant, and the share of the previous window that counts, in nanoseconds.
 func (e *estimate) in(at time.Duration) (is estimate, share uint64) {
 	is = *e
 	is.index, is.start = index(at, e.per), floor(at, e.per)
@@ -112,7 +112,7 @@ func (e *estimate) in(at time.Duration) (is estimate, share uint64) {
 	return is, uint64(e.per) - apart(is.start, at)
 }
 
-// taken returns the tokens taken at an instant. If strict is set, the share is rounded up.
+// taken returns how many tokens count as taken at an instant. If strict is set, the share is rounded up.
 func (e *estimate) taken(at time.Duration, strict bool) uint64 {
 	is, share := e.in(at)
 	before := product(is.previous, share)
@@ -132,11 +132,12 @@ func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
 			return span(share - min(share, least))
 		}
 	}
-	// The current window is the previous one when it has ended.
+	// There is no room before the current window ends. Then it becomes the previous window, and its share falls.
 	return span(saturated(share, uint64(e.per)-min(e.counts(is.current, e.limit-n, strict), uint64(e.per))))
 }
 
-// counts returns the largest share of a window, in nanoseconds, at which its tokens count as at most spare.
+// counts returns the largest share of a window, in nanoseconds, with which the tokens of the window count as at most
+// spare.
 func (e *estimate) counts(tokens, spare uint64, strict bool) uint64 {
 	if tokens == 0 {
 		return math.MaxUint64
@@ -175,7 +176,7 @@ func (e *estimate) remember(n uint64) {
 
 func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration) {
 	counts, room = before(floor(at, e.per), e.per), at
-	later, spare := uint64(0), e.limit-n // tokens charged in later windows, and how many there may be
+	later, spare := uint64(0), e.limit-n // tokens charged in later windows, and the most that may count
 	present, past := index(at, e.per), e.past
 	for {
 		if last := len(past) - 1; last >= 0 && past[last].index == present {
@@ -185,7 +186,7 @@ func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration
 			return counts, never
 		}
 		previous := past[len(past)-1]
-		if present > previous.index+1 { // nothing counts in between
+		if present > previous.index+1 { // no tokens count between the two windows
 			present = previous.index + 1
 			room = min(room, begins(present+1, e.per))
 		}
@@ -195,7 +196,7 @@ func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration
 		}
 		if taken(start) > spare {
 			no, yes := start, room
-			for apart(no, yes) > 1 { // within a window the room only grows
+			for apart(no, yes) > 1 { // within a window, the room only grows
 				if middle := no + time.Duration(apart(no, yes)/2); taken(middle) <= spare {
 					yes = middle
 				} else {
@@ -208,7 +209,7 @@ func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration
 	}
 }
 
-// An exact keeps the charges of the last window, and enough earlier ones that together they have the limit.
+// An exact stores the charges of the last window and of earlier times, until they have at least limit tokens together.
 type exact struct {
 	limit uint64
 	per   time.Duration
@@ -224,8 +225,8 @@ type charged struct {
 	n  uint64
 }
 
-// leaves returns the instant at which enough tokens have left for n more. It counts from the latest charge, and returns
-// the first instant if there was room then.
+// leaves returns the instant at which enough tokens have left the window for n more. If there was room at the latest
+// charge, it returns the first instant.
 func (x *exact) leaves(n uint64) time.Duration {
 	if x.count <= x.limit-n {
 		return never
@@ -249,7 +250,8 @@ func (x *exact) wait(at time.Duration, n uint64, _ bool) time.Duration {
 	return 0
 }
 
-// charge limits the count to the largest one. Beyond that, everything is an excess.
+// charge adds a charge to the log. A count that does not fit becomes the largest number, which is an excess in any
+// case.
 func (x *exact) charge(at time.Duration, n uint64) (uint64, Window) {
 	for ; x.first < len(x.log) && apart(x.log[x.first].at, at) >= uint64(x.per); x.first++ {
 		x.count -= x.log[x.first].n
@@ -275,7 +277,7 @@ func (x *exact) since(at time.Duration, n uint64) (counts, room time.Duration) {
 	return counts, never
 }
 
-// before returns at - d, or the first instant.
+// before returns at - d, or the first instant if that does not fit.
 func before(at, d time.Duration) time.Duration {
 	if at < never+d {
 		return never

@@ -13,7 +13,7 @@ import (
 type Front interface {
 	// Ask sends a request. retryAfter is negative if a refusal does not say when to try again.
 	Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration)
-	// Now and Advance are for a front with its own clock.
+	// Now and Advance read and move the clock of a front that has its own clock.
 	Now() time.Time
 	Advance(d time.Duration)
 }
@@ -23,14 +23,14 @@ type Fronts struct {
 	Open     func(tb testing.TB, l limitertest.Limit) Front // starts a front, which stops when tb ends
 	InBubble bool                                           // the fronts use the time of the bubble in which they start
 	OwnClock bool                                           // the fronts have their own clock
-	Unit     time.Duration                                  // the unit of their waits
+	Unit     time.Duration                                  // the unit to which their waits are rounded
 	Skip     map[string]string                              // what they do not promise, with the reason
 }
 
-// A Limiter asks a front.
+// A Limiter sends requests to a front, so that package limitertest can test it.
 type Limiter struct{ Front }
 
-// Take asks for n tokens. It refuses a cost below 0 without asking.
+// Take sends a request for n tokens. It refuses a cost below 0 without a request.
 func (l Limiter) Take(key string, n int64) limitertest.Decision {
 	if n < 0 { // costs in the protocol have no sign
 		return limitertest.Decision{RetryAfter: -1}
@@ -39,8 +39,8 @@ func (l Limiter) Take(key string, n int64) limitertest.Decision {
 	return limitertest.Decision{Allowed: admitted, RetryAfter: retry}
 }
 
-// Test runs the subtests of limitertest over two limits. They take minutes under the race detector, so -short leaves
-// them out.
+// Test runs the subtests of limitertest over two limits. The subtests take minutes under the race detector, so Test
+// skips them with -short.
 func (f Fronts) Test(t *testing.T) {
 	if testing.Short() {
 		t.Skip("minutes under the race detector, which the tests of the packages run under")
@@ -55,7 +55,7 @@ func (f Fronts) Test(t *testing.T) {
 			if f.OwnClock {
 				return asked
 			}
-			return limitertest.TakeFunc(asked.Take) // without the clock
+			return limitertest.TakeFunc(asked.Take) // hides the methods of the clock
 		},
 	})
 }

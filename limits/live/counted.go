@@ -8,35 +8,37 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// counted is one limit's use of an engine.Limiter, with the number of its owners. Owners are a [Limiter], and each
-// Limiter that has the counted as a previous one. Several limits with different keys may share an engine.Limiter; each
-// has its own counted. The last owner of the last of them closes the engine.Limiter.
+// counted stands for the use of an engine.Limiter by one limit, and counts its owners. Its owners are one [Limiter] and
+// every other Limiter that has this counted among its previous limiters. Several limits with different keys may share
+// an engine.Limiter. Then each limit has its own counted, and the last owner of the last counted closes the
+// engine.Limiter.
 type counted struct {
 	*engine.Limiter                // nil with a Spread
-	Spread          *engine.Spread // instead, of all requests: its one key is the zero Key
-	limits          *atomic.Int64  // with this limiter
+	Spread          *engine.Spread // replaces Limiter; all requests have the zero Key
+	limits          *atomic.Int64  // how many limits use this engine.Limiter
 	forget          forgetting
 	owners          atomic.Int64
-	users           atomic.Int64 // configurations by which requests are decided
+	users           atomic.Int64 // configurations that use the limit to decide requests
 	// ends is the time from which no key of this limit owes anything. It is set only for a limit that shares its
 	// engine.Limiter, and is nil while a configuration uses the limit.
 	ends atomic.Pointer[time.Time]
-	// most is the most tokens that a key hands over. What the key owes above it is refused hits that were counted.
+	// most is the largest number of tokens that a key hands over. If the key owes more, the excess is from refused hits
+	// that were counted, too.
 	most atomic.Uint64
 
-	mu sync.Mutex // of moves
-	// moved has, for each engine.Key, a handed: the part of its debt that was charged to another limiter. The entry
-	// stays while this limiter may still decide requests, or has debt for which the other limiter had no room.
+	mu sync.Mutex // serializes moves
+	// moved maps an engine.Key to a handed, the part of its debt that was charged to another limiter. The entry stays
+	// as long as this limiter may still decide requests, or has a debt for which the other limiter had no room.
 	moved sync.Map
 }
 
 func (c *counted) release() {
 	if c.owners.Add(-1) == 0 && c.limits.Add(-1) == 0 {
 		if c.Spread != nil {
-			_ = c.Spread.Close() // always nil: it still decides
+			_ = c.Spread.Close() // always nil: it was not closed before
 			return
 		}
-		_ = c.Limiter.Close() // the same
+		_ = c.Limiter.Close() // always nil, too
 	}
 }
 
@@ -46,8 +48,8 @@ func (c *counted) raiseMost(n uint64) {
 	}
 }
 
-// owed returns how many tokens a key hands over, how many it owes by its record, and the key under the tier of its
-// record.
+// owed returns how many tokens a key hands over (n), how many it owes according to its record (counted), and the key
+// with the tier of its record (under).
 func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 	if c.Spread != nil {
 		counted, under = c.Spread.Owed(), k
@@ -57,14 +59,14 @@ func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 	return min(counted, c.most.Load()), counted, under
 }
 
-// handed is the part of a key's debt that a limiter has handed over. The key still owes the limiter the rest of seen.
+// handed is the part of a key's debt that a limiter has handed over.
 type handed struct {
-	moved uint64 // tokens to take back when no configuration decides by the limiter any more
-	// shared is how many tokens were charged to the other limiter when it had no room for the whole debt. The key owes
-	// them here, too. Tokens that come back here with time are subtracted from shared first, so the debt does not come
-	// back at the sum of both rates.
+	moved uint64 // tokens to take back when no configuration uses the limiter any longer
+	// shared is how many tokens were charged to the other limiter when it had no room for the complete debt. The key
+	// still owes these tokens to this limiter, too. Tokens that come back in this limiter with time are subtracted from
+	// shared first, so the debt does not come back at the sum of both rates.
 	shared uint64
-	seen   uint64 // tokens that the key owed here, including moved and shared
+	seen   uint64 // tokens that the key owed to this limiter, including moved and shared
 }
 
 // handed returns what was handed over for a key that owes n tokens now.
@@ -78,7 +80,8 @@ func (c *counted) handed(k engine.Key, n uint64) (h handed) {
 	return h
 }
 
-// move charges what the key k owes and was not charged before. charge returns the tokens for which there was no room.
+// move charges the part of the debt of the key k that was not charged before. The function charge charges n tokens, and
+// returns how many of them had no room.
 func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	n, _, _ := c.owed(k)
 	if n == 0 {
@@ -89,7 +92,7 @@ func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	inUse := c.users.Load() > 0 // read before the debt: if it is false, no call takes tokens any longer
+	inUse := c.users.Load() > 0 // read before the debt, because no call takes tokens any longer if it is false
 	n, counted, under := c.owed(k)
 	h := c.handed(k, n)
 	lost := uint64(0)
@@ -111,8 +114,8 @@ func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	}
 }
 
-// settle takes back the tokens that were charged to newer limiters. Call it when no decision reads c as a previous
-// limiter any longer.
+// settle removes from the records of this limiter the tokens that were charged to newer limiters. Call it when no
+// decision uses c as a previous limiter any longer.
 func (c *counted) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +130,7 @@ func (c *counted) settle() {
 	c.moved.Clear()
 }
 
-// reset makes the key owe nothing.
+// reset makes the key owe nothing, and forgets what was handed over for it.
 func (c *counted) reset(k engine.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +144,7 @@ func (c *counted) forgive(k engine.Key) {
 		c.Reset(k)
 		return
 	}
-	_ = c.Spread.SetPolicy(c.Spread.Policy()) // it takes back what processors hold, and the policy is its own
+	_ = c.Spread.SetPolicy(c.Spread.Policy()) // this takes back what processors hold; the policy does not change
 	c.Spread.Reset()
 }
 
@@ -152,12 +155,12 @@ func (c *counted) takeBack(k engine.Key, n, back uint64) {
 		c.Spread.Charge(n - back)
 		return
 	}
-	if back < n { // the rest is taken when there is room for it
+	if back < n { // the rest of the debt stays in the record
 		c.Refund(k, back)
 		if left, _ := c.Owed(k); left < n {
 			return
 		}
 	}
 	c.Reset(k)
-	c.Charge(k, n-back) // if the refund did nothing, because a reservation near by is not due yet
+	c.Charge(k, n-back) // in case Refund did nothing, because a reservation is not due yet
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// A lawful limit is a policy with its rate a second, and what it admits at once.
+// A lawful is a policy with its rate in tokens per second, and its burst, the most tokens that it admits at one moment.
 type lawful struct {
 	policy      engine.Policy
 	rate, burst float64
@@ -22,18 +22,20 @@ func bucket(rate float64, burst uint64) lawful {
 	return lawful{engine.TokenBucket(engine.PerSecond(rate), burst), rate, float64(burst)}
 }
 
-// windowed returns a limit of windows. Two of them may begin and end in a moment.
+// windowed returns a limit that counts in windows. One window may end and the next may begin at the same moment, so a
+// key can get n twice. The burst is therefore 2n.
 func windowed(of func(uint64, time.Duration) engine.Policy, n uint64, seconds int) lawful {
 	return lawful{of(n, time.Duration(seconds)*time.Second), float64(n) / float64(seconds), 2 * float64(n)}
 }
 
-// An admission is when requests were admitted, and how many.
+// An admission says at which time how many requests were admitted.
 type admission struct {
 	at time.Duration
 	n  int
 }
 
-// checkLaw checks that over any time no more was admitted than the highest burst and rate of the limits allow.
+// checkLaw checks that in any period of time no more requests were admitted than the highest burst and the highest rate
+// of the limits allow together.
 func checkLaw(t *testing.T, limits []lawful, admitted []admission) {
 	t.Helper()
 	var rate, burst float64
@@ -51,8 +53,8 @@ func checkLaw(t *testing.T, limits []lawful, admitted []admission) {
 	}
 }
 
-// limitsOfLaw are the limits between which keys change. Their rates and bursts differ by factors, so that a limit has
-// room for a part of what a key owes another one.
+// limitsOfLaw returns the limits between which the test moves keys. Their rates and bursts differ so much that one
+// limit has room for only a part of a debt in another one.
 func limitsOfLaw() []lawful {
 	return []lawful{
 		bucket(10, 100), bucket(10, 4), bucket(2, 100), bucket(1, 5),
@@ -62,8 +64,8 @@ func limitsOfLaw() []lawful {
 	}
 }
 
-// TestADebtComesBackOnce: a key owes a bucket more than the next limit has room for. While the limit has another
-// algorithm, the debt comes back at the faster of the two rates, not at the sum. This also holds while the previous
+// TestADebtComesBackOnce: a key owes a bucket more tokens than the next limit has room for. So the debt is in both
+// limiters for a while. It must come back at the faster of the two rates, and not at their sum, even while the previous
 // configuration still decides requests.
 func TestADebtComesBackOnce(t *testing.T) {
 	const step, steps = 70 * time.Millisecond, 50

@@ -1,10 +1,10 @@
 // Package live preserves what a limit has counted when its configuration changes.
 //
-// A limiter changes its numbers in place ([engine.Limiter.SetPolicy]). A change of its size, its algorithm or its
-// number of tiers, and a longer log, need a new table. The limit then has a new limiter and, for a while, previous
-// ones. When a key has a request, what it still owes a previous limiter is charged to the new one, and the previous one
-// forgets it ([Formers.Move]). So a change never gives a key a full bucket. A raised limit takes effect at once,
-// because what the key has used is compared with the new numbers.
+// A limiter changes its numbers in place ([engine.Limiter.SetPolicy]). A new table is needed for a change of its size,
+// its algorithm or its number of tiers, and for a longer log. The limit then has a new limiter and, for a while,
+// previous ones. When a request of a key comes, the key's debt in a previous limiter is charged to the new limiter, and
+// the previous limiter forgets it ([Formers.Move]). So a change never gives a key a full bucket. A raised limit takes
+// effect at once, because the tokens that the key has used are compared with the new numbers.
 //
 // A previous limiter is dropped when none of its keys owes anything. Until then it takes memory, and each request costs
 // a lookup in it. [MaxFormers] and [MaxBytes] bound this cost.
@@ -24,31 +24,31 @@ import (
 const (
 	// MaxFormers is the largest number of previous limiters of a limit.
 	MaxFormers = 4
-	// MaxBytes bounds the memory in bytes of the tables of the previous limiters if there are two or more. A single
-	// previous limiter may have any size.
+	// MaxBytes is the most memory, in bytes, that the tables of two or more previous limiters may take together. A
+	// single previous limiter may have any size.
 	MaxBytes = 1 << 30
 )
 
-// A Limiter is the limiter of one limit, together with its previous limiters. A configuration that uses it either
-// made it or calls [Limiter.Acquire]. When the configuration ends, it calls [Limiter.Release]. Its methods are safe
-// for concurrent use.
+// A Limiter is the limiter of one limit, together with its previous limiters. A configuration that uses a Limiter has
+// either made it or calls [Limiter.Acquire]. When the configuration is replaced, it calls [Limiter.Release]. Its
+// methods are safe for concurrent use.
 type Limiter struct {
 	*counted
 	formers *Formers
 }
 
-// New returns the limiter of a new limit, which has counted nothing, with one user.
+// New returns the Limiter of a new limit. It has one user and no previous limiters.
 func New(l *engine.Limiter) *Limiter {
 	return newLimiter(l, nil, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
-// NewSpread is [New] for a limit that has one bucket on all processors. The embedded Limiter is nil then.
+// NewSpread does the same as [New] for a limit that has one bucket on all processors. The embedded Limiter is then nil.
 func NewSpread(s *engine.Spread) *Limiter {
 	return newLimiter(nil, s, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
-// forgetting is the time after the last request at which no key of a limit owes anything. It is used for a limit that
-// shares its limiter with others; otherwise it is zero.
+// forgetting says how long after the last request the keys of a limit may owe something. It is set only for a limit
+// that shares its engine.Limiter with other limits.
 type forgetting struct {
 	after time.Duration
 	now   func() time.Time
@@ -63,9 +63,10 @@ func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f for
 	return &Limiter{counted: c}
 }
 
-// Share returns the same limiter for another limit with different keys, with one user. after is how long a key of that
-// limit may owe something, by the clock now. most is the largest number of owed tokens that a key hands over, for a
-// limit that also counts refused requests: see [Limiter.RaiseMost]. The limits share the previous limiters of l.
+// Share returns a Limiter with the same engine.Limiter for another limit, which must have different keys. It has one
+// user. after is how long a key of that limit may owe something, and now is the clock for that time. most is the
+// largest number of owed tokens that a key hands over. It matters for a limit that also counts refused requests: see
+// [Limiter.RaiseMost]. The limits share the previous limiters of l.
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
 	to := newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 	if l.formers.Any() {
@@ -76,16 +77,16 @@ func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) 
 	return to
 }
 
-// RaiseMost raises to n the bound on the tokens that a key may hand over. A bound that is already n or more stays.
-// Call it when the limit has been raised.
+// RaiseMost raises the bound on the tokens that a key hands over to n. A bound that is n or more already does not
+// change. Call it when the limit has been raised.
 func (l *Limiter) RaiseMost(n uint64) { l.raiseMost(n) }
 
-// Formers returns the previous limiters, for [limits.Limit]; nil if there are none.
+// Formers returns the previous limiters, for the field Formers of [limits.Limit]. It returns nil if there are none.
 //
 // [limits.Limit]: https://pkg.go.dev/github.com/weir-go/weir/limits#Limit
 func (l *Limiter) Formers() *Formers { return l.formers }
 
-// Acquire adds a user. Another user must hold the limiter during the call.
+// Acquire adds a user. The Limiter must have another user during the call.
 func (l *Limiter) Acquire() *Limiter {
 	l.users.Add(1)
 	return l
@@ -107,8 +108,8 @@ func (l *Limiter) Release() {
 	l.release()
 }
 
-// Replace returns a Limiter for next, with one user, whose keys keep what they owe l and the previous limiters of l:
-// see [Limiter.HandOver]. If it returns an error, next is not closed.
+// Replace returns a Limiter for next with one user. Its keys keep what they owe l and the previous limiters of l: see
+// [Limiter.HandOver]. If Replace returns an error, it does not close next.
 func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	to := New(next)
 	if err := l.HandOver(to); err != nil {
@@ -119,14 +120,14 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 
 // HandOver makes l and the previous limiters of l the previous limiters of to, so that keys still owe what they owe. to
 // must have no previous limiters, and must not decide anything yet. HandOver does not change l, because the new
-// configuration may still be given up. It sweeps the previous limiters, and drops each one in which no key owes
+// configuration may still fail and be dropped. It sweeps the previous limiters, and drops each one in which no key owes
 // anything. If too many remain, or they take too much memory, it returns an error, because forgetting what keys have
-// used would hand out full buckets. to may be the limiter of l or one of its previous limiters. What keys owe there
-// then stays in place.
+// used would hand out full buckets. The engine.Limiter of to may be that of l or of one of its previous limiters. Then
+// what keys owe that engine.Limiter stays in its records.
 func (l *Limiter) HandOver(to *Limiter) error {
 	all, bytes := l.formers.keep(l.counted), uint64(0)
 	all = slices.DeleteFunc(all, func(f *former) bool {
-		to.raiseMost(f.most.Load()) // it has what was handed over to it
+		to.raiseMost(f.most.Load()) // a key also owes what was handed over to it
 		switch {
 		case f.Limiter == to.counted.Limiter && f.Spread == to.counted.Spread:
 			if f.users.Load() == 0 {
@@ -164,17 +165,17 @@ func (l *Limiter) HandOver(to *Limiter) error {
 
 // Formers are the previous limiters of a limit; nil means none. Its methods are safe for concurrent use.
 type Formers struct {
-	mu    sync.Mutex // of changes of the list
+	mu    sync.Mutex // serializes changes of the list
 	list  atomic.Pointer[[]*former]
 	asked atomic.Uint64
 }
 
 type former struct {
 	*counted
-	sweeps uint64 // when it was replaced
+	sweeps uint64 // the number of its sweeps when it was replaced
 }
 
-// Any reports whether there are previous limiters, so that a request must call Move.
+// Any reports whether there are previous limiters. If there are, a request must call Move.
 func (fs *Formers) Any() bool { return fs != nil && fs.list.Load() != nil }
 
 func (fs *Formers) all() []*former {
@@ -184,7 +185,7 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
-// keep returns the previous limiters, and of if it is not nil, and adds an owner to each.
+// keep adds an owner to each previous limiter, and to of if it is not nil, and returns all of them.
 func (fs *Formers) keep(of *counted) (all []*former) {
 	if of != nil {
 		of.owners.Add(1)
@@ -193,7 +194,7 @@ func (fs *Formers) keep(of *counted) (all []*former) {
 	if fs == nil {
 		return all
 	}
-	fs.mu.Lock() // those that are dropped meanwhile may be closed
+	fs.mu.Lock() // a limiter that is dropped meanwhile may be closed
 	defer fs.mu.Unlock()
 	for _, f := range fs.all() {
 		f.owners.Add(1)
@@ -202,19 +203,19 @@ func (fs *Formers) keep(of *counted) (all []*former) {
 	return all
 }
 
-// Move takes what the key of a request owes the previous limiters and charges it to a key of the limiter l: the
-// parameter to. The previous limiters then forget it. keyOf returns the key of the request for a previous limiter;
-// false means that the request has no key there. If l has no room for a debt, or only for a part of it, the debt stays
-// in the previous limiter until there is room for the rest. So does the debt of a key under [engine.Blocked] or
-// [engine.Unlimited]. So a limit that is lowered and raised again hands out no token twice, and a debt does not come
-// back at the rates of both limiters.
+// Move charges what the key of a request owes the previous limiters to the key to of the limiter l. The previous
+// limiters then forget it. keyOf returns the key of the request for a previous limiter; false means that the request
+// has no key there. If l has no room for a debt, or only for a part of it, the debt stays in the previous limiter until
+// l has room for the rest. The debt also stays if the key to is under [engine.Blocked] or [engine.Unlimited]. So a
+// limit that is lowered and raised again hands out no token twice, and a debt does not come back at the rates of both
+// limiters together.
 //
-// A request sees either the debt in the previous limiter or the charge in l: the charge is made first, and other
-// requests that find the debt wait for a lock.
+// No request finds the debt in neither limiter, because Move charges l before the previous limiter forgets the debt.
+// Other requests that find the debt at the same time wait for a lock, so it is charged only once.
 //
-// While a previous configuration still decides requests, its limiter forgets nothing, so that those requests find what
-// the key has used. The tokens that they take are charged in the same way, except those that have come back since the
-// key's last request.
+// While a previous configuration still decides requests, its limiter forgets nothing, so that these requests find what
+// the key has used. The tokens that these requests take are charged to l, too, except tokens that have come back since
+// the key's last request.
 func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	fs.move(keyOf, func(n uint64) uint64 {
 		_, lost := l.Charge(to, n)
@@ -222,7 +223,7 @@ func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Lim
 	})
 }
 
-// MoveToSpread is [Formers.Move] to the single bucket of a Spread.
+// MoveToSpread does the same as [Formers.Move], and charges the single bucket of a Spread.
 func (fs *Formers) MoveToSpread(s *engine.Spread, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	fs.move(keyOf, s.Charge)
 }
@@ -242,7 +243,7 @@ func (fs *Formers) move(keyOf func(*engine.Limiter) (engine.Key, bool), charge f
 	}
 }
 
-// Forget clears what a key owes the previous limiters. keyOf is as in Move.
+// Forget clears what a key owes the previous limiters. keyOf has the same meaning as for Move.
 func (fs *Formers) Forget(keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	if !fs.Any() {
 		return
@@ -254,7 +255,7 @@ func (fs *Formers) Forget(keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	}
 }
 
-// keyBy returns the key by keyOf, or the only one of a Spread.
+// keyBy returns the key that keyOf returns, or the only key of a Spread.
 func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.Key, bool) {
 	if f.Spread != nil {
 		return engine.Key{}, true
@@ -272,7 +273,7 @@ func (f *former) hasForgotten() bool {
 	return s.Keys == 0 && s.Sweeps >= f.sweeps+2 || f.isOver()
 }
 
-// isEmpty is hasForgotten after a sweep.
+// isEmpty sweeps the limiter, and then reports the same as hasForgotten.
 func (f *former) isEmpty() bool {
 	if f.Spread != nil {
 		return f.hasForgotten()
@@ -281,7 +282,7 @@ func (f *former) isEmpty() bool {
 	return f.Stats().Keys == 0 || f.isOver()
 }
 
-// isOver reports whether the keys of a limit that shares its limiter owe nothing any longer.
+// isOver reports whether a limit that shares its engine.Limiter has been unused for so long that its keys owe nothing.
 func (f *former) isOver() bool {
 	ends := f.ends.Load()
 	return ends != nil && !f.forget.now().Before(*ends)

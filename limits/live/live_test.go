@@ -24,7 +24,7 @@ func newLimiter(t *testing.T, clock *testclock.Clock, p engine.Policy, options .
 	return l
 }
 
-// take takes as a set of limits does.
+// take takes a token as a set of limits does: it moves the key's debt first.
 func take(l *live.Limiter, key string, tier int) bool {
 	l.Formers().Move(l.Limiter, l.Key(key).Tier(tier), func(before *engine.Limiter) (engine.Key, bool) { return before.Key(key), true })
 	return l.AllowKey(l.Key(key).Tier(tier))
@@ -85,8 +85,8 @@ func TestDebtAboveTheLimit(t *testing.T) {
 	require.EqualValues(t, 2*time.Hour+6*time.Minute, now.Peek(now.Key("a"), 1).RetryAfter)
 }
 
-// TestALowerLimitInBetween: a debt for which the next limiter has no room stays with the previous one. So a limit that
-// is lowered and raised again hands nothing out twice.
+// TestALowerLimitInBetween: if the next limiter has no room for a debt, the debt stays in the previous limiter. So a
+// limit that is lowered and raised again hands no token out twice.
 func TestALowerLimitInBetween(t *testing.T) {
 	window := time.Hour
 	of := map[string]func(uint64) engine.Policy{
@@ -114,7 +114,7 @@ func TestALowerLimitInBetween(t *testing.T) {
 							require.False(t, take(limiter, "a", 0), i)
 						}
 					}
-					for range 8 { // it is not locked out
+					for range 8 { // the key is not locked out forever
 						clock.Advance(window)
 						_ = take(limiter, "a", 0)
 					}
@@ -125,8 +125,8 @@ func TestALowerLimitInBetween(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatWasLoweredInPlace: the previous limiter has the complete debt of a key, including the part above its
-// limit.
+// TestAPolicyThatWasLoweredInPlace: the limit of a limiter is lowered below a key's debt, and then the limiter is
+// replaced. The complete debt is handed over, including the part above the lowered limit.
 func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
 	for name, of := range map[string]func(uint64) engine.Policy{
 		"token bucket":   hourly,
@@ -176,8 +176,8 @@ func TestAConfigurationThatIsGivenUp(t *testing.T) {
 	require.False(t, take(before, "a", 0))
 }
 
-// TestChainAndBound: debts come through several replacements, as many as there is room for; one more is refused until
-// the first previous limiter has forgotten.
+// TestChainAndBound: debts survive as many replacements as there may be previous limiters. The next replacement is
+// refused until the first previous limiter has forgotten its debts.
 func TestChainAndBound(t *testing.T) {
 	clock := testclock.New()
 	l := live.New(newLimiter(t, clock, hourly(2)))
@@ -202,7 +202,7 @@ func TestChainAndBound(t *testing.T) {
 	replace(t, l, newLimiter(t, clock, hourly(2)))
 }
 
-// TestForgotten: a previous limiter is dropped when it has been swept twice and no key owes it anything.
+// TestForgotten: a previous limiter is dropped after it has been swept twice, if no key owes it anything.
 func TestForgotten(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2)))
@@ -241,12 +241,12 @@ func TestThePreviousConfigurationStillDecides(t *testing.T) {
 				require.True(t, take(before, "a", 0))
 			}
 			now := replace(t, before, newLimiter(t, clock, hourly(10), engine.MaxKeys(500)))
-			require.True(t, take(now, "a", 0)) // 9 by the next limiter
+			require.True(t, take(now, "a", 0)) // the next limiter has counted 9
 			require.True(t, take(before, "a", 0))
-			for range 3 { // 10, as the next request sees
+			for range 3 { // 10 are used, which the next limiter finds out now
 				require.False(t, take(now, "a", 0))
 			}
-			require.True(t, take(before, "a", 0)) // its tenth
+			require.True(t, take(before, "a", 0)) // the tenth token by the count of the previous limiter
 			for range 30 {
 				require.False(t, take(before, "a", 0))
 				require.False(t, take(now, "a", 0))
@@ -276,7 +276,8 @@ func TestABlockedTier(t *testing.T) {
 	}
 }
 
-// TestMovedOnce: of many requests of a key at the same time, none finds a full bucket, and the debt is charged once.
+// TestMovedOnce: many requests of a key come at the same time. None of them finds a full bucket, and the debt is
+// charged only once.
 func TestMovedOnce(t *testing.T) {
 	for range 200 {
 		clock := testclock.New()
@@ -299,8 +300,8 @@ func TestMovedOnce(t *testing.T) {
 	}
 }
 
-// TestASharedLimiter: a limit that has a part of the keys comes back to the limiter that it had, where they still owe
-// what was not handed over. What was handed over is charged once. The last limit closes the limiter.
+// TestASharedLimiter: a limit has some of the keys of a shared limiter. It moves to another limiter and back. In the
+// first limiter, its keys still owe what was not handed over. What was handed over is charged once.
 func TestASharedLimiter(t *testing.T) {
 	clock := testclock.New()
 	first := live.New(newLimiter(t, clock, hourly(10)))
@@ -313,7 +314,7 @@ func TestASharedLimiter(t *testing.T) {
 	}
 	next := other.Share(11*time.Hour, clock.Now, 10)
 	require.NoError(t, limit.HandOver(next))
-	require.True(t, take(next, "a", 0)) // while the first one is in use
+	require.True(t, take(next, "a", 0)) // while the first limiter is still in use
 	limit.Release()
 	back := first.Share(11*time.Hour, clock.Now, 10)
 	require.NoError(t, next.HandOver(back))
@@ -339,8 +340,9 @@ func TestASharedLimiter(t *testing.T) {
 	require.Empty(t, back.Formers().Limiters())
 }
 
-// TestRefusedHitsAreNotHandedOver: where they are counted, a limit says how much of it a key can owe, and raises it
-// with its numbers. They are forgotten with what was handed over.
+// TestRefusedHitsAreNotHandedOver: a limiter also counts refused hits, so a limit sets a bound on what a key hands
+// over, and raises the bound together with its numbers. The part of the debt above the bound is forgotten together with
+// the part that was handed over.
 func TestRefusedHitsAreNotHandedOver(t *testing.T) {
 	for _, inUse := range []bool{false, true} {
 		clock := testclock.New()
@@ -365,7 +367,7 @@ func TestRefusedHitsAreNotHandedOver(t *testing.T) {
 			require.NoError(t, next.HandOver(back))
 			last := live.New(newLimiter(t, clock, hourly(10)))
 			require.NoError(t, back.HandOver(last))
-			require.True(t, take(last, "a", 0)) // of the 10 tokens taken from next it owes the most, 8
+			require.True(t, take(last, "a", 0)) // of the 10 tokens taken from next, at most 8 are handed over
 			require.True(t, take(last, "a", 0))
 			require.False(t, take(last, "a", 0))
 		}

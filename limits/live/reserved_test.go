@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// TestALowerLimitWhileSomebodyWaits: a reservation keeps the previous limiter from taking tokens back. What the next
-// one has no room for stays there nonetheless.
+// TestALowerLimitWhileSomebodyWaits: while a reservation is not due, a refund in the previous limiter does nothing.
+// Nevertheless, the part of the debt for which the next limiter has no room stays in the previous limiter.
 func TestALowerLimitWhileSomebodyWaits(t *testing.T) {
 	const many = 100
 	clock := testclock.New()

@@ -20,7 +20,7 @@ func unused(t *testing.T) *engine.Limiter {
 	return l
 }
 
-// owing returns the limiter that replaces another, which a key owes something.
+// owing makes a key owe the limiter l something, and returns the limiter that replaces l.
 func owing(t *testing.T, l *Limiter) *Limiter {
 	t.Helper()
 	l.Charge(l.Key("a"), 1)
@@ -30,8 +30,8 @@ func owing(t *testing.T, l *Limiter) *Limiter {
 	return next
 }
 
-// TestEveryLimiterIsClosed: a limiter is closed when it has no users, even if several limiters have it as a previous
-// one.
+// TestEveryLimiterIsClosed: a limiter is closed when it has no users, even if several limiters had it among their
+// previous limiters.
 func TestEveryLimiterIsClosed(t *testing.T) {
 	first := New(unused(t))
 	second := owing(t, first)
@@ -46,7 +46,8 @@ func TestEveryLimiterIsClosed(t *testing.T) {
 	}
 }
 
-// TestUsersThatEndTogether: of users that end at the same time, one is the last.
+// TestUsersThatEndTogether: if two users release a limiter at the same time, exactly one of them counts as the last and
+// closes it.
 func TestUsersThatEndTogether(t *testing.T) {
 	first := New(unused(t))
 	for range 2000 {
@@ -68,8 +69,8 @@ func TestUsersThatEndTogether(t *testing.T) {
 	}
 }
 
-// TestWhatIsHandedOverTwice: a key owes 15, of which 10 were handed over while the limiter was in use. There is room
-// for 2 of the other 5. The rest stays, and is all that is charged when there is room.
+// TestWhatIsHandedOverTwice: a key owes 15. Of these, 10 were handed over while the limiter was in use. Of the other 5,
+// the next limiter first has room for only 2. The remaining 3 stay, and later only these 3 are charged.
 func TestWhatIsHandedOverTwice(t *testing.T) {
 	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 100), engine.MaxKeys(1))
 	require.NoError(t, err)
@@ -87,7 +88,7 @@ func TestWhatIsHandedOverTwice(t *testing.T) {
 	l.Charge(k, 10)
 	hands(10)
 	l.Charge(k, 5)
-	c.users.Store(0) // nobody takes any more
+	c.users.Store(0) // no configuration takes tokens any longer
 	hands(2)
 	owes, _ := l.Owed(k)
 	require.EqualValues(t, 5, owes, "the 10 are taken back")

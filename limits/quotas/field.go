@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Field reads the limit of a request from a field that has the syntax of RateLimit-Policy
-// (draft-ietf-httpapi-ratelimit-headers, versions 8 to 10) and that a trusted server has written. The caller's library
-// parses the list of items (RFC 9651): see [Read]. A Field is immutable.
+// A Field reads the limit of a request from a header field that a trusted server has written. The header field has the
+// syntax of RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers, versions 8 to 10). A library of the caller parses
+// the list of items (RFC 9651): see [Read]. A Field is immutable.
 type Field struct {
 	// Limit is the limit of requests without the field. Its Quota is the largest limit that a field may set, in tokens.
 	Limit spec.Limit
@@ -23,7 +23,8 @@ type Field struct {
 	Unit string
 }
 
-// These are the most that is parsed: the bytes of all lines of a field, its items, and the parameters of all items.
+// A longer field is not parsed. maxField is the number of bytes in all lines of a field, maxItems the number of its
+// items, and maxParams the number of parameters of all items together.
 const maxField, maxItems, maxParams = 4096, 64, 256
 
 // An Item is an item of the field. Value is a String or a Token, of any Go type whose kind is string. Param returns a
@@ -33,10 +34,10 @@ type Item struct {
 	Param func(name string) (value any, ok bool)
 }
 
-// Read finds the item whose value is f.Name in the lines of a field, and returns its limit: q tokens in w seconds.
-// Without w, the period is the period of f.Limit's rate. A q of 0 refuses all requests. parse parses the lines. item
-// converts a member of the list, and returns the zero Item if the member is not an item. ok is false if there is no
-// such item.
+// Read finds the item whose value is f.Name in the lines of a field, and returns its limit: q tokens in w seconds. If
+// the item has no w, the period of f.Limit's rate is used. A q of 0 refuses all requests. The function parse parses the
+// lines. The function item converts a member of the list, and returns the zero Item if the member is not an item. ok is
+// false if no item has the value f.Name.
 //
 // Read returns an error for more than 4,096 bytes, 64 items or 256 parameters, for two items with the same f.Name, for
 // items that are not texts, for parameters of other types or out of range, and for a limit that does not fit
@@ -80,8 +81,8 @@ func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, erro
 	return p, true, nil
 }
 
-// bounded returns an error for lines whose parsing would take much time or memory. Up to the first syntax error, it
-// counts at least the items and parameters that a parser finds.
+// bounded returns an error for lines whose parsing would take much time or memory. Up to the first syntax error, its
+// counts of items and parameters are never lower than the counts of a parser.
 func bounded(lines []string) error {
 	length, items, params := 0, 1, 0
 	for _, line := range lines {
@@ -117,7 +118,7 @@ func bounded(lines []string) error {
 	return nil
 }
 
-// numbers returns the numbers of an item.
+// numbers returns the numbers of a limit that an item describes.
 func (f *Field) numbers(item *Item) (n spec.Numbers, err error) {
 	q, ok, err := item.integer("q", 0, spec.MaxBurst)
 	if err == nil && !ok {

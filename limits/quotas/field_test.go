@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A params is an item as a library parses it: parameters behind the value.
+// A params has the parameters of an item, as a library parses them.
 type params map[string]any
 
 func item(value any, p params) quotas.Item {
@@ -24,7 +24,7 @@ func item(value any, p params) quotas.Item {
 	}}
 }
 
-// token is a Token of RFC 9651 as a library has it.
+// token is the type for a Token of RFC 9651, as a library may define it.
 type token string
 
 func read(f *quotas.Field, items ...quotas.Item) (engine.Policy, bool, error) {
@@ -35,7 +35,8 @@ func readLines(f *quotas.Field, lines []string, parse func([]string) ([]quotas.I
 	return quotas.Read(f, lines, parse, func(i quotas.Item) quotas.Item { return i })
 }
 
-// TestField: the item with the name has the tokens and the time. Other items mean other limits.
+// TestField: the limit comes from the item with the right name. Other items are ignored, because they mean other
+// limits.
 func TestField(t *testing.T) {
 	five := uint64(5)
 	bucket := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.Per(60, time.Minute)), Burst: &five}, Quota: 1000}
@@ -72,7 +73,7 @@ func TestField(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// TestBadField: a value that cannot be a limit is an error, and results in no other limit.
+// TestBadField: for a value that cannot be a limit, Read returns an error and no limit.
 func TestBadField(t *testing.T) {
 	bucket := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.Per(60, time.Minute))}, Quota: 1000, Cost: 3}
 	window := bucket
@@ -117,13 +118,13 @@ func TestBadField(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestALongField: a field that would take long to parse is an error before it is parsed. A field that only looks as if
-// it took long is parsed.
+// TestALongField: if a field would take long to parse, Read returns an error before it parses the field. A field that
+// only looks as if it took long is parsed.
 func TestALongField(t *testing.T) {
 	f := &quotas.Field{Name: "a"}
 	sixty := strings.Repeat("a,", 60)
 	for _, c := range []struct {
-		want  string // "" for what is parsed
+		want  string // "" if the field is parsed
 		lines []string
 	}{
 		{"", []string{sixty, "b", "c", "d"}},
@@ -138,7 +139,7 @@ func TestALongField(t *testing.T) {
 		{"121 items", []string{`"\\", ` + sixty + sixty[2:]}},
 		{"", []string{`%"` + sixty + sixty + `%22("`}},
 		{"121 items", []string{`%"\", ` + sixty + sixty[2:]}},
-		{"", []string{`"` + sixty + sixty}}, // not closed
+		{"", []string{`"` + sixty + sixty}}, // without a closing quote
 		{"", []string{`"` + sixty + sixty + `\`}},
 	} {
 		parsed := false
@@ -153,7 +154,8 @@ func TestALongField(t *testing.T) {
 	}
 }
 
-// TestNamesThatCannotHaveLimits: names with another meaning, and names that servers may confuse, cannot have limits.
+// TestNamesThatCannotHaveLimits: CheckName refuses header names that have another meaning, and header names that
+// servers may confuse.
 func TestNamesThatCannotHaveLimits(t *testing.T) {
 	for _, name := range []string{"RateLimit-Policy", "X-RateLimit-Policy", "x-plan", "Accepted", "X-Forward"} {
 		assert.NoError(t, quotas.CheckName(name))

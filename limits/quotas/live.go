@@ -19,11 +19,11 @@ type Live struct {
 	read    Source
 }
 
-// A Source reads a table. It may return nil if nothing has changed since it was read last. A [Live] does not call it
-// concurrently.
+// A Source reads a table. It may return nil if nothing has changed since the last time. A [Live] does not call its
+// Source concurrently.
 type Source func(context.Context) (*Table, error)
 
-// Open reads the first table. The error comes from the source.
+// Open returns a Live and reads its first table. If the source returns an error, Open returns that error.
 func Open(ctx context.Context, read Source) (*Live, error) {
 	l := &Live{read: read}
 	t, err := read(ctx)
@@ -40,9 +40,9 @@ func (l *Live) Table() *Table { return l.table.Load() }
 // Of returns the policy of a key: see [Table.Of].
 func (l *Live) Of(key string) (engine.Policy, bool) { return l.table.Load().Of(key) }
 
-// Follow reads the table every period, until ctx is done. After an error the current table stays. Follow calls told
-// with each table that differs from the previous one, with each error that differs from the previous one, and with the
-// current table when reading succeeds again.
+// Follow reads the table again and again, at intervals of every, until ctx is done. After an error the current table
+// stays. Follow calls told with each table that differs from the previous table, with each error that differs from the
+// previous error, and with the current table when reading succeeds again after an error.
 func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table, error)) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -90,7 +90,7 @@ type FileReader struct {
 	failed error
 }
 
-// Read is [Reader.File] if the file has changed, by its identity, size or time. Otherwise it returns a nil Table, and
+// Read reads the file by [Reader.File] if its identity, size or time has changed. Otherwise it returns a nil Table and
 // the error of the last reading.
 func (f *FileReader) Read(r Reader, name string) (*Table, error) {
 	info, err := os.Stat(name)
@@ -109,5 +109,5 @@ func (f *FileReader) Read(r Reader, name string) (*Table, error) {
 	return t, err
 }
 
-// unsettled is longer than a step of the clock of any file system.
+// unsettled is longer than the resolution of the time stamps of any file system.
 const unsettled = 3 * time.Second

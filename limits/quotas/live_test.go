@@ -44,7 +44,8 @@ func TestFollow(t *testing.T) {
 			defer mu.Unlock()
 			tables, errs = append(tables, t), append(errs, err)
 		})
-		// until lets time pass, and returns anna's limit in the table, and the errors reported meanwhile.
+		// until lets time pass. Then it returns anna's limit in the table, how often told was called meanwhile, and the
+		// last error.
 		until := func(d time.Duration) (p engine.Policy, told int, last error) {
 			mu.Lock()
 			tables, errs = nil, nil
@@ -83,7 +84,7 @@ func TestFollow(t *testing.T) {
 		_, told, err = until(10 * time.Minute)
 		assert.Equal(t, 1, told)
 		assert.ErrorContains(t, err, `"gold"`)
-		is(read()) // without keys
+		is(read()) // a table without keys cannot be read
 		p, _, err = until(time.Minute)
 		assert.Equal(t, paid, p)
 		assert.ErrorContains(t, err, "no keys")
@@ -97,7 +98,7 @@ func TestFollow(t *testing.T) {
 		p, told, _ = until(10 * time.Minute)
 		assert.Equal(t, paid, p)
 		assert.Zero(t, told)
-		// Two keys that change places are another table.
+		// If two keys exchange their limits, the table is a different one.
 		is(read("anna", "paid", "berta", "free"))
 		_, told, _ = until(time.Minute)
 		assert.Equal(t, 1, told)
@@ -115,7 +116,7 @@ func TestFollow(t *testing.T) {
 	assert.EqualError(t, err, "gone")
 }
 
-// TestFileReader: a file is read again if it has changed, or may have.
+// TestFileReader: a file is read again if it has changed or may have changed.
 func TestFileReader(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "plans.csv")
 	var f quotas.FileReader
@@ -134,7 +135,7 @@ func TestFileReader(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, table)
 
-	write("anna,paid\n", old.Add(time.Second)) // of the same size
+	write("anna,paid\n", old.Add(time.Second)) // the new content has the same size
 	table, err = f.Read(reader(t), name)
 	require.NoError(t, err)
 	has(t, table, map[string]engine.Policy{"anna": paid})
@@ -151,7 +152,7 @@ func TestFileReader(t *testing.T) {
 	require.NoError(t, err)
 	has(t, table, map[string]engine.Policy{"anna": free})
 
-	// One that has changed just now may change again within a step of the clock.
+	// A file that has just changed may change again without a new time stamp, so it is read again.
 	write("anna,paid\n", time.Now())
 	for range 2 {
 		table, err = f.Read(reader(t), name)

@@ -13,15 +13,17 @@ var connection = []string{
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// meaning has fields of requests with a meaning of their own (RFC 9110, 9111, 6265 and 7239, and those of proxies).
+// meaning has header fields that already have a meaning in requests. They are from RFC 9110, 9111, 6265 and 7239, or
+// proxies use them.
 var meaning = []string{
 	"Accept", "Authorization", "Cache-Control", "Cookie", "Date", "Forwarded", "From", "Origin", "Pragma", "Range", "Referer",
 	"User-Agent", "Via", "X-Real-Ip", "X-Request-Id",
 }
 
-// CheckName returns an error if a field with this name cannot carry limits. The name may only have letters, digits and
-// hyphens, because servers treat X_Plan and X-Plan as the same field. It must not be the name of a field that applies
-// to one connection only or has another meaning in requests: a front removes the field that clients send.
+// CheckName returns an error if a header field with this name cannot carry limits. The name may have only letters,
+// digits and hyphens, because servers treat X_Plan and X-Plan as the same field. A front removes this field from the
+// requests of clients. So it must not be a field that applies to one connection only or has another meaning in
+// requests.
 func CheckName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-'

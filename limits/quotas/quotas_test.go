@@ -21,7 +21,7 @@ import (
 
 var free, paid = engine.TokenBucket(engine.PerSecond(1), 1), engine.TokenBucket(engine.PerSecond(100), 200)
 
-// reader reads limits of a token bucket of at most 1,000 tokens.
+// reader returns a Reader for token buckets with a limit of at most 1,000 tokens.
 func reader(t testing.TB) quotas.Reader {
 	l := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.PerSecond(10))}, Quota: 1000}
 	numbers, err := l.Quotas()
@@ -30,7 +30,7 @@ func reader(t testing.TB) quotas.Reader {
 	return quotas.Reader{Plans: map[string]engine.Policy{"free": free, "paid": paid}, Policy: numbers.Policy}
 }
 
-// has asserts which keys a table has, and which limits.
+// has asserts that a table has exactly these keys with these limits.
 func has(t *testing.T, table *quotas.Table, want map[string]engine.Policy) {
 	t.Helper()
 	assert.Equal(t, len(want), table.Len())
@@ -58,7 +58,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// A file without a key is an error: it may have been cut to nothing.
+// For a file without a key, File returns an error, because the file may have been truncated.
 func TestNoKeys(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "key,plan\n", "# nobody\n", "\ufeff"} {
 		_, err := reader(t).CSV([]byte(text))
@@ -77,7 +77,7 @@ func TestJSON(t *testing.T) {
 	has(t, table, some)
 }
 
-// pairs are keys with limits, in turns.
+// pairs returns a function that yields keys with their limits. The texts are alternately a key and its limit.
 func pairs(texts ...string) func(func(key, limit string) error) error {
 	return func(yield func(key, limit string) error) error {
 		for i := 0; i < len(texts); i += 2 {
@@ -89,7 +89,7 @@ func pairs(texts ...string) func(func(key, limit string) error) error {
 	}
 }
 
-// A hash has what a file has, and of a key that comes twice the last limit counts.
+// Pairs from a hash may have the same texts as a file. If a key occurs twice, its last limit applies.
 func TestPairs(t *testing.T) {
 	table, err := reader(t).Pairs(pairs("anna", "paid", "berta", "paid", `carl, the "second"`, "9/m,4", "dora", "unlimited", "emil", "0",
 		"fred", ",3", "#gerd", "free", "anna", "free", "berta", "paid"))
@@ -116,8 +116,8 @@ func TestPairs(t *testing.T) {
 	assert.ErrorIs(t, err, lost)
 }
 
-// TestALongLimit: an error does not quote a text of any length in full, wherever the text is from. Digits that are a
-// rate are an error, too, where there are too many.
+// TestALongLimit: an error does not quote a long text in full, no matter where the text is from. A rate with too many
+// digits is an error, too.
 func TestALongLimit(t *testing.T) {
 	for name, text := range map[string]string{
 		"text": strings.Repeat("x", 1<<20), "rate": strings.Repeat("0", 1<<20) + "1/s", "just": strings.Repeat("x", 256),
@@ -147,7 +147,7 @@ func TestALongLimit(t *testing.T) {
 	has(t, table, map[string]engine.Policy{"a": paid})
 }
 
-// The error of a bad file says the line and the value that is wrong, and no key.
+// The error for a bad file names the line and the wrong value, but no key.
 func TestBadCSV(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,free\nsecret,gold\n":             `line 2: "gold": want the name of a plan, or a rate such as 10/s, 0 or unlimited`,
@@ -216,7 +216,7 @@ func TestFile(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Every key of a large table is found, and no other, whatever its size.
+// In a table of any size, exactly the keys that were added are found.
 func TestManyKeys(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 10, 1000, 30_000} {
 		var text strings.Builder
@@ -237,9 +237,10 @@ func TestManyKeys(t *testing.T) {
 	}
 }
 
-// TestMemory holds the figures of docs/configuration.md: 16 bytes a key of plans, 72 of one with numbers of its own.
+// TestMemory checks the figures in docs/configuration.md: a key with a plan takes 16 bytes, and a key with its own
+// numbers takes 72 bytes.
 func TestMemory(t *testing.T) {
-	require.LessOrEqual(t, unsafe.Sizeof(engine.Policy{}), uintptr(56)) // 48 where a pointer has 32 bits
+	require.LessOrEqual(t, unsafe.Sizeof(engine.Policy{}), uintptr(56)) // 48 on systems with 32-bit pointers
 	const keys = 30_000
 	for kind, most := range map[string]float64{"free": 17, "%d/m": 73} {
 		values := map[string]string{}
@@ -253,7 +254,7 @@ func TestMemory(t *testing.T) {
 		text, err := json.Marshal(values)
 		require.NoError(t, err)
 		in := reader(t)
-		var tables [16]*quotas.Table // so that what others free meanwhile is little compared with them
+		var tables [16]*quotas.Table // many, so that memory that other code frees meanwhile hardly matters
 		before := heap()
 		for i := range tables {
 			tables[i], err = in.JSON(text)
@@ -261,7 +262,7 @@ func TestMemory(t *testing.T) {
 		}
 		used := (float64(heap()) - float64(before)) / float64(len(tables)) / keys
 		assert.Less(t, used, most, kind)
-		assert.InDelta(t, float64(tables[0].Bytes())/keys, used, 1, kind) // the allocator rounds up
+		assert.InDelta(t, float64(tables[0].Bytes())/keys, used, 1, kind) // the allocator rounds sizes up
 		runtime.KeepAlive(text)
 		runtime.KeepAlive(tables)
 	}

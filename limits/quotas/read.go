@@ -34,17 +34,17 @@ type Reader struct {
 }
 
 // File reads a file of at most [MaxBytes]: JSON if its name ends in .json, otherwise CSV. An error names the line, but
-// no key, because keys may be secrets. Reading needs memory for the whole file.
+// no key, because keys may be secrets. Reading needs memory for the complete file.
 //
-// A line of CSV is "key,plan", "key,rate" or "key,rate,burst". An empty burst counts as not set. If the first line is
-// one of these three texts literally, it is a heading. Lines that begin with # are comments. JSON is an object whose
-// names are keys. Each value is the name of a plan, a rate, or {"rate": "10/s", "burst": 20}, where rate or burst may
-// be missing.
+// A line of CSV has a key with a plan ("key,plan"), a rate ("key,rate"), or a rate and a burst ("key,rate,burst"). An
+// empty burst counts as not set. If the first line is literally one of the three quoted texts, it is a heading. Lines
+// that begin with # are comments. JSON is an object whose names are keys. Each value is the name of a plan, a rate, or
+// {"rate": "10/s", "burst": 20}, where rate or burst may be missing.
 //
 // A rate or a burst has at most 256 bytes. An error quotes its beginning.
 //
 // A duplicate key is an error, even with the same limit. A file without keys is an error, too, because it is probably
-// truncated, and all keys would then be under another limit.
+// truncated, and without the error all keys would be under another limit.
 func (r Reader) File(name string) (*Table, error) {
 	file, info, err := openfile.Regular(name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	if second < 0 {
 		return t.filled()
 	}
-	// The line of the duplicate key is only searched for now.
+	// Only now, after the error, the line of the duplicate key is searched.
 	in = csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	in.Comment, in.ReuseRecord, in.FieldsPerRecord = '#', true, -1
 	return nil, eachLine(in, func([]string) error {
@@ -105,9 +105,10 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	})
 }
 
-// Pairs reads keys and their limits, such as the fields of a hash. It calls each, which calls yield for each pair. A
-// limit is "plan", "rate" or "rate,burst", as in a line of CSV. If a key occurs twice, its last limit applies. If there
-// are no keys, Pairs returns an error. An error has the number of its pair; the first is 1.
+// Pairs reads keys and their limits, such as the fields of a hash in Redis. It calls the function each, which must call
+// yield for each pair. A limit is "plan", "rate" or "rate,burst", as in a line of CSV. If a key occurs twice, its last
+// limit applies. If there are no keys, Pairs returns an error. An error has the number of the pair. The first pair has
+// the number 1.
 func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Table, error) {
 	b, seen := newBuilder(), known{}
 	b.latest = true
@@ -139,10 +140,10 @@ func (t *Table) filled() (*Table, error) {
 	return t, nil
 }
 
-// known are the policies that were parsed already, by two texts: the plan or rate, and the burst.
+// known has the policies that were parsed already. The key of the map has two texts: the plan or rate, and the burst.
 type known map[[2]string]engine.Policy
 
-// maxKnown is the most policies that known stores.
+// maxKnown is the largest number of policies in known.
 const maxKnown = 4096
 
 func (k known) policy(r Reader, limit, burst string) (p engine.Policy, err error) {
@@ -158,7 +159,8 @@ func (k known) policy(r Reader, limit, burst string) (p engine.Policy, err error
 
 var errTwice = errors.New("its key occurs twice")
 
-// eachLine calls each with the fields of each line that is not a heading. Its error has the number of the line.
+// eachLine calls the function each with the fields of each line that is not a heading. Its error has the number of the
+// line.
 func eachLine(in *csv.Reader, each func(fields []string) error) error {
 	for first := true; ; first = false {
 		fields, err := in.Read()
@@ -282,7 +284,7 @@ func (r Reader) JSON(text []byte) (*Table, error) {
 	})
 }
 
-// eachMember calls each for each member of a JSON object. Its error has the number of the line.
+// eachMember calls the function each for each member of a JSON object. Its error has the number of the line.
 func eachMember(text []byte, each func(key string, value json.RawMessage) error) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	fail := func(err error) error {
@@ -309,7 +311,7 @@ func eachMember(text []byte, each func(key string, value json.RawMessage) error)
 		if err := in.Decode(&value); err != nil {
 			return fail(err)
 		}
-		if err := each(key.(string), value); err != nil { // keys of an object are strings
+		if err := each(key.(string), value); err != nil { // the keys of a JSON object are strings
 			return fail(err)
 		}
 	}
@@ -335,7 +337,7 @@ func (r Reader) value(text json.RawMessage) (engine.Policy, error) {
 		Rate  string
 		Burst *uint64
 	}
-	fields := map[string]any{"rate": &n.Rate, "burst": &n.Burst} // package json would accept RATE, and a second rate
+	fields := map[string]any{"rate": &n.Rate, "burst": &n.Burst} // a struct would also accept RATE, and a second rate
 	err := eachMember(text, func(name string, value json.RawMessage) error {
 		into := fields[name]
 		if delete(fields, name); into == nil {

@@ -1,6 +1,6 @@
-// Package quotas has the limits of many keys: a [Table], read from a file or a hash, that maps a key to a policy. The
-// file gives each key the name of a plan or numbers. A [Field] reads the limit that a request brings in a header.
-// [limits.Limit.Quota] uses the policies.
+// Package quotas has the limits of many keys. A [Table] maps a key to a policy. It is read from a file or a hash in
+// Redis, which has the name of a plan or numbers for each key. A [Field] reads the limit that a request brings in a
+// header. [limits.Limit.Quota] uses the policies.
 package quotas
 
 import (
@@ -17,17 +17,18 @@ const MaxKeys = 100_000_000
 
 // A Table has the policy of each of its keys. It does not change, so any number of goroutines may use it.
 //
-// Instead of a key it keeps a 64-bit hash of the key with a secret seed. A key takes 16 bytes, and each different
-// policy takes 56. So a table of plans takes 16 bytes a key, and one in which each key has its own policy takes 72. Two
-// keys may have the same hash, but no one can predict which: if a table has a million keys and is asked for a million
-// others, the chance that any of these is mistaken for one of its own is about 1 in 18 million.
+// Instead of a key, it stores a 64-bit hash of the key with a secret seed. A key takes 16 bytes, and each different
+// policy takes 56 bytes. So a table of plans takes 16 bytes per key, and a table in which each key has its own policy
+// takes 72 bytes per key. Two keys may have the same hash, but no one can predict which keys. An example: if a table
+// has a million keys and is asked for a million other keys, the chance that it mistakes any of these for one of its own
+// keys is about 1 in 18 million.
 type Table struct {
 	seed     maphash.Seed
-	hashes   []uint64 // by a hash's part of the whole range, or the next free places; 0 for none
-	of       []uint32 // the place in policies, of each hash
+	hashes   []uint64 // the value of a hash gives its place, or it is in the next free place; 0: free
+	of       []uint32 // for each hash, the index of its policy in policies
 	policies []engine.Policy
 	keys     int
-	sum      uint64 // of the keys with their policies, to find whether two tables of a process are alike
+	sum      uint64 // checksum of the keys with their policies, to compare two tables of a process
 }
 
 // Of returns the policy of a key. ok is false if the table does not have the key. It does not allocate.
@@ -54,10 +55,11 @@ func (t *Table) Bytes() uint64 {
 	return uint64(len(t.hashes))*(hash+number) + uint64(cap(t.policies))*policy
 }
 
-// hash returns the hash of a key, not 0.
+// hash returns the hash of a key. It is never 0.
 func (t *Table) hash(key string) uint64 { return max(maphash.String(t.seed, key), 1) }
 
-// place returns where a hash is, or else the free place where it would be.
+// place returns the place of a hash in hashes. If the hash is not there, it returns the free place where it would be
+// stored.
 func (t *Table) place(hash uint64) int {
 	high, _ := bits.Mul64(hash, uint64(len(t.hashes)))
 	i := int(high)
@@ -75,11 +77,11 @@ type builder struct {
 	hashes []uint64
 	of     []uint32
 	known  map[engine.Policy]uint32
-	marks  []uint64 // of the policies, for the table's sum
-	latest bool     // of a key that is there twice the last policy counts; else that is an error
+	marks  []uint64 // marks of the policies, for the table's sum
+	latest bool     // if a key occurs twice, its last policy counts; otherwise that is an error
 }
 
-// marking is the seed of sums.
+// marking is the seed of the checksums of tables.
 var marking = maphash.MakeSeed()
 
 func newBuilder() *builder {
@@ -88,7 +90,7 @@ func newBuilder() *builder {
 
 var errTooMany = errors.New("too many keys: want at most 100,000,000")
 
-// add adds a key. Whether it occurs twice is found at the end.
+// add adds a key. Only build finds out whether a key occurs twice.
 func (b *builder) add(key string, p engine.Policy) error {
 	if len(b.hashes) == MaxKeys {
 		return errTooMany
@@ -104,9 +106,9 @@ func (b *builder) add(key string, p engine.Policy) error {
 	return nil
 }
 
-// build makes the table. If a key was added twice it returns the number of its second time.
+// build makes the table. If a key was added twice, it returns the number of the second call of add for this key.
 func (b *builder) build() (t *Table, second int) {
-	of := b.table // not the builder's, which has more
+	of := b.table // a copy with exactly the needed capacity
 	t = &of
 	t.hashes = make([]uint64, len(b.hashes)+len(b.hashes)/3+1) // so that every search ends at a free place
 	t.of = make([]uint32, len(t.hashes))

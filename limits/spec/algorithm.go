@@ -8,14 +8,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// form says which numbers an algorithm has.
+// form says which numbers an algorithm has and what they must be.
 type form struct {
-	burst   bool // a full bucket is a number of its own, next to the rate
+	burst   bool // the size of a full bucket is set separately from the rate
 	whole   bool // the rate is a whole number of tokens in its period
 	aligned bool // windows can begin with the clock
 	period  bool // the tiers of a limit share the period of the rate
 	rate    bool // the tiers of a limit share the rate
-	logs    bool // each request is kept
+	logs    bool // the time of each request is stored
 }
 
 func formOf(a engine.Algorithm) form {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// calendar returns the policy of numbers whose rate is one of the calendar.
+// calendar returns the policy of numbers whose rate has a period of the calendar.
 func (l *Limit) calendar(es *Errors, tier string, n Numbers) engine.Policy {
 	before := len(*es)
 	if l.Algorithm != engine.AlgorithmFixedWindow {
@@ -35,7 +35,7 @@ func (l *Limit) calendar(es *Errors, tier string, n Numbers) engine.Policy {
 }
 
 // ParseZone returns the time zone with a name of the tz database, such as Europe/Berlin; "" means UTC. "Local", the
-// zone of the machine, is an error, because the same configuration would mean other periods on another machine.
+// zone of the machine, is an error: with it, the same configuration would mean different periods on different machines.
 func ParseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {

@@ -8,15 +8,15 @@ import (
 
 // An Error describes one problem of a limit.
 type Error struct {
-	Tier    string // the name of the tier that it is about; "" for the limit's own numbers
-	Key     string // the name of the number, as keys of configurations have it: "rate", "max_wait"
-	Message string // it begins with the key if the reader could not tell which number it is about
+	Tier    string // the name of the tier with the problem; "" for the limit's own numbers
+	Key     string // the name of the number in configurations, such as "rate" or "max_wait"
+	Message string // it begins with the key if it would otherwise be unclear which number is wrong
 }
 
 // Error returns the message, after the name of the tier.
 func (e *Error) Error() string { return e.of("tier") }
 
-// of is Error with the word for a tier.
+// of returns the text of Error, with word instead of "tier".
 func (e *Error) of(word string) string {
 	if e.Tier != "" {
 		return fmt.Sprintf("%s %q: %s", word, e.Tier, e.Message)
@@ -36,10 +36,10 @@ func (es Errors) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// ofPlans are the errors of a limit whose tiers are plans for its quotas.
+// ofPlans has the errors of a limit whose tiers are plans for its quotas, so its text says "plan" instead of "tier".
 type ofPlans struct{ Errors }
 
-// Error is [Errors.Error].
+// Error returns one sentence for each error, as [Errors.Error] does.
 func (o ofPlans) Error() string {
 	all := make([]string, len(o.Errors))
 	for i, e := range o.Errors {
@@ -51,7 +51,7 @@ func (o ofPlans) Error() string {
 // Unwrap returns the errors.
 func (o ofPlans) Unwrap() error { return o.Errors }
 
-// ErrorsOf returns the [Errors] in an error of [Limit.Policies]; nil for nil.
+// ErrorsOf returns the [Errors] that an error of [Limit.Policies] contains. It returns nil for nil.
 func ErrorsOf(err error) Errors {
 	var es Errors
 	errors.As(err, &es)

@@ -9,19 +9,19 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// MaxTiers is the largest number of tiers that a limiter can count. A limit with more tiers gives each request a quota
-// instead ([engine.Limiter.Quota]); its limiter is made with the [Room] for them.
+// MaxTiers is the largest number of tiers that a limiter can have. A limit with more tiers gives each request a quota
+// instead ([engine.Limiter.Quota]). Its limiter is then made with the [Room] for these quotas.
 const MaxTiers = 14
 
 // DefaultQuota is the largest limit, in tokens, that a quota may have unless the configuration says otherwise.
 const DefaultQuota = 1_000_000
 
-// LongestQuota is the longest that a bucket of a quota takes to fill in a store. A store then counts time in
-// nanoseconds, as a limiter in memory does.
+// LongestQuota is the longest time that a bucket of a quota may take to fill in a store. Up to this length, a store
+// counts time in nanoseconds, as a limiter in memory does.
 const LongestQuota = 26 * 24 * time.Hour
 
-// StoredPolicy returns the policy with which to make a limiter in a store whose requests bring quotas. base is one of
-// the limit's policies that count requests.
+// StoredPolicy returns the policy for a limiter in a store whose requests bring quotas. base is one of the limit's
+// policies that count requests.
 func StoredPolicy(base engine.Policy) engine.Policy {
 	if base.Algorithm() == engine.AlgorithmTokenBucket {
 		return engine.TokenBuckets(LongestQuota)
@@ -29,11 +29,11 @@ func StoredPolicy(base engine.Policy) engine.Policy {
 	return base
 }
 
-// Room returns the argument of [engine.MaxQuota] for a limiter of the policy own, so that requests may have quotas of
-// up to most tokens.
+// Room returns the argument of [engine.MaxQuota] for a limiter with the policy own whose requests may have quotas of up
+// to most tokens.
 func Room(own engine.Policy, most uint64) uint64 {
 	if own.Algorithm() == engine.AlgorithmTokenBucket {
-		return MaxBurst // which takes no more memory than 1
+		return MaxBurst // for these algorithms, it takes no more memory than 1
 	}
 	return max(own.Limit(), most)
 }
@@ -50,7 +50,7 @@ func Highest(policies ...engine.Policy) (most uint64) {
 
 func counts(p engine.Policy) bool { return p != engine.Blocked() && p != engine.Unlimited() }
 
-// base returns the policy with which a limiter of the limit is made, and the policies of the tiers that count requests.
+// base returns the policy with which the limiter of the limit is made, and those policies of tiers that count requests.
 func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Policy, counted []engine.Policy) {
 	counted = slices.DeleteFunc(slices.Clone(tiers), func(p engine.Policy) bool { return !counts(p) })
 	switch base = own; {
@@ -62,7 +62,7 @@ func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Poli
 	return base, counted
 }
 
-// checkQuotas finds which tiers cannot be quotas of a limiter of the base.
+// checkQuotas adds an error for each tier that cannot be a quota of a limiter with the policy base.
 func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.Policy) {
 	if !counts(base) {
 		if l.Quota > 0 {
@@ -80,7 +80,7 @@ func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.
 		return
 	}
 	defer q.Close()
-	if err := q.takes(own); err != nil { // which is a quota, too
+	if err := q.takes(own); err != nil { // the limit's own policy is a quota, too
 		es.add("", "rate", "%s", plain(err))
 	}
 	for i, p := range tiers {
@@ -95,12 +95,12 @@ func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.
 type Quotas struct {
 	limit   Limit
 	probe   *engine.Limiter
-	inStore func(engine.Policy) error // nil for a limit that is not stored
+	inStore func(engine.Policy) error // nil if the limit is not in a store
 	end     func()
 }
 
-// Quotas returns a checker of numbers for the limit. Its Quota must not be 0, and its [Limit.Policies] must have no
-// errors. The caller closes it.
+// Quotas returns a checker of numbers for the limit. The limit's Quota must not be 0, and its [Limit.Policies] must
+// have no errors. The caller closes the checker.
 func (l *Limit) Quotas() (*Quotas, error) {
 	own, tiers, err := l.Policies()
 	if err != nil {
@@ -135,8 +135,8 @@ func (q *Quotas) Close() {
 	q.end()
 }
 
-// Policy returns the policy that [Limit.Other] makes of the numbers. It returns an error, which says what is wrong with
-// the numbers, if Other does or if a limiter does not accept the policy.
+// Policy returns the policy that [Limit.Other] makes from the numbers. It returns an error if Other does, or if a
+// limiter does not accept the policy. The error says what is wrong with the numbers.
 func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	p, err := q.limit.Other(n)
 	if err != nil {
@@ -145,9 +145,9 @@ func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	return p, q.takes(p)
 }
 
-// Other returns the policy of the numbers that come with a request. The limit's Quota must not be 0. A missing rate or
-// burst is the limit's own, as in a [Tier]. The error says what is wrong with the numbers. A limiter may still not
-// accept the policy: [engine.Limiter.Quota] checks that.
+// Other returns the policy of the numbers that come with a request. The limit's Quota must not be 0. If the rate or the
+// burst is missing, the limit's own applies, as in a [Tier]. The error says what is wrong with the numbers. A limiter
+// may still not accept the policy: [engine.Limiter.Quota] checks that.
 func (l *Limit) Other(n Numbers) (engine.Policy, error) {
 	of := *l
 	if of.Algorithm == engine.NoAlgorithm {
@@ -186,7 +186,7 @@ func (q *Quotas) takes(p engine.Policy) error {
 		return nil
 	}
 	if _, err := q.probe.Quota(p); err != nil {
-		return errors.Unwrap(err) // without the policy, which the caller knows
+		return errors.Unwrap(err) // removes the policy, which the caller knows, from the text
 	}
 	if q.inStore != nil {
 		return q.inStore(p)

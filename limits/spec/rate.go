@@ -64,7 +64,7 @@ func (r Rate) Calendar() (per engine.Period, ok bool) { return r.per, r.per != 0
 // IsFixed reports whether the rate is [Blocked] or [Unlimited].
 func (r Rate) IsFixed() bool { return r.fixed != "" }
 
-// String returns the rate as it is written.
+// String returns the rate in the form that [ParseRate] reads.
 func (r Rate) String() string {
 	if r.IsFixed() {
 		return r.fixed
@@ -84,13 +84,15 @@ func (r Rate) policy() engine.Policy {
 	return engine.Blocked()
 }
 
-// whole returns a better form of a rate that is not a whole number of tokens in its period, and "" if it is one.
+// whole returns "" for a rate of a whole number of tokens in its period. For any other rate, it returns a text that
+// proposes such a form.
 func whole(r engine.Rate) (remedy string) {
 	if r.Tokens == math.Trunc(r.Tokens) && r.Tokens < 1<<64 {
 		return ""
 	}
 	remedy = "write one, in a longer period"
-	// The decimal number that was written, not the nearest binary one: 0.7 is seven tenths.
+	// The number is read as the decimal number that was written, and not as the nearest binary one: 0.7 is seven
+	// tenths.
 	tokens, ok := new(big.Rat).SetString(strconv.FormatFloat(r.Tokens, 'g', -1, 64))
 	if ok {
 		if longer := new(big.Int).Mul(tokens.Denom(), big.NewInt(int64(r.Period))); longer.IsInt64() {

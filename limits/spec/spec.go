@@ -1,8 +1,9 @@
 // Package spec describes a limit as people write it: its numbers, their units and defaults, and the policy of package
-// engine that they give. It is the only place that knows which numbers fit together. Flags, rule files, Caddyfiles, the
-// configuration of Envoy's service and commands of Redis parse their own syntax into a [Limit]. [Limit.Policies]
-// returns what is wrong with the numbers as [Errors], each with the key that it is about. Fronts whose limits come with
-// each request use [PolicyOf]: the engine checks those numbers when it makes a quota of them.
+// engine that they give. Only this package knows which numbers fit together. Flags, rule files, Caddyfiles, the
+// configuration of Envoy's service and commands of Redis parse their own syntax into a [Limit]. [Limit.Policies] checks
+// the numbers. It returns all problems as [Errors], and each error has the key of the wrong number. Fronts whose limits
+// come with each request use [PolicyOf], which does not check the numbers: the engine checks them when it makes a quota
+// from them.
 package spec
 
 import (
@@ -19,27 +20,28 @@ import (
 const (
 	// MaxBurst is the largest burst, and the largest cost of a request.
 	MaxBurst = 1 << 32
-	// MinWait and MaxWait bound how long a request may wait for tokens, because a client holds a connection meanwhile.
+	// MinWait and MaxWait bound how long a request may wait for tokens. A wait must end because a client occupies a
+	// connection meanwhile.
 	MinWait = time.Millisecond
 	MaxWait = time.Minute
 	// MinWindow and MaxWindow bound windows. MaxWindow is also the longest time in which a bucket may fill.
 	MinWindow = time.Microsecond
 	MaxWindow = 365 * 24 * time.Hour
-	// MaxJitter is the most that may be added to the time after which a refused client may come back.
+	// MaxJitter is the longest time that may be added to the time after which a refused client may come back.
 	MaxJitter = time.Hour
-	// InFlight is the time for which a request in flight is certain to count. A server knows when each of its requests
-	// is over, so no request should be forgotten earlier.
+	// InFlight is how long a request in flight counts at least. A server knows when each of its requests ends, so no
+	// request should be forgotten before its end.
 	InFlight = MaxWindow
-	// IPv6Prefix is the default number of leading bits of an IPv6 address that identify a client: a customer usually
-	// has at least all addresses that share these bits.
+	// IPv6Prefix is the default number of leading bits of an IPv6 address that identify a client. A customer of a
+	// provider usually has at least all addresses that share these bits.
 	IPv6Prefix = 64
 )
 
 // Numbers are the numbers of a limit or of one of its tiers.
 type Numbers struct {
 	Rate Rate
-	// Burst is the number of tokens that a full bucket holds, 1 to [MaxBurst]. nil means the tokens that the rate gives
-	// in its period, at least 1. Windows have no burst.
+	// Burst is the number of tokens in a full bucket, 1 to [MaxBurst]. nil means the tokens that the rate gives in its
+	// period, at least 1. Windows have no burst.
 	Burst *uint64
 	// Concurrency is how many requests may be in flight. It replaces the rate; 0 means that there is no such limit.
 	Concurrency uint64
@@ -55,21 +57,21 @@ type Tier struct {
 // A Limit is one limit with its features. A field is zero if the configuration does not set it.
 type Limit struct {
 	Numbers
-	Algorithm engine.Algorithm // [engine.NoAlgorithm] for the token bucket; of rates
+	Algorithm engine.Algorithm // the algorithm for rates; [engine.NoAlgorithm] means the token bucket
 	Aligned   bool             // fixed windows begin at multiples of their length (UTC)
-	Zone      string           // of a rate of the calendar: see [ParseZone]
+	Zone      string           // the time zone for a period of the calendar: see [ParseZone]
 	Tiers     []Tier
-	Quota     uint64        // requests may bring other numbers, of up to that many tokens; 0: none do
-	Base      engine.Policy // of the limiter that counts these; zero: a policy of the limit
+	Quota     uint64        // requests may bring other numbers, up to this many tokens; 0: they may not
+	Base      engine.Policy // policy of the limiter that counts such requests; zero: a policy of the limit
 	MaxWait   time.Duration // how long a request may wait for tokens, [MinWait] to [MaxWait]; 0: it does not wait
-	Cost      uint64        // the most tokens that a request takes, 1 to [MaxBurst]; 0 for 1
+	Cost      uint64        // the most tokens that a request takes, 1 to [MaxBurst]; 0 means 1
 	Refund    bool          // some answers give the tokens back
 	Overflow  engine.OverflowPolicy
 	Spread    bool // one bucket on all processors ([engine.Spread])
-	Stored    bool // it is kept in a store that machines share
-	// InStore makes a limiter in the store, with the policy [StoredPolicy] of base and the given [Room]. check returns
-	// an error if the limiter does not accept a quota, and end closes the limiter. InStore is nil if the limit is not
-	// Stored, or has no Quota.
+	Stored    bool // the limit is in a store that machines share
+	// InStore makes a limiter in the store. Its policy is the [StoredPolicy] of base, and room is its [Room]. check
+	// returns an error if the limiter does not accept a quota, and end closes the limiter. InStore is nil if the limit
+	// is not Stored, or has no Quota.
 	InStore func(base engine.Policy, room uint64) (check func(engine.Policy) error, end func(), err error)
 }
 
@@ -111,13 +113,14 @@ func (l *Limit) Counts() bool {
 	return l.Quota > 0 || counted(l.Numbers) || slices.ContainsFunc(l.Tiers, func(t Tier) bool { return counted(t.Numbers) })
 }
 
-// Policy is [Limit.Policies] of a limit without tiers.
+// Policy returns the policy of a limit without tiers, as [Limit.Policies] does.
 func (l *Limit) Policy() (engine.Policy, error) {
 	own, _, err := l.Policies()
 	return own, err
 }
 
-// checkKind finds numbers that need a rate in a limit without a rate, and a limit without a rate or a Concurrency.
+// checkKind adds errors for two mistakes: a number that needs a rate in a limit without a rate, and a limit with
+// neither a rate nor a Concurrency.
 func (l *Limit) checkKind(es *Errors) {
 	switch {
 	case l.Rate == Rate{} && l.Concurrency == 0:
@@ -129,7 +132,7 @@ func (l *Limit) checkKind(es *Errors) {
 	}
 }
 
-// policy returns the policy of numbers, the limit's own or a tier's.
+// policy returns the policy of the limit's own numbers or of the numbers of a tier.
 func (l *Limit) policy(es *Errors, tier string, n Numbers) engine.Policy {
 	if n.Concurrency != 0 && n.Rate == (Rate{}) {
 		l.checkInFlight(es, tier, n)
@@ -195,7 +198,7 @@ func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
 	return engine.Policy{}
 }
 
-// tier returns the policy of a tier, whose numbers must be of the limit's kind.
+// tier returns the policy of a tier. The numbers of the tier must be of the same kind as the limit's own numbers.
 func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
 	inFlight := l.Concurrency != 0 && l.Rate == Rate{}
 	switch {
@@ -229,7 +232,7 @@ func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
 	return l.policy(es, t.Name, t.Numbers)
 }
 
-// checkInFlight finds numbers that do not apply to a limit of requests in flight.
+// checkInFlight adds errors for numbers that do not apply to a limit of requests in flight.
 func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
 	const noRate = "it needs a rate, and the limit has none: leave it out"
 	if n.Burst != nil {
@@ -246,7 +249,7 @@ func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
 	}
 }
 
-// checkOwn finds numbers of the limit, outside of its tiers, that do not fit its policy.
+// checkOwn adds errors for those numbers of the limit, outside of its tiers, that do not fit its policy.
 func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
 	if l.MaxWait != 0 && (l.MaxWait < MinWait || l.MaxWait > MaxWait) {
 		es.add("", "max_wait", "max_wait %v: want %v to %v", l.MaxWait, MinWait, MaxWait)
@@ -265,7 +268,7 @@ func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
 	}
 }
 
-// checkSpread finds features that a bucket on all processors cannot have.
+// checkSpread adds errors for features that a bucket on all processors cannot have.
 func (l *Limit) checkSpread(es *Errors, own engine.Policy) {
 	if a := own.Algorithm(); a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
 		es.add("", "spread", "spread: only a token-bucket can be divided among processors, and this is a %s: leave spread out", Name(a))
@@ -286,7 +289,7 @@ func (l *Limit) checkSpread(es *Errors, own engine.Policy) {
 	}
 }
 
-// notStored says why the limit cannot be kept in a store; "" if it can.
+// notStored returns the reason why the limit cannot be in a store, or "" if it can.
 func (l *Limit) notStored(own engine.Policy) string {
 	switch {
 	case l.MaxWait > 0:
@@ -301,7 +304,7 @@ func (l *Limit) notStored(own engine.Policy) string {
 	return ""
 }
 
-// checkEngine finds policies that the engine does not accept. Blocked and Unlimited are always accepted.
+// checkEngine adds errors for policies that the engine does not accept. Blocked and Unlimited are always accepted.
 func (l *Limit) checkEngine(es *Errors, own engine.Policy, tiers []engine.Policy) {
 	key := "rate"
 	if own.Algorithm() == engine.AlgorithmConcurrency {
@@ -338,7 +341,7 @@ func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
 }
 
-// checkCost finds limits that are lower than the cost of a request.
+// checkCost adds errors for limits that are lower than the cost of a request.
 func (l *Limit) checkCost(es *Errors, own engine.Policy, tiers []engine.Policy) {
 	for i, p := range append([]engine.Policy{own}, tiers...) {
 		if l.Cost <= p.Limit() || p == engine.Blocked() {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// of is a limit of a rate as it is written.
+// of returns a limit whose rate is given as text.
 func of(t *testing.T, a engine.Algorithm, rate string) Limit {
 	t.Helper()
 	r, err := ParseRate(rate)
@@ -19,7 +19,7 @@ func of(t *testing.T, a engine.Algorithm, rate string) Limit {
 	return Limit{Algorithm: a, Numbers: Numbers{Rate: r}}
 }
 
-// TestAlgorithmNames: each name is read back from its text, and no other text is a name.
+// TestAlgorithmNames: ParseAlgorithm reads each name back, and refuses every other text.
 func TestAlgorithmNames(t *testing.T) {
 	for _, a := range Algorithms() {
 		again, err := ParseAlgorithm(Name(a))
@@ -113,7 +113,7 @@ func TestTiers(t *testing.T) {
 	require.ErrorContains(t, err, "sliding window", "two periods in one limiter")
 }
 
-// TestWhatDoesNotFit: all mistakes are found at once, each with its key and tier.
+// TestWhatDoesNotFit: one call reports all mistakes, each with its key and tier.
 func TestWhatDoesNotFit(t *testing.T) {
 	for _, c := range []struct {
 		limit func(l *Limit)

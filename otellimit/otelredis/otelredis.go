@@ -1,7 +1,7 @@
 /*
-Package otelredis has OpenTelemetry report limits in Redis or Valkey (package redislimit): the weir.lease and weir.store
-metrics of docs/opentelemetry.md. It is apart from package otellimit so that programs without a store link no client of
-Redis.
+Package otelredis reports limits in Redis or Valkey (package redislimit) to OpenTelemetry. It has the metrics weir.lease
+and weir.store of docs/opentelemetry.md. It is separate from package otellimit so that programs without a store do not
+link a client of Redis.
 
 	store, err := otelredis.RegisterStore(provider, "main", client)
 	...
@@ -9,7 +9,8 @@ Redis.
 	...
 	defer logins.Unregister()
 
-Everything is read when it is collected, from what package redislimit counts: requests do not notice it.
+All numbers are read only when they are collected, from the counters of package redislimit. So they add no cost to a
+request.
 */
 package otelredis
 
@@ -25,12 +26,12 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// StoreName is the key of the attribute that names the store of a number.
+// StoreName is the key of the attribute that names the store to which a number belongs.
 const StoreName = attribute.Key("weir.store.name")
 
-// Register reports the leases of a limiter, and the decisions that the store failed to make, under a name until
-// Unregister is called. It returns the errors of [otellimit.Register]. The limiter's decisions are counted by a front
-// ([otellimit.RegisterHTTP]). A collection visits every lease, as [redislimit.Limiter.Stats] does.
+// Register reports the leases of a limiter, and the decisions that the store failed to make. It reports them under a
+// name until Unregister is called. It returns the errors of [otellimit.Register]. To report the limiter's decisions,
+// use a front ([otellimit.RegisterHTTP]). A collection visits every lease, as [redislimit.Limiter.Stats] does.
 func Register(p metric.MeterProvider, name string, limiter *redislimit.Limiter, options ...otellimit.Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otelredis.Register", Kind: "limiter in a store", Key: otellimit.LimitName, Name: name}
 	if err := s.Apply(options); err != nil {
@@ -42,8 +43,8 @@ func Register(p metric.MeterProvider, name string, limiter *redislimit.Limiter, 
 	return instrument.Register(p, s, leases, limiter.Stats)
 }
 
-// RegisterStore reports the calls of a client and the state of its store until Unregister is called, under a name that
-// the program gives the store. It returns the errors of [otellimit.Register].
+// RegisterStore reports the calls of a client and the state of its store, until Unregister is called. name is a name
+// that the program gives the store. It returns the errors of [otellimit.Register].
 func RegisterStore(p metric.MeterProvider, name string, client *redislimit.Client, options ...otellimit.Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otelredis.RegisterStore", Kind: "store", Key: StoreName, Name: name}
 	if err := s.Apply(options); err != nil {
@@ -78,17 +79,19 @@ var leases = []instrument.Reading[redislimit.Stats]{
 	},
 }
 
-// errorType is the key of semantic conventions for a class of errors, with their value for any other.
+// errorType is the key that the semantic conventions have for a class of errors, timeout is the class of errors that
+// this package distinguishes, and other is the value that the conventions have for all other errors.
 const (
 	errorType = attribute.Key("error.type")
 	timeout   = "timeout"
 	other     = "_OTHER"
 )
 
-// partState is the key of what parts of a store are.
+// partState is the key of the attribute that says whether parts of a store are available or lost.
 const partState = attribute.Key("weir.store.part.state")
 
-// store returns what the health of a client says. The readings of one client are for it alone.
+// store returns the readings of the health of a client. Call it once for each client, because its readings have a
+// state.
 func store() []instrument.Reading[redislimit.Health] {
 	failures := func(kind string, count func(redislimit.Health) uint64) instrument.Reading[redislimit.Health] {
 		return instrument.Reading[redislimit.Health]{
@@ -123,8 +126,9 @@ func store() []instrument.Reading[redislimit.Health] {
 	}
 }
 
-// rising is a counter that is the difference of two. A call that timed out counts as a timeout first, and as a failure
-// a moment later. In between the difference is too small, never too large, so the largest value that was seen is right.
+// rising is a counter whose value is the difference of two counters. A call that timed out counts as a timeout first,
+// and as a failure a moment later. In between, the difference is too small. It is never too large, so the largest value
+// that was seen is right.
 type rising struct{ seen atomic.Int64 }
 
 func (r *rising) to(n int64) uint64 {

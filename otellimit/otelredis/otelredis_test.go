@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// patience is how long a change may take that another goroutine makes. Only a fault waits for all of it.
+// patience is how long the tests wait for a change that another goroutine makes. Only a failure takes that long.
 const patience = 20 * time.Second
 
 func provider(t *testing.T) (*sdk.MeterProvider, func() collected.Series) {
@@ -28,7 +28,8 @@ func provider(t *testing.T) (*sdk.MeterProvider, func() collected.Series) {
 	return p, func() collected.Series { return collected.From(t, reader) }
 }
 
-// open starts a store whose time stands still, and a client of it. To that it is a cluster, whose parts fail alone.
+// open starts a store whose time stands still, and a client of it. For the client, the store is a cluster whose parts
+// can fail independently.
 func open(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	t.Helper()
 	server := miniredis.RunT(t)
@@ -57,7 +58,7 @@ const (
 	fallbacks = "weir.limit.fallbacks weir.limit.name=logins"
 )
 
-// TestStore: the metrics show the calls of a client, the failed ones, and an outage with its end.
+// TestStore: the metrics show the calls of a client, its failed calls, and the beginning and the end of an outage.
 func TestStore(t *testing.T) {
 	server, client := open(t, redislimit.BreakAfter(time.Millisecond), redislimit.Partitions(3))
 	l := limiter(t, client, engine.TokenBucket(engine.Per(5, time.Minute), 3), redislimit.InMode(redislimit.Strict),
@@ -90,7 +91,7 @@ func TestStore(t *testing.T) {
 		return client.Health().Lost == 1
 	}, patience, time.Millisecond)
 	var failed int64
-	require.Eventually(t, func() bool { // a lost part is probed now and then
+	require.Eventually(t, func() bool { // the client probes a lost part from time to time
 		failed, s = client.Health().Failures, collect()
 		return client.Health().Failures == failed
 	}, patience, time.Millisecond)
@@ -104,7 +105,7 @@ func TestStore(t *testing.T) {
 	server.SetError("")
 	require.Eventually(t, func() bool { return client.Health().Lost == 0 }, patience, time.Millisecond)
 	var first, second collected.Series
-	require.Eventually(t, func() bool { // the time is written behind the number
+	require.Eventually(t, func() bool { // the lost time is written after the number of lost parts
 		first, second = collect(), collect()
 		return first[lostTime] == second[lostTime]
 	}, patience, time.Millisecond)
@@ -117,7 +118,7 @@ func TestStore(t *testing.T) {
 	assert.Empty(t, collect())
 }
 
-// TestLeases: the metrics show the tokens that a leased limiter has in hand.
+// TestLeases: the metrics show the tokens in the leases of a limiter.
 func TestLeases(t *testing.T) {
 	_, client := open(t)
 	l := limiter(t, client, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
@@ -126,7 +127,7 @@ func TestLeases(t *testing.T) {
 	require.NoError(t, err)
 	var got collected.Series
 	var want redislimit.Stats
-	require.Eventually(t, func() bool { // answers of the store change it at any time
+	require.Eventually(t, func() bool { // answers of the store may change the numbers at any time
 		l.Allow("k")
 		before := l.Stats()
 		got, want = collect(), l.Stats()
@@ -140,7 +141,7 @@ func TestLeases(t *testing.T) {
 	}, got)
 }
 
-// TestBadInput: errors name what is wrong.
+// TestBadInput: each error names what is wrong.
 func TestBadInput(t *testing.T) {
 	_, client := open(t)
 	l := limiter(t, client, engine.TokenBucket(engine.Per(5, time.Minute), 3))

@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestFailuresNeverFall: a call out of time is a timeout a moment before it is a failure. If a counter fell, backends
-// would treat it as one that started over, and would add its complete value again.
+// TestFailuresNeverFall: a call that times out counts as a timeout a moment before it counts as a failure.
+// Nevertheless, no counter may fall. If a counter fell, monitoring systems would treat it as a counter that has started
+// over, and would add its complete value again.
 func TestFailuresNeverFall(t *testing.T) {
 	readings := store()
 	of := func(failures, timeouts int64) (counts []uint64) {

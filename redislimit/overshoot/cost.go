@@ -11,20 +11,20 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Cost is the time of a decision with tokens in hand, next to the time of a decision of package engine.
+// A Cost compares the time of a decision with tokens in hand with the time of a decision of package engine.
 type Cost struct {
-	Lease  float64 `json:"lease_ns"`  // median of the rounds, ns of redislimit.Limiter.Allow
-	Engine float64 `json:"engine_ns"` // the same of engine.Limiter.Allow
+	Lease  float64 `json:"lease_ns"`  // median of the rounds, ns per redislimit.Limiter.Allow
+	Engine float64 `json:"engine_ns"` // the same for engine.Limiter.Allow
 	Ratio  float64 `json:"ratio"`     // median of the rounds' ratios
-	Least  float64 `json:"least"`     // ratio of all rounds
+	Least  float64 `json:"least"`     // lowest ratio of all rounds
 	Most   float64 `json:"most"`
 	Rounds int     `json:"rounds"`
 }
 
-// batch is how many decisions are timed together.
+// batch is how many decisions are timed as one unit.
 const batch = 10_000
 
-// MeasureCost measures both by turns, rounds times, in this goroutine. Every decision must be an admission.
+// MeasureCost measures both limiters in turn, rounds times, in this goroutine. Every decision must be an admission.
 func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c Cost, err error) {
 	if rounds < 1 {
 		return c, fmt.Errorf("overshoot: %d rounds: want 1 at least", rounds)
@@ -72,12 +72,12 @@ func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c C
 	return Cost{median(leases), median(locals), median(ratios), slices.Min(ratios), slices.Max(ratios), rounds}, nil
 }
 
-// timedInHand times a batch in which each decision spends tokens in hand. If other work has the machine meanwhile,
+// timedInHand times a batch in which each decision spends tokens in hand. If other programs use the machine meanwhile,
 // tokens in hand are given back after a time, and a batch may ask the store. Such a batch is repeated.
 func timedInHand(ctx context.Context, leased *redislimit.Limiter, key string) (took time.Duration, err error) {
 	var admitted int
 	for range 1000 {
-		if err := leased.Refund(ctx, key, batch); err != nil { // into the hand
+		if err := leased.Refund(ctx, key, batch); err != nil { // into the tokens in hand
 			return 0, err
 		}
 		if took, admitted = timed(leased.Allow, key); admitted == batch {

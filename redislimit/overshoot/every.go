@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// every settles at an interval until it is closed.
+// every calls a settle function at an interval until it is closed.
 type every struct {
 	stop     context.CancelFunc
 	done     chan struct{}
 	failures int
 }
 
-// settleEvery calls settle every interval, first after the offset and one interval: nodes do not tick together.
+// settleEvery calls settle every interval, for the first time after offset and one interval. Different offsets keep
+// nodes from settling at the same moment.
 func settleEvery(interval, offset time.Duration, settle func(context.Context) error) *every {
 	ctx, stop := context.WithCancel(context.Background())
 	e := &every{stop: stop, done: make(chan struct{})}

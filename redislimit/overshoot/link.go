@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A link is the connection of one node to the server. It can be cut; data sent meanwhile arrives when the link works
-// again.
+// A link is the connection of one node to the server. It can be cut. Data that is sent while it is cut arrives when the
+// link works again.
 type link struct {
 	listener net.Listener
 	to       string
@@ -50,7 +50,7 @@ func (l *link) accept() {
 	}
 }
 
-// keep notes connections that close must close. It returns false after close.
+// keep notes connections that close must close. It returns false if the link is already closed.
 func (l *link) keep(ends ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *link) keep(ends ...net.Conn) bool {
 	return !l.closed
 }
 
-// carry copies one direction, except while the link is cut.
+// carry copies data in one direction, except while the link is cut.
 func (l *link) carry(from, to net.Conn) {
 	defer to.Close()
 	defer from.Close()
@@ -95,7 +95,7 @@ func (l *link) closeEnds() {
 	}
 }
 
-// disturb cuts links as the scenario says, from its start until the context is done.
+// disturb cuts links as the scenario says, from start until the context is done.
 func (s Scenario) disturb(ctx context.Context, start time.Time, links []*link) {
 	set := func(cut bool, links []*link) {
 		for _, l := range links {

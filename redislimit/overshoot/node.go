@@ -23,26 +23,26 @@ type Task struct {
 	Way      string   `json:"way"` // one of Ways
 	Store    string   `json:"store"`
 	Key      string   `json:"key"`
-	Node     int      `json:"node"` // from 0
+	Node     int      `json:"node"` // number of the node, from 0
 }
 
-// A NodeResult has the results of one node.
+// A NodeResult contains the results of one node.
 type NodeResult struct {
-	Offered  int64         `json:"offered"`  // tokens
-	Admitted int64         `json:"admitted"` // tokens
+	Offered  int64         `json:"offered"`  // in tokens
+	Admitted int64         `json:"admitted"` // in tokens
 	Errors   int64         `json:"errors"`
-	Error    string        `json:"error,omitempty"` // one of them
-	End      int64         `json:"end"`             // of the last decision, ns since the common start
-	Late     time.Duration `json:"late"`            // the most that a request was behind its time
-	Median   int64         `json:"median"`          // ns of a decision, two readings of the clock included
+	Error    string        `json:"error,omitempty"` // one of the errors
+	End      int64         `json:"end"`             // when the last decision ended, in ns since the common start
+	Late     time.Duration `json:"late"`            // the most that a request was behind its planned time
+	Median   int64         `json:"median"`          // ns per decision, including two readings of the clock
 	Begins   []int64       `json:"begins"`          // when each decision was asked for, ns since the common start
 	Lost     int64         `json:"lost"`            // decisions that the store failed to make
 }
 
-// Overdraft is that of the leases that are measured, per node.
+// Overdraft is the overdraft, per node, of the leases that are measured.
 const Overdraft = 8
 
-// A decider decides for one request.
+// A decider decides about one request.
 type decider struct {
 	allow func(n uint64) (bool, error)
 	close func(*NodeResult)
@@ -83,7 +83,7 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 	}, nil
 }
 
-// options are those of the node's limiter.
+// options returns the options for the node's limiter.
 func (t Task) options(mode redislimit.Mode) []redislimit.Option {
 	nodes, overdraft := len(t.Scenario.Shares), uint64(Overdraft)
 	if t.Scenario.Differ {
@@ -160,8 +160,8 @@ func Node(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// offer sends every request at its time, whatever happened to earlier ones. Requests that are due together are sent in
-// the order of their times, each in its own goroutine.
+// offer sends every request at its planned time, even if earlier ones have not been answered. Requests that are due at
+// the same moment are sent in the order of their times, each in its own goroutine.
 func offer(t Task, d *decider, start time.Time) NodeResult {
 	perSecond := t.Scenario.Offered * t.Scenario.Shares[t.Node] / t.Scenario.meanCost()
 	n := int(perSecond * t.Scenario.Time.Seconds())

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/overshoot"
 )
 
-// TestMain is a node if its environment says so: the tests' own program is the command that they start.
+// TestMain runs a node if the environment says so, because the tests start their own program as the node command.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "node" {
 		if err := overshoot.Node(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// server starts a server, or skips the test where there is none: never where CI is set.
+// server starts a server. If there is no redis-server, it skips the test, or fails it if CI is set.
 func server(t *testing.T) *overshoot.Server {
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("there is no redis-server on the PATH: make test installs it; on Debian: apt-get install redis-server")
@@ -62,7 +62,7 @@ func TestTwoNodesForHalfASecond(t *testing.T) {
 	assert.Equal(t, 2+len(results), strings.Count(table.String(), "\n"))
 }
 
-// A server that is out of reach at times, for all nodes or for one.
+// At times the server cannot be reached, by all nodes or by one of them. The bound must still hold.
 func TestDisturbances(t *testing.T) {
 	s := server(t)
 	for _, change := range []func(*overshoot.Scenario){
@@ -100,8 +100,8 @@ func TestAWrongWayIsNamed(t *testing.T) {
 	}
 }
 
-// The test prints the cost of a decision with tokens in hand. It does not judge it, because other programs share the
-// machine.
+// The test prints the cost of a decision with tokens in hand. It does not compare it with a bound, because other
+// programs share the machine.
 func TestCost(t *testing.T) {
 	s := server(t)
 	store, err := redislimit.Open(t.Context(), "redis://"+s.Address, redislimit.Timeout(10*time.Second))

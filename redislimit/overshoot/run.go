@@ -11,30 +11,30 @@ import (
 	"time"
 )
 
-// A Result is the result of one scenario by one way of sharing the limit ([Ways]).
+// A Result is the result of one scenario, for one of the [Ways] of sharing the limit.
 type Result struct {
 	Scenario Scenario      `json:"scenario"`
 	Way      string        `json:"way"`
 	Offered  int64         `json:"offered"`
 	Admitted int64         `json:"admitted"`
 	Errors   int64         `json:"errors"`          // decisions with an error, including refusals
-	Error    string        `json:"error,omitempty"` // one of them
+	Error    string        `json:"error,omitempty"` // one of the errors
 	Lost     int64         `json:"lost"`            // decisions or settlements that the store failed to make
 	Time     time.Duration `json:"time"`            // from the start to the last decision of any node
-	OfRate   float64       `json:"of_rate"`         // % of rate*Time
+	OfRate   float64       `json:"of_rate"`         // Admitted in % of rate*Time
 	Exact    int64         `json:"exact"`           // how many tokens one exact limiter admits for the same requests
-	OfExact  float64       `json:"of_exact"`        // % of Exact
-	Refused  float64       `json:"refused"`         // % of Offered
+	OfExact  float64       `json:"of_exact"`        // Admitted in % of Exact
+	Refused  float64       `json:"refused"`         // refused tokens in % of Offered
 	Falsely  float64       `json:"falsely_refused"` // Exact - Admitted, in % of Offered
-	// Bound is burst + rate*Time + N*D, where D is 0 in strict mode. Nothing is in hand at the start. 0 means that
-	// nothing is promised.
+	// Bound is burst + rate*Time + N*D, where D is 0 in strict mode. No tokens are in hand at the start. 0 means that
+	// the way promises no bound.
 	Bound  uint64        `json:"bound"`
-	Calls  float64       `json:"calls"`     // of scripts, per second
-	Median int64         `json:"median_ns"` // of a decision: the median node's median
-	Late   time.Duration `json:"late"`      // the most that any request was behind its time
+	Calls  float64       `json:"calls"`     // script calls per second
+	Median int64         `json:"median_ns"` // ns per decision: the median of the nodes' medians
+	Late   time.Duration `json:"late"`      // the most that any request was behind its planned time
 }
 
-// Holds reports whether the bound holds; true if there is none.
+// Holds reports whether the bound holds. It returns true if there is no bound.
 func (r Result) Holds() bool { return r.Bound == 0 || uint64(r.Admitted) <= r.Bound }
 
 // A node is one process.
@@ -44,7 +44,8 @@ type node struct {
 	out     *bufio.Reader
 }
 
-// Run runs a scenario by one way, with a process for each node: command, which must call [Node].
+// Run runs a scenario for one way of sharing the limit. It starts a process for each node: command, which must call
+// [Node].
 func Run(ctx context.Context, s *Server, scenario Scenario, way string, command ...string) (r Result, err error) {
 	ctx, stop := context.WithTimeout(ctx, 2*scenario.Time+30*time.Second)
 	defer stop()
@@ -93,7 +94,7 @@ func Run(ctx context.Context, s *Server, scenario Scenario, way string, command 
 	if err != nil {
 		return r, err
 	}
-	// On a whole second, so that the number of windows equals the number of seconds.
+	// The start is on a whole second, so the number of windows equals the number of seconds.
 	start := time.Now().Add(1200 * time.Millisecond).Truncate(time.Second)
 	for _, n := range nodes {
 		if _, err := fmt.Fprintln(n.in, start.UnixNano()); err != nil {

@@ -10,16 +10,16 @@ type Scenario struct {
 	Name    string   `json:"name"`
 	Rate    float64  `json:"rate"`    // of the limit, per second
 	Burst   uint64   `json:"burst"`   // of the limit
-	Offered float64  `json:"offered"` // tokens per second that requests ask for, on all nodes together
-	Costs   []uint64 `json:"costs"`   // costs of a node's requests, in turn, again and again; none means 1
+	Offered float64  `json:"offered"` // tokens per second that the requests of all nodes together ask for
+	Costs   []uint64 `json:"costs"`   // costs of a node's requests, used one after the other in a loop; none means 1
 	Differ  bool     `json:"differ"`  // nodes have different options, and half of them are strict
 
-	Stall      time.Duration `json:"stall"`       // how long the server is out of reach,
-	StallEvery time.Duration `json:"stall_every"` // again and again
+	Stall      time.Duration `json:"stall"`       // for how long the server cannot be reached
+	StallEvery time.Duration `json:"stall_every"` // the time between two stalls
 	CutOff     int           `json:"cut_off"`     // how many nodes cannot reach the server for half of the time
 
-	Shares []float64     `json:"shares"` // of Offered, one for each node; their sum is 1
-	Time   time.Duration `json:"time"`   // for how long
+	Shares []float64     `json:"shares"` // each node's part of Offered; their sum is 1
+	Time   time.Duration `json:"time"`   // how long the run lasts
 }
 
 // Even returns n equal shares.
@@ -69,13 +69,14 @@ func Scenarios(t time.Duration) []Scenario {
 	return all
 }
 
-// isDisturbed reports whether the server is sometimes out of reach. The nodes' shares then decide.
+// isDisturbed reports whether the server cannot be reached at times. The nodes' shares decide at these times.
 func (s Scenario) isDisturbed() bool { return s.Stall > 0 || s.CutOff > 0 }
 
-// isPlain reports whether the scenario only has a load. Settling later is measured in these scenarios.
+// isPlain reports whether the scenario has only a load, and no costs, differences or disturbances. Settling later is
+// measured in these scenarios.
 func (s Scenario) isPlain() bool { return len(s.Costs) == 0 && !s.Differ && !s.isDisturbed() }
 
-// Ways returns the [Ways] in which the scenario is measured.
+// Ways returns the ways of sharing the limit, out of [Ways], for which the scenario is measured.
 func (s Scenario) Ways() []string {
 	if s.isPlain() {
 		return Ways()
@@ -100,9 +101,9 @@ func (s Scenario) meanCost() float64 {
 	return float64(sum) / float64(max(len(s.Costs), 1))
 }
 
-// Ways are the ways of sharing a limit that are compared. Two are the modes of package redislimit. The others are the
-// hybrid that counts locally and settles at three intervals: once with a level that drains, and once with fixed windows
-// of a second and no burst.
+// Ways returns the ways of sharing a limit that are compared. Two are the modes of package redislimit. The others are
+// the hybrid that counts locally and settles later. It is measured in two forms, each with three intervals: with a
+// level that drains, and with fixed windows of a second and no burst.
 func Ways() []string {
 	return []string{
 		"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms",

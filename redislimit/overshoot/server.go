@@ -13,7 +13,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A Server is a redis-server process that Run uses alone, on a free port of the loopback interface. It keeps nothing on
+// A Server is a redis-server process that only Run uses, on a free port of the loopback interface. It stores nothing on
 // disk.
 type Server struct {
 	Address string // host:port
@@ -23,8 +23,8 @@ type Server struct {
 	folder  string
 }
 
-// StartServer starts a server and waits until it answers, at most five seconds. binary is redis-server's path or
-// name.
+// StartServer starts a server and waits at most five seconds until it answers. binary is the path or the name of
+// redis-server.
 func StartServer(ctx context.Context, binary string) (*Server, error) {
 	path, err := exec.LookPath(binary)
 	if err != nil {
@@ -47,7 +47,7 @@ func StartServer(ctx context.Context, binary string) (*Server, error) {
 		return nil, fmt.Errorf("overshoot: %s: %w", path, err)
 	}
 	go func() {
-		_ = s.process.Wait() // it is killed, so always an error
+		_ = s.process.Wait() // always an error, because the process was killed
 		close(s.exited)
 	}()
 	for deadline := time.Now().Add(5 * time.Second); ; {
@@ -82,7 +82,7 @@ func (s *Server) Close() {
 	if s.client != nil {
 		s.client.Close()
 	}
-	_ = s.process.Process.Kill() // fails if it is over
+	_ = s.process.Process.Kill() // an error means that it has already ended
 	<-s.exited
 	_ = os.RemoveAll(s.folder)
 }

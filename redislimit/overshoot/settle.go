@@ -15,22 +15,21 @@ import (
 var settleText string
 
 // A settler is one node of the common hybrid, for one key. It decides by the level that the store last reported and by
-// what it has admitted since. At every interval it adds what it has admitted to the level in the store. It does not see
-// what other nodes admit meanwhile.
+// the tokens that it has admitted since. At every interval it adds these tokens to the level in the store. It does not
+// see the tokens that other nodes admit meanwhile.
 type settler struct {
 	client      rueidis.Client
 	script      *rueidis.Lua
 	key         string
-	rate, burst float64 // per second, tokens
+	rate, burst float64 // tokens per second, and tokens
 
 	mu        sync.Mutex
-	level     float64 // as of asOf
+	level     float64 // the level at asOf
 	asOf      time.Time
 	unsettled float64
 }
 
-// settle adds the admitted tokens to the store's level and reads the level. If that fails, they are added the next
-// time.
+// settle adds the admitted tokens to the store's level and reads the level. If that fails, the next settle adds them.
 func (s *settler) settle(ctx context.Context) error {
 	s.mu.Lock()
 	count := s.unsettled
@@ -52,7 +51,7 @@ func (s *settler) settle(ctx context.Context) error {
 	return nil
 }
 
-// allow decides for a request of n tokens.
+// allow decides about a request for n tokens.
 func (s *settler) allow(n uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

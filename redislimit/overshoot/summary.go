@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// summary adds up what the nodes saw.
+// summary combines the results of the nodes.
 func summary(s Scenario, way string, nodes []NodeResult) Result {
 	r := Result{Scenario: s, Way: way}
 	medians := make([]int64, 0, len(nodes))
@@ -43,21 +43,21 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 		r.Bound = s.Burst + uint64(due) + uint64(len(nodes))*Overdraft
 	}
 	if r.Bound > 0 && s.isDisturbed() {
-		// This is the sum of all nodes' full shares, and of what comes back while some nodes have noticed that the
-		// server is back and others have not: at most one burst. If only some nodes are cut off, their shares fill in
-		// addition to the store.
+		// The bound grows by the full shares of all nodes, and by the tokens that come back in the store while some
+		// nodes have noticed that the server is back and others have not. Each of the two is at most one burst. If only
+		// some nodes are cut off, their shares also fill in addition to the store.
 		r.Bound += 2*s.Burst + uint64(due/2*float64(s.CutOff)/float64(len(nodes)))
 	}
 	return r
 }
 
-// A request asks for some tokens at a time, in ns since the start.
+// A request asks for cost tokens at the time at, in ns since the start.
 type request struct {
 	at   int64
 	cost uint64
 }
 
-// exact returns how many tokens a bucket that is full at first grants to the requests.
+// exact returns how many tokens an exact bucket, which is full at the start, grants to the requests.
 func exact(s Scenario, asked []request) (admitted int64) {
 	slices.SortFunc(asked, func(a, b request) int { return cmp.Compare(a.at, b.at) })
 	tokens, last := float64(s.Burst), int64(0)
@@ -72,7 +72,7 @@ func exact(s Scenario, asked []request) (admitted int64) {
 	return admitted
 }
 
-// exactWindows is exact for windows of a second, of which one begins at the start.
+// exactWindows does the same for windows of one second, the first of which begins at the start.
 func exactWindows(s Scenario, asked []request) (admitted int64) {
 	counts := map[int64]int64{}
 	for _, r := range asked {

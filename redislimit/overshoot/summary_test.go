@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// ones are requests for one token each.
+// ones returns requests for one token each, at the given times.
 func ones(times ...int64) (asked []request) {
 	for _, at := range times {
 		asked = append(asked, request{at, 1})
@@ -36,7 +36,7 @@ func TestWhatIsRefusedFalselyIsWhatAnExactLimiterAdmits(t *testing.T) {
 	assert.InDelta(t, 200.0/3, r.OfExact, 1e-9)
 	assert.InDelta(t, 100, r.OfRate, 1e-9)
 	assert.EqualValues(t, 2+2+Overdraft, r.Bound)
-	nodes[0].Admitted = 4 // more than that
+	nodes[0].Admitted = 4 // more than the bound
 	r = summary(s, "window 10ms", nodes)
 	assert.Zero(t, r.Falsely)
 	assert.InDelta(t, 400.0/3, r.OfExact, 1e-9, "two windows, and no burst")

@@ -11,11 +11,12 @@ import (
 	"github.com/weir-go/weir/redislimit/sim"
 )
 
-// tooLate: if requests come later than this, the run does not represent its scenario.
+// If requests come later than tooLate, the run does not represent its scenario.
 const tooLate = 500 * time.Millisecond
 
-// Tables writes the results as the two tables of docs/distributed.md: the modes of package redislimit, each next to the
-// simulator's result for the same scenario, and settling later.
+// Tables writes the results as the two tables of docs/distributed.md. The first contains the modes of package
+// redislimit, each next to the simulator's result for the same scenario. The second contains the ways that settle
+// later.
 func Tables(ctx context.Context, w io.Writer, results []Result) error {
 	rows := group(results)
 	text, late := "", time.Duration(0)
@@ -50,7 +51,7 @@ func Tables(ctx context.Context, w io.Writer, results []Result) error {
 	return err
 }
 
-// settling returns the table of the ways that settle later.
+// settling returns the table for the ways that settle later.
 func settling(rows []row) (text string) {
 	ways := []string{"window 200ms", "window 50ms", "window 10ms", "settle 200ms", "settle 50ms", "settle 10ms"}
 	for _, row := range rows {
@@ -71,7 +72,7 @@ func settling(rows []row) (text string) {
 		"|---|" + strings.Repeat("--:|", len(ways)) + "\n" + text
 }
 
-// A row has the results of one scenario, by the way in which nodes ask the store.
+// A row contains the results of one scenario, by the way of sharing the limit.
 type row struct {
 	scenario Scenario
 	ways     map[string]*Result
@@ -87,7 +88,7 @@ func group(results []Result) (rows []row) {
 	return rows
 }
 
-// cell returns a number of a result; "" if it was not measured.
+// cell returns a number of a result as text, or "" if the number was not measured.
 func (r *Result) cell(format string, number func(*Result) float64) string {
 	if r == nil {
 		return ""
@@ -95,7 +96,7 @@ func (r *Result) cell(format string, number func(*Result) float64) string {
 	return fmt.Sprintf(format, number(r))
 }
 
-// ofExact returns the admitted tokens in % of the exact number, and the simulator's result in brackets.
+// ofExact returns the admitted tokens in % of the exact number, followed by the simulator's result in brackets.
 func (r *Result) ofExact(simulated string) string {
 	if r != nil && r.Late > tooLate {
 		return "not on time" + simulated
@@ -103,7 +104,7 @@ func (r *Result) ofExact(simulated string) string {
 	return r.cell("%.2f", func(r *Result) float64 { return r.OfExact }) + simulated
 }
 
-// bound returns the admitted tokens and the bound.
+// bound returns the admitted tokens and the bound as text.
 func (r *Result) bound() string {
 	switch {
 	case r == nil || r.Bound == 0:
@@ -114,8 +115,8 @@ func (r *Result) bound() string {
 	return fmt.Sprintf("%d > %d BROKEN", r.Admitted, r.Bound)
 }
 
-// simulate returns the simulator's results for a scenario, in brackets, by way. It returns nothing for nodes that
-// differ, which the simulator does not have.
+// simulate returns the simulator's results for a scenario, in brackets, by way. It returns nothing if the nodes have
+// different options, because the simulator does not support that.
 func simulate(ctx context.Context, s Scenario) (map[string]string, error) {
 	if s.Differ {
 		return nil, nil

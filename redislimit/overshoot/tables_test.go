@@ -52,7 +52,7 @@ func TestTables(t *testing.T) {
 	assert.Equal(t, []string{"| other |  |  |  |  |  | 101.00 |"}, row("other"), "settling later alone")
 	assert.Contains(t, text.String(), "Requests came up to 1s after their time.")
 
-	// Every scenario that is measured is one that the simulator takes.
+	// The simulator must accept every scenario that is measured.
 	for _, s := range Scenarios(200 * time.Millisecond) {
 		if s.StallEvery+s.Stall <= s.Time {
 			_, err := simulate(t.Context(), s)

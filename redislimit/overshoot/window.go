@@ -13,8 +13,9 @@ import (
 //go:embed window.lua
 var windowText string
 
-// A windower is one node of the hybrid with fixed windows of a second, whose limit is the tokens of a second. An excess
-// in one window is forgotten at the end of the window. A settler's level must drain first.
+// A windower is one node of the hybrid with fixed windows of one second, each of which has a second's tokens as its
+// limit. An excess in one window is forgotten at the end of the window. In contrast, the level of a settler must drain
+// first.
 type windower struct {
 	client rueidis.Client
 	script *rueidis.Lua
@@ -23,11 +24,11 @@ type windower struct {
 
 	mu               sync.Mutex
 	window           int64 // Unix seconds
-	known, unsettled int64 // of the window
+	known, unsettled int64 // tokens of this window
 }
 
-// enter starts the current window, if it is another one. Costs of the old window that were not settled are dropped,
-// because no node would read them.
+// enter starts the current window, if the node is still in an earlier one. Costs of the earlier window that were not
+// settled are dropped, because no node would read them.
 func (w *windower) enter() {
 	if now := time.Now().Unix(); now != w.window {
 		w.window, w.known, w.unsettled = now, 0, 0

@@ -5,17 +5,17 @@ import (
 	"math/rand/v2"
 )
 
-// arrivals are the requests, as a Poisson process: the same ones for every strategy.
+// arrivals generates the requests as a Poisson process. Every strategy gets the same requests.
 type arrivals struct {
 	random      *rand.Rand
 	nodes, keys *lottery
 	costs       []uint64
-	mean        float64 // ns between two
-	at          float64 // ns
+	mean        float64 // ns between two requests
+	at          float64 // time of the last request, in ns
 }
 
 func newArrivals(s *Scenario, nodes, keys *lottery) *arrivals {
-	first := s.perMicrosecond() / 1000 * s.Load // of the first key, per ns
+	first := s.perMicrosecond() / 1000 * s.Load // tokens requested of the first key, per ns
 	// The weight of the first key is 1.
 	return &arrivals{
 		random: rand.New(rand.NewPCG(s.Seed, 1)), nodes: nodes, keys: keys, costs: s.costs(),
@@ -23,7 +23,7 @@ func newArrivals(s *Scenario, nodes, keys *lottery) *arrivals {
 	}
 }
 
-// next returns the time of a request, in ns since the start, its node, its key and its cost.
+// next returns the time of the next request, in ns since the start, its node, its key and its cost.
 func (a *arrivals) next() (at int64, node, key uint32, cost uint64) {
 	a.at += a.random.ExpFloat64() * a.mean
 	node, key, cost = a.nodes.draw(a.random), a.keys.draw(a.random), a.costs[0]
@@ -33,7 +33,7 @@ func (a *arrivals) next() (at int64, node, key uint32, cost uint64) {
 	return int64(a.at), node, key, cost
 }
 
-// costs returns the costs of requests. All costs are equally frequent.
+// costs returns the costs of requests, each of which occurs equally often.
 func (s *Scenario) costs() []uint64 {
 	if s.Costs == nil {
 		return []uint64{1}
@@ -61,7 +61,7 @@ func (s *Scenario) nodeWeights() []float64 {
 	return even
 }
 
-// keyWeights returns the weights of the keys. The first is 1.
+// keyWeights returns the weights of the keys. The weight of the first is 1.
 func (s *Scenario) keyWeights() []float64 {
 	weights := make([]float64, s.Keys)
 	for i := range weights {
@@ -70,12 +70,12 @@ func (s *Scenario) keyWeights() []float64 {
 	return weights
 }
 
-// A lottery draws numbers by weight in constant time, by the alias method. Every number has a box of the same size. If
-// its own weight does not fill the box, one other number fills the rest.
+// A lottery draws numbers by weight in constant time, by the alias method. Every number has a box, and all boxes have
+// the same size. If the number's own weight does not fill its box, one other number fills the rest.
 type lottery struct {
-	own   []float64 // the part of a box that is its own number's
+	own   []float64 // the part of a box that belongs to its own number
 	other []uint32
-	total float64 // of the weights
+	total float64 // the sum of the weights
 }
 
 func newLottery(weights []float64) *lottery {
@@ -103,7 +103,7 @@ func newLottery(weights []float64) *lottery {
 			small = append(small, rich)
 		}
 	}
-	for _, i := range append(small, large...) { // they are full, apart from rounding
+	for _, i := range append(small, large...) { // these boxes are full, apart from rounding
 		l.own[i] = 1
 	}
 	return l

@@ -17,28 +17,28 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// The numbers of docs/budgets.md, "Several machines".
+// These are the numbers of docs/budgets.md, "Several machines".
 const (
 	budgetNodes   = 4
 	budgetClients = 64
-	budgetLimit   = 10_000 // a minute, and at once
+	budgetLimit   = 10_000 // per minute, and as the burst
 	budgetHold    = 200
 	budgetTimeout = int64(50 * time.Millisecond)
 	budgetSilence = 200 * time.Millisecond
 )
 
-// A budgetCase has the events of a minute.
+// A budgetCase contains the events of one minute.
 type budgetCase struct {
 	name   string
-	lost   float64     // of the answers
-	away   [2]int64    // when the store answers nothing, in seconds
-	wiped  []int64     // when it forgets the key
-	killed map[int]int // nodes, by the second in which they die; new ones take their places
-	shares bool        // the bound has the shares of all nodes
+	lost   float64     // part of the answers that are lost
+	away   [2]int64    // from and until when the store answers nothing, in seconds
+	wiped  []int64     // when the store forgets the key, in seconds
+	killed map[int]int // by second: the node that is killed then; a new node replaces it
+	shares bool        // the bound includes the shares of all nodes
 }
 
-// TestBudgetsInVirtualTime compares strict nodes with the bound of docs/budgets.md, in every interval of a minute. The
-// nodes' breakers, shares, debts and claims are their own code, and the store is the model of the scripts.
+// TestBudgetsInVirtualTime compares strict nodes with the bound of docs/budgets.md, in every interval of a minute.
+// Breakers, shares, debts and claims run the same code as in real nodes. The store is the model of the scripts.
 func TestBudgetsInVirtualTime(t *testing.T) {
 	for _, c := range []budgetCase{
 		{name: "nothing happens"},
@@ -62,17 +62,17 @@ func TestBudgetsInVirtualTime(t *testing.T) {
 	}
 }
 
-// A budgetRequest is one that was admitted.
+// A budgetRequest is a request that was admitted.
 type budgetRequest struct {
 	node      *budgetNode
-	at, end   int64 // when it was held, and settled; 0 for never
+	at, end   int64 // when its hold was taken, and when it was settled; 0 for never
 	cost      uint64
-	window    int64 // of the store's answer
+	window    int64 // the window in the store's answer
 	fromShare bool
 	claim     lease.Claim
 }
 
-// settledCost is the cost of a request, or its hold if no caller settled it.
+// settledCost returns the cost of a request, or its hold if the request was never settled.
 func (q *budgetRequest) settledCost() uint64 {
 	if q.end == 0 {
 		return budgetHold
@@ -80,7 +80,7 @@ func (q *budgetRequest) settledCost() uint64 {
 	return q.cost
 }
 
-// A budgetNode is one node.
+// A budgetNode is one node of the simulation.
 type budgetNode struct {
 	breaker breaker.Breaker
 	share   *engine.Limiter
@@ -88,7 +88,7 @@ type budgetNode struct {
 	dead    bool
 }
 
-// A budgetWorld is the nodes, the store, and the events to come.
+// A budgetWorld contains the nodes, the store, and the future events.
 type budgetWorld struct {
 	c        budgetCase
 	random   *rand.Rand
@@ -122,7 +122,7 @@ func (w *budgetWorld) newNode() *budgetNode {
 	return &budgetNode{share: share, owed: shares.NewDebts[string](16, nil)}
 }
 
-// run lets 64 clients ask again and again, for a time.
+// run makes 64 clients send requests for the time d.
 func (w *budgetWorld) run(d time.Duration) {
 	for i := range budgetClients {
 		w.after(w.random.Int64N(int64(100*time.Millisecond)), func() { w.client(i % budgetNodes) })
@@ -149,7 +149,7 @@ func (w *budgetWorld) run(d time.Duration) {
 	}
 }
 
-// client makes a request, and another one when that is over.
+// client makes a request, and makes the next one when this one is over.
 func (w *budgetWorld) client(node int) {
 	n := w.nodes[node]
 	again := func(in time.Duration) {
@@ -171,7 +171,7 @@ func (w *budgetWorld) client(node int) {
 			n.owed.Add("key", budgetHold)
 		case a.Granted == 0:
 			w.refused++
-			again(100 * time.Millisecond) // for that long the node trusts it
+			again(100 * time.Millisecond) // the node trusts a refusal for this long
 			return
 		}
 		w.admitted = append(w.admitted, q)
@@ -180,12 +180,12 @@ func (w *budgetWorld) client(node int) {
 		case 0:
 			q.cost = budgetHold + w.random.Uint64N(budgetHold)
 		case 1:
-			again(0) // it is given up, and never settled
+			again(0) // the request is given up, and never settled
 			return
 		}
 		w.after(w.random.Int64N(int64(2*time.Second)), func() {
 			w.settle(q)
-			w.settle(q) // once
+			w.settle(q) // the second settlement must have no effect
 			again(0)
 		})
 	})
@@ -215,7 +215,7 @@ func (w *budgetWorld) settle(q *budgetRequest) {
 	}
 }
 
-// charge has the store charged with what a node owes it.
+// charge charges the store with the debt of a node.
 func (w *budgetWorld) charge(n *budgetNode) {
 	owed := n.owed.Begin("key")
 	if owed == 0 {
@@ -224,7 +224,8 @@ func (w *budgetWorld) charge(n *budgetNode) {
 	w.ask(n, script.Ask{Debt: owed}, func(_ script.Answer, ok bool) { n.owed.End("key", ok) })
 }
 
-// probe asks a store that is lost, and has what is owed charged.
+// probe asks a lost store whether it is back. If the store is not lost, probe charges it with the node's debts. It
+// repeats this four times per second.
 func (w *budgetWorld) probe(node int) {
 	if n := w.nodes[node]; n.breaker.IsOpen() {
 		w.ask(n, script.Ask{Need: 1}, func(script.Answer, bool) {})
@@ -234,7 +235,8 @@ func (w *budgetWorld) probe(node int) {
 	w.after(int64(breaker.ProbeEvery), func() { w.probe(node) })
 }
 
-// ask asks the store. An answer takes some milliseconds, or is lost, and then the question may have arrived.
+// ask asks the store. An answer takes some milliseconds, or is lost. If it is lost, the question may or may not have
+// arrived.
 func (w *budgetWorld) ask(n *budgetNode, ask script.Ask, answered func(script.Answer, bool)) {
 	sent := w.now
 	if !n.breaker.Allows(sent) {
@@ -262,7 +264,7 @@ func (w *budgetWorld) ask(n *budgetNode, ask script.Ask, answered func(script.An
 	})
 }
 
-// fails ends a question without an answer when its time is over.
+// fails ends a question without an answer when its timeout is over.
 func (w *budgetWorld) fails(n *budgetNode, sent int64, answered func(script.Answer, bool)) {
 	w.after(sent+budgetTimeout-w.now, func() {
 		n.breaker.Failed(sent, w.now, budgetSilence)
@@ -270,8 +272,8 @@ func (w *budgetWorld) fails(n *budgetNode, sent int64, answered func(script.Answ
 	})
 }
 
-// check compares every interval that begins and ends with a request with the bound of the documents:
-// burst + rate*T + H + E, and what the second table of docs/distributed.md adds.
+// check compares the admitted tokens with the bound of the documents, for every interval that begins and ends with a
+// request. The bound is burst + rate*T + H + E, plus what the second table of docs/distributed.md adds.
 func (w *budgetWorld) check(t *testing.T) {
 	slices.SortFunc(w.admitted, func(a, b *budgetRequest) int { return int(a.at - b.at) })
 	require.Greater(t, len(w.admitted), 80)
@@ -289,7 +291,7 @@ func (w *budgetWorld) check(t *testing.T) {
 			for second := range w.c.killed {
 				at := int64(second) * int64(time.Second)
 				if at >= first.at && at <= q.at && int64(second) >= w.c.away[0] && int64(second) <= w.c.away[1] {
-					bound += 2 * budgetLimit / budgetNodes // a new share; what the one before admitted is not charged
+					bound += 2 * budgetLimit / budgetNodes // a new share; the killed node's debts are lost
 				}
 			}
 			for _, at := range w.c.wiped {
@@ -304,7 +306,7 @@ func (w *budgetWorld) check(t *testing.T) {
 	}
 }
 
-// givenBack returns the tokens that requests in flight at a time have given back until another time.
+// givenBack returns the tokens that requests in flight at the time from have given back until the time to.
 func (w *budgetWorld) givenBack(from, to int64) (sum uint64) {
 	for _, q := range w.admitted {
 		if q.at >= from {

@@ -3,20 +3,20 @@ package sim
 // An event is something that will happen at a node or at the store.
 type event struct {
 	at    int64  // ns since the start
-	sent  int64  // of a call
+	sent  int64  // when the call was sent
 	order uint64 // orders events at the same time: first in, first out
-	what  uint8  // of the strategy
+	what  uint8  // its kind; each strategy defines its own kinds
 	node  uint32
 	key   uint32
-	slot  uint32 // of the strategy's data about it
+	slot  uint32 // number of the strategy's data about it
 }
 
 func (e *event) before(other *event) bool {
 	return e.at < other.at || e.at == other.at && e.order < other.order
 }
 
-// eventQueue is a binary heap whose first event is the earliest. It does without the interface of container/heap, which
-// would allocate for each event.
+// eventQueue is a binary heap whose first event is the earliest. It does not use container/heap, because its interface
+// would cause an allocation for each event.
 type eventQueue struct {
 	heap []event
 	puts uint64
@@ -38,7 +38,7 @@ func (q *eventQueue) put(e event) {
 	q.heap[i] = e
 }
 
-// take removes the earliest event; there must be one.
+// take removes and returns the earliest event. There must be one.
 func (q *eventQueue) take() event {
 	first := q.heap[0]
 	end := len(q.heap) - 1

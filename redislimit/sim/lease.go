@@ -5,8 +5,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// leases runs the nodes' own code, package lease. The rest of a node is simulated: a renewal shares a call with other
-// questions, and so does a request that the lease cannot decide. If an answer is lost, the node's share decides.
+// leases runs the nodes' own code, package lease. The rest of a node is simulated. Renewals, and requests that the
+// lease cannot decide, share calls with other questions. If an answer is lost, the node's share decides.
 type leases struct {
 	*transport
 	terms   *lease.Terms
@@ -14,13 +14,13 @@ type leases struct {
 	shares  *localShares
 	refused refusals
 	phases  []int64
-	first   map[uint64]uint64 // requests that the nodes admitted of a key before they had a lease of it
-	numbers map[uint64]uint32 // of the nodes' leases
+	first   map[uint64]uint64 // requests for a key that a node admitted before it had a lease for it
+	numbers map[uint64]uint32 // numbers of the nodes' leases
 	all     slots[*lease.Lease]
 	asks    slots[asking]
 }
 
-// An asking is a lease's question on its way to the store or back.
+// An asking is a lease's question that is on its way to the store or back.
 type asking struct {
 	lease  uint32
 	ask    script.Ask
@@ -29,14 +29,14 @@ type asking struct {
 
 // The kinds of requests to the store.
 const (
-	leaseRenewal uint8 = iota // or a settlement
+	leaseRenewal uint8 = iota // a renewal or a settlement
 	leaseRequest
 )
 
 func newLeases(w *world) *leases {
 	terms, err := lease.NewTerms(w.scenario.policy(), w.scenario.Nodes, w.scenario.Overdraft)
 	if err != nil {
-		panic(err) // not after Scenario.Check, of a limit that leases suit
+		panic(err) // impossible after Scenario.Check, for a limit that leases suit
 	}
 	terms.Random = w.random.Float64
 	s := &leases{
@@ -92,7 +92,7 @@ func (s *leases) look(node, key, number uint32) {
 	s.events.put(event{at: s.tick(s.phases[node], int64(s.terms.Life)), node: node, key: key, slot: number})
 }
 
-// request asks the store about a request.
+// request asks the store about a request for n tokens.
 func (s *leases) request(node, key uint32, n uint64) {
 	if s.refused.has(node, key, n, s.now) {
 		return
@@ -102,7 +102,7 @@ func (s *leases) request(node, key uint32, n uint64) {
 	}
 }
 
-// send sends a lease's question to the store, together with a request of n tokens, or none.
+// send sends a lease's question to the store, together with a request for n tokens. n may be 0.
 func (s *leases) send(node, key, number uint32, n uint64, ask script.Ask) {
 	slot := s.asks.put(asking{lease: number, ask: ask})
 	if !s.put(node, question{key: key, slot: slot, cost: n}) {
@@ -142,7 +142,7 @@ func (s *leases) ask(_ uint32, q *question) {
 		return
 	}
 	c := &s.asks.at[q.slot]
-	if q.isComing { // the node has given it up
+	if q.isComing { // the node has given the question up
 		defer s.asks.drop(q.slot)
 	}
 	if q.gone {
@@ -150,7 +150,7 @@ func (s *leases) ask(_ uint32, q *question) {
 		return
 	}
 	c.answer = s.store.ask(q.key, s.micros(), c.ask)
-	if q.failed { // and the granted tokens are lost with it
+	if q.failed { // the granted tokens are lost with the answer
 		c.answer.Granted = 0
 	}
 	s.hold(q.key, int64(c.answer.Granted)-int64(c.ask.Returned)) // the returned tokens were held until now
@@ -193,11 +193,11 @@ func (s *leases) answered(node uint32, q *question) {
 		granted -= q.cost
 	}
 	after, _ := l.Held()
-	s.hold(q.key, int64(after)-int64(before)-int64(granted)) // 0, unless more than fits
+	s.hold(q.key, int64(after)-int64(before)-int64(granted)) // 0, unless more tokens were granted than fit
 	s.shares.charge(s.transport, node, q.key)
 }
 
-// slots are numbered values; free numbers are reused.
+// slots contains numbered values. Numbers that are free are reused.
 type slots[T any] struct {
 	at   []T
 	free []uint32

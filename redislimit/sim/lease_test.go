@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Below the limit leases refuse at most 0.1 % of the tokens falsely, whatever requests cost, and 0.25 % where costs are
-// mixed, and ask the store no more often than strict nodes do. Before requests went with renewals, a tenth of the
-// requests that cost 60 of a burst of 200 was refused.
+// Below the limit, leases refuse at most 0.1 % of the tokens falsely for every cost of requests, and at most 0.25 % if
+// costs are mixed. They ask the store no more often than strict nodes do. Before requests went with renewals, a tenth
+// of the requests that cost 60 of a burst of 200 was refused.
 func TestCostsAreNotRefusedFalsely(t *testing.T) {
 	for _, costs := range [][]uint64{nil, {2}, {3}, {5}, {9}, {20}, {35}, {60}, {100}, {101}, {200}, {1, 60}, {1, 10, 60}, {5, 150}} {
 		for _, load := range []float64{0.5, 0.8} {
@@ -23,7 +23,7 @@ func TestCostsAreNotRefusedFalsely(t *testing.T) {
 					strict, leased := results[0], results[1]
 					assert.Empty(t, leased.Note)
 					most := 0.001
-					if len(costs) > 1 { // what nodes owe of small requests may be just what a large one is short of
+					if len(costs) > 1 { // a large request may lack just the debt of small requests
 						most = 0.0025
 					}
 					assert.LessOrEqual(t, leased.RefusedShare, most)

@@ -7,59 +7,61 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/breaker"
 )
 
-// A Report has the results of a [Scenario].
+// A Report contains the results of a [Scenario].
 type Report struct {
 	Nodes   int      `json:"nodes"`
 	Keys    int      `json:"keys"`
 	Rate    string   `json:"rate"`
 	Burst   uint64   `json:"burst"`
-	Load    float64  `json:"load"` // offered to the first key, as a multiple of the rate
+	Load    float64  `json:"load"` // load on the first key, as a multiple of the rate
 	Seconds float64  `json:"seconds"`
 	Seed    uint64   `json:"seed"`
 	Away    *Span    `json:"away,omitempty"` // when the store could not be reached, in nanoseconds
-	Costs   []uint64 `json:"costs"`          // tokens of requests, each as often as the others
+	Costs   []uint64 `json:"costs"`          // costs of requests in tokens; each occurs equally often
 	Offered uint64   `json:"offered"`        // requests for all keys
-	Tokens  uint64   `json:"offered_tokens"` // that the requests ask for; all numbers below are in tokens
-	Asked   uint64   `json:"asked"`          // keys that were asked for at all
+	Tokens  uint64   `json:"offered_tokens"` // tokens that the requests ask for; all numbers below are in tokens
+	Asked   uint64   `json:"asked"`          // number of keys that had any request
 	Ideal   uint64   `json:"ideal"`          // what a single limiter for all nodes would have admitted
-	Limit   float64  `json:"limit"`          // rate*T, of each key
-	Allowed float64  `json:"allowed"`        // burst + rate*T, of each key
+	Limit   float64  `json:"limit"`          // rate*T, for each key
+	Allowed float64  `json:"allowed"`        // burst + rate*T, for each key
 	Results []Result `json:"results"`        // in the order of the strategies
 }
 
-// A Result has the results of one strategy.
+// A Result contains the results of one strategy.
 type Result struct {
 	Strategy string `json:"strategy"`
-	Title    string `json:"title"`          // its name for people
+	Title    string `json:"title"`          // its name in reports for people
 	Note     string `json:"note,omitempty"` // a remark for the reader
-	Admitted uint64 `json:"admitted"`       // of all keys
-	Excess   uint64 `json:"excess"`         // admitted beyond the ideal, key by key
+	Admitted uint64 `json:"admitted"`       // of all keys together
+	Excess   uint64 `json:"excess"`         // tokens admitted beyond the ideal, summed key by key
 	// Refused are false refusals: requests that the ideal limit admitted and this strategy did not, summed key by key.
 	Refused      uint64  `json:"false_refusals"`
-	RefusedShare float64 `json:"false_refusal_share"` // of what was offered, 0 to 1
+	RefusedShare float64 `json:"false_refusal_share"` // Refused as a part of the offered tokens, 0 to 1
 
 	// These two are about the first key, which has the most requests.
 	FirstAdmitted  uint64  `json:"first_admitted"`
 	FirstOfLimit   float64 `json:"first_of_limit"`         // admitted/(rate*T)
 	FirstOfAllowed float64 `json:"first_of_allowed"`       // admitted/(burst + rate*T)
-	FirstAsked     float64 `json:"first_asked_per_second"` // questions to the store about it, a second
+	FirstAsked     float64 `json:"first_asked_per_second"` // questions to the store about this key, per second
 
-	Calls     uint64  `json:"calls"`                    // that all nodes made, each with up to 64 questions
-	CallsASec float64 `json:"calls_per_second"`         // a second
-	Questions uint64  `json:"questions"`                // that came to the store in them
-	AskedAKey float64 `json:"asked_per_key_and_second"` // those about a key that was asked for, a second
+	Calls     uint64  `json:"calls"`                    // made by all nodes, each with up to 64 questions
+	CallsASec float64 `json:"calls_per_second"`         // per second
+	Questions uint64  `json:"questions"`                // questions that reached the store in these calls
+	AskedAKey float64 `json:"asked_per_key_and_second"` // questions per second for each key that had requests
 
 	// Held is O, the most tokens of one key that all nodes held together at any time.
 	Held uint64 `json:"held"`
-	// Bound is burst + rate*T + O + N*D over the run, with O as above. D is 0 except for leases and for settling later,
-	// which is compared with what leases may admit. With shares, Bound also has one burst for each loss of the store,
-	// and what comes back from then until all nodes have noticed its return.
+	// Bound is burst + rate*T + O + N*D over the run, where O is Held. D is 0 except for leases and for settling later,
+	// because settling later is compared with what leases may admit. With shares, Bound also includes one burst for
+	// each loss of the store, and the tokens that come back from then until all nodes have noticed that the store is
+	// back.
 	Bound float64 `json:"bound"`
-	// Worst is the largest excess of any key over any interval: the admitted tokens, minus rate*T and the tokens in
-	// hand when the interval began. For windows, the interval is the whole run until the end of any window, so windows
-	// that are kept exactly have no excess. WorstBound is burst + N*D. With shares, it adds what they have when the
-	// store is lost, a burst or a token for each node, and what comes back until all nodes have noticed its return, at
-	// most a burst. Holds reports whether Worst is within WorstBound, and what was admitted of each key within Bound.
+	// Worst is the largest excess of any key over any interval: the admitted tokens, minus rate*T and minus the tokens
+	// in hand when the interval began. For windows, the interval always begins at the start of the run and ends at the
+	// end of any window, so windows that are kept exactly have no excess. WorstBound is burst + N*D. With shares, it
+	// adds the tokens that shares have when the store is lost, which are a burst or a token for each node. It also adds
+	// the tokens that come back until all nodes have noticed that the store is back, which are at most a burst. Holds
+	// reports whether Worst is within WorstBound, and the tokens admitted of each key are within Bound.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`
@@ -86,7 +88,7 @@ func newReport(s *Scenario, ideal *central) *Report {
 	return r
 }
 
-// cutOff is how many nodes cannot reach the store while it is away.
+// cutOff returns how many nodes cannot reach the store while it is away.
 func (s *Scenario) cutOff() int {
 	if s.CutOff == 0 {
 		return s.Nodes
@@ -94,13 +96,13 @@ func (s *Scenario) cutOff() int {
 	return s.CutOff
 }
 
-// callTime is how long a node waits for a call. It is shorter than the timeout, so that a caller gets the reason in
-// time.
+// callTime returns how long a node waits for a call. It is shorter than the timeout, so that a caller gets the reason
+// in time.
 func (s *Scenario) callTime() time.Duration { return s.Timeout - s.Timeout/10 }
 
 func (s *Scenario) partitions() int { return max(s.Partitions, 1) }
 
-// awayPartitions is how many partitions are away while the store is.
+// awayPartitions returns how many partitions are away while the store is away.
 func (s *Scenario) awayPartitions() int {
 	if s.AwayPartitions == 0 {
 		return s.partitions()
@@ -108,11 +110,11 @@ func (s *Scenario) awayPartitions() int {
 	return s.AwayPartitions
 }
 
-// afterLoss returns the tokens that all losses of the store add to the bound, if there are shares. all is the size of
-// all full shares, as docs/distributed.md states it, without the rounding of a share. All that shares admit is charged
-// when the store is back. Until the last node has noticed its return, the shares and the store both fill, the store by
-// at most a burst. If only some nodes are cut off, the store fills for the others, and the shares fill in addition to
-// it.
+// afterLoss returns the tokens that all losses of the store add to the bound, if there are shares. all is the sum of
+// all full shares, as docs/distributed.md states it, without the rounding of a share. All tokens that shares admit are
+// charged when the store is back. Until the last node has noticed that it is back, the shares and the store both fill,
+// the store by at most a burst. If only some nodes are cut off, the store fills for the other nodes, and the shares
+// fill in addition to the store.
 func (s *Scenario) afterLoss(all float64) float64 {
 	switch {
 	case s.OnLoss != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():
@@ -129,13 +131,13 @@ func (s *Scenario) afterLoss(all float64) float64 {
 	return all + both + rate*float64(away/time.Microsecond)*nodes/float64(s.Nodes)
 }
 
-// rounding is the largest error of sums of whole numbers and rates, in tokens.
+// rounding is the largest rounding error, in tokens, of sums of whole numbers and rates.
 const rounding = 1e-6
 
 func (r *Report) add(strategy Strategy, w *world, ideal *central, note string) {
 	s, first := w.scenario, &w.keys[0]
 	overdraft := float64(s.Overdraft) * float64(s.Nodes)
-	if strategy.kind == kindStrict || note != "" { // strict in its stead
+	if strategy.kind == kindStrict || note != "" { // strict, or strict instead of a lease
 		overdraft = 0
 	}
 	o := Result{

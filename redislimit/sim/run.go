@@ -7,21 +7,21 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
-// limiting is a strategy at work in its world.
+// limiting is a strategy that runs in its world.
 type limiting interface {
-	arrive(node, key uint32, n uint64) // a request of n tokens, now
-	happen(event)                      // an event from the queue, now
+	arrive(node, key uint32, n uint64) // handles a request for n tokens that comes now
+	happen(event)                      // handles an event from the queue that happens now
 }
 
-// Progress is how far a run has come.
+// Progress says how far a run has come.
 type Progress struct {
-	Doing string  // the strategy
-	Done  float64 // of all the work, 0 to 1
+	Doing string  // the current strategy
+	Done  float64 // part of all the work that is done, 0 to 1
 }
 
 // Run simulates the scenario and returns the report. It returns an error if a field is out of its range or ctx ends
-// first. It calls tell, which may be nil, now and then in the same goroutine. A request takes about a microsecond for
-// each strategy. A key that all nodes share takes 300 bytes of memory.
+// first. If tell is not nil, Run calls it from time to time in the same goroutine. A request takes about a microsecond
+// for each strategy. A key that all nodes share takes 300 bytes of memory.
 func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, error) {
 	if err := scenario.Check(); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, 
 	return r, nil
 }
 
-// begin returns the strategy at work, and a note about it.
+// begin returns the running strategy, and a note about it.
 func (s Strategy) begin(w *world) (limiting, string) {
 	switch s.kind {
 	case kindLease:
@@ -72,7 +72,7 @@ func (s Strategy) begin(w *world) (limiting, string) {
 
 const tooSmall = "the limit is too small for leases on %d nodes, so that they ask the store each time"
 
-// play runs all requests and the events between them, and then the events that are left.
+// play runs all requests and the events between them, and then the remaining events.
 func play(w *world, l limiting, a *arrivals, step func(done float64) error) error {
 	const often = 1 << 14
 	end := int64(w.scenario.Time)
@@ -101,12 +101,12 @@ func play(w *world, l limiting, a *arrivals, step func(done float64) error) erro
 	return step(1)
 }
 
-// central is the ideal: one limiter that sees every request at once.
+// central is the ideal limit: one limiter that sees every request immediately.
 type central struct {
 	*world
 	store    *store
 	requests uint64
-	offered  []uint64 // tokens, of each key
+	offered  []uint64 // tokens offered for each key
 }
 
 func newCentral(s *Scenario) *central {

@@ -15,40 +15,40 @@ import (
 )
 
 // A Scenario says what to simulate. All fields must be set except Traffic, Costs, Jitter, Loss, Away, AwayEvery,
-// CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft. [Default] has a value for each, which is the default
-// of package redislimit where there is one.
+// CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft. [Default] sets each field that must be set. It uses
+// the default of package redislimit for a field if there is one.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has its own limit
-	Zipf  float64       // the k-th key is asked for k^-Zipf times as often as the first, 0 to 4
+	Zipf  float64       // the k-th key gets k^-Zipf times as many requests as the first, 0 to 4
 	Rate  engine.Rate   // of each key: a whole number of tokens in a whole number of microseconds
 	Burst uint64        // tokens of a full bucket, 1 to 1,000,000,000
-	Load  float64       // tokens asked for from the first key, as a multiple of Rate, above 0 and at most 1000
-	Time  time.Duration // how long, 1 ms to 24 h
+	Load  float64       // tokens requested of the first key, as a multiple of Rate, above 0 and at most 1000
+	Time  time.Duration // how long the run lasts, 1 ms to 24 h
 
-	// Traffic has each node's part of the traffic, in any unit, not negative. It has one entry for each node, or is nil
-	// for equal parts. 90, 5, 3, 2 is one busy node of four.
+	// Traffic contains each node's part of the traffic, in any unit, not negative. It has one entry for each node, or
+	// is nil for equal parts. For example, 90, 5, 3, 2 stands for four nodes of which one is busy.
 	Traffic []float64
 
 	// Costs are the costs of requests, in tokens. All occur equally often. nil means 1 for all.
 	Costs []uint64
 
 	RTT       time.Duration // the mean round trip to the store, 0 to 1 s
-	Jitter    time.Duration // round trips last RTT ± Jitter, evenly; at most RTT
+	Jitter    time.Duration // round trips are evenly distributed over RTT ± Jitter; at most RTT
 	Loss      float64       // the part of replies that is lost, 0 to less than 1
-	Away      Span          // when the store cannot be reached; never if it is the zero Span
-	AwayEvery time.Duration // the period at which Away repeats; 0 if it occurs once
-	CutOff    int           // how many nodes, from the first, cannot reach the store then; 0 means all
-	Timeout   time.Duration // after which a node gives a reply up, 1 ms to 10 s; a call has nine tenths of it
+	Away      Span          // when the store cannot be reached; the zero Span means never
+	AwayEvery time.Duration // the period at which Away repeats; 0 if Away occurs once
+	CutOff    int           // how many nodes, from the first, cannot reach the store while it is away; 0 means all
+	Timeout   time.Duration // time after which a node gives a reply up, 1 ms to 10 s; a call has nine tenths of it
 
-	// Partitions are the parts of the store that can fail independently, each with its own calls. A cluster has 64
-	// unless redislimit.Partitions says otherwise, one server has 1. 1 to 4,096; 0 means 1.
+	// Partitions is the number of parts of the store that can fail independently. Each has separate calls. A cluster
+	// has 64 unless redislimit.Partitions says otherwise, and one server has 1. Partitions is 1 to 4,096; 0 means 1.
 	Partitions     int
-	AwayPartitions int // how many of them, from the first, are away; 0 means all
+	AwayPartitions int // how many partitions, from the first, are away while the store is; 0 means all
 
-	Skew      time.Duration // between the clocks of the first and the last node, the others evenly between, 0 to 1 h
-	Overdraft uint64        // tokens that a node may spend of a key before it has them, as redislimit.Overdraft
-	Seed      uint64        // of the random numbers
+	Skew      time.Duration // of the last node's clock to the first one's, the others evenly between; 0 to 1 h
+	Overdraft uint64        // tokens of a key that a node may spend before it has them, as in redislimit.Overdraft
+	Seed      uint64        // for the random numbers
 
 	// OnLoss decides about requests when the store does not: FailShare or FailClosed.
 	OnLoss redislimit.FailurePolicy
@@ -56,14 +56,14 @@ type Scenario struct {
 	Strategies []Strategy // in the order of the report
 }
 
-// A Span is a time between two simulated times, without the end.
+// A Span is the time from From until To in simulated time. To does not belong to it.
 type Span struct {
 	From time.Duration `json:"from"`
 	To   time.Duration `json:"to"`
 }
 
-// Default returns the scenario with which the others are compared: 4 nodes, one key, ten times the limit of 1000 a
-// second, a network of 1 ms, for 10 s.
+// Default returns the scenario with which other scenarios are compared. It has 4 nodes, one key, a limit of 1000 per
+// second, a load of ten times the limit, a network with a round trip of 1 ms, and lasts 10 s.
 func Default() Scenario {
 	return Scenario{
 		Nodes: defaults.Nodes, Keys: 1, Zipf: 1, Rate: engine.PerSecond(1000), Burst: 200, Load: 10, Time: 10 * time.Second,
@@ -131,7 +131,7 @@ func (s *Scenario) Check() error {
 	return s.checkTraffic()
 }
 
-// checkRate requires a rate in whole numbers, so that the ideal is exact.
+// checkRate returns an error for a rate that is not made of whole numbers, because the ideal must be exact.
 func (s *Scenario) checkRate() error {
 	tokens, period := s.Rate.Tokens, s.Rate.Period
 	if tokens < 1 || tokens > 1e6 || tokens != math.Trunc(tokens) {
@@ -153,14 +153,14 @@ func (s *Scenario) checkLimiter() error {
 	return nil
 }
 
-// policy is the limit of each key.
+// policy returns the limit of each key.
 func (s *Scenario) policy() engine.Policy { return engine.TokenBucket(s.Rate, s.Burst) }
 
-// share is a node's.
+// share returns the policy of a node's share.
 func (s *Scenario) share() engine.Policy {
 	share, err := shares.Of(s.policy(), float64(s.Nodes))
 	if err != nil {
-		panic(err) // a token bucket has shares
+		panic(err) // impossible: a token bucket has shares
 	}
 	return share
 }
@@ -194,7 +194,7 @@ func (s *Scenario) checkTraffic() error {
 	return nil
 }
 
-// perMicrosecond is the rate in tokens.
+// perMicrosecond returns the rate in tokens per microsecond.
 func (s *Scenario) perMicrosecond() float64 {
 	return s.Rate.Tokens / float64(s.Rate.Period/time.Microsecond)
 }

@@ -2,14 +2,14 @@ package sim
 
 import "time"
 
-// settle counts first and reports to the store later. A node reports only the keys that had requests since its last
-// report.
+// settle first counts on the node and later reports to the store. A node reports only the keys that had requests since
+// its last report.
 type settle struct {
 	*transport
 	interval, period int64 // ns; the period is the window
 	limit            uint64
 	phases           []int64
-	numbers          map[uint64]uint32 // of the nodes' counts
+	numbers          map[uint64]uint32 // numbers of the nodes' counts
 	counts           []count
 	totals           []total
 }
@@ -17,15 +17,15 @@ type settle struct {
 // A count is a node's count of a key.
 type count struct {
 	window  int64
-	known   uint64 // of all nodes, by the last reply
-	own     uint64 // not in known
-	told    uint64 // already reported to the store, for this window
+	known   uint64 // tokens of all nodes, by the last reply
+	own     uint64 // own tokens that known does not include
+	told    uint64 // own tokens that were already reported to the store, for this window
 	about   int64
 	answer  uint64
 	talking bool
 }
 
-// A total is the store's count of a key, for the two latest windows, because the nodes' clocks differ.
+// A total is the store's count of a key. It covers the two latest windows, because the nodes' clocks differ.
 type total struct {
 	windows [2]int64
 	counts  [2]uint64
@@ -63,7 +63,7 @@ func (s *settle) arrive(node, key uint32, n uint64) {
 	}
 }
 
-// happen handles an event: a node reports its count, or a step of a call.
+// happen handles an event: a node's report of its count, or a step of a call.
 func (s *settle) happen(e event) {
 	if e.what != 0 {
 		s.transport.happen(e)
@@ -80,7 +80,8 @@ func (s *settle) add(_ uint32, q *question) {
 	c.answer = s.totals[q.key].add(c.about, c.told)
 }
 
-// answered ends a report at the node. If the answer is lost, the node reports the same again, and it counts twice.
+// answered ends a report at the node. If the answer is lost, the node reports the same tokens again, so they count
+// twice.
 func (s *settle) answered(_ uint32, q *question) {
 	c := &s.counts[q.slot]
 	c.talking = false

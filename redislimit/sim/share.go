@@ -9,8 +9,8 @@ import (
 )
 
 // localShares decide instead of a store that does not answer. Depending on the scenario, every node admits its share of
-// the limit or nothing. A share starts full, or empty if it is less than one token. The store is charged with what they
-// admit once it answers.
+// the limit, or nothing. A share starts full, or empty if it is less than one token. When the store answers again, it
+// is charged with the tokens that shares admitted.
 type localShares struct {
 	*world
 	limit *script.Limit
@@ -19,7 +19,7 @@ type localShares struct {
 	slow  *shares.Slow[uint64]
 }
 
-// shareCharge is a question that charges what a share admitted.
+// shareCharge is the kind of a question that charges the tokens that a share admitted.
 const shareCharge uint8 = 100
 
 func newShares(w *world) *localShares {
@@ -38,7 +38,7 @@ func (s *localShares) charge(t *transport, node, key uint32) {
 	}
 }
 
-// charged ends it.
+// charged ends a charge that the store has answered, or that has failed.
 func (s *localShares) charged(node uint32, q *question) {
 	s.owed.End(pair(node, q.key), !q.failed)
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// All nodes together keep the bound of docs/distributed.md also where a node's share is less than a token, or a few:
-// with a store that is late, that is gone, and that comes back, once or again and again.
+// A node's share may be less than a token, or only a few tokens. All nodes together must still keep the bound of
+// docs/distributed.md if the store's answers are late or lost, if the store is away all the time, and if it is away for
+// a while, once or again and again.
 func TestSmallLimitsKeepTheBound(t *testing.T) {
 	const ms = time.Millisecond
 	for name, change := range map[string]func(*Scenario){

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
-// run simulates what the default scenario is after a change.
+// run simulates the default scenario after a change to it.
 func run(t *testing.T, change func(*Scenario)) *Report {
 	t.Helper()
 	s := Default()
@@ -88,12 +88,13 @@ func TestLeasesHardlyRefuseBelowTheLimit(t *testing.T) {
 	assert.Less(t, r.Results[0].RefusedShare, 0.001)
 }
 
-// The figures that the gateways' way of counting is known for, and that the measure can fail.
+// The gateways' way of counting gives the figures for which it is known. This also shows that a strategy can fail the
+// bound.
 func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	for load, want := range map[float64][]float64{2: {1.30, 1.075, 1.016}, 10: {2.50, 1.376, 1.078}} {
 		r := run(t, func(s *Scenario) { s.Load, s.Strategies = load, Strategies()[2:] })
 		for i, o := range r.Results {
-			// How the nodes' intervals fall together matters, the more the longer they are.
+			// The way in which the nodes' intervals overlap makes a difference, which is larger for longer intervals.
 			assert.InDelta(t, want[i], o.FirstOfLimit, 0.02+0.15*(want[i]-1), "%gx %s", load, o.Strategy)
 			if load == 10 {
 				assert.False(t, o.Holds, o.Strategy)
@@ -103,7 +104,8 @@ func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	}
 }
 
-// A measure that only looked at whole runs would miss what is admitted at once in the middle of one.
+// A check of whole runs would miss tokens that are admitted at once in the middle of a run, so every interval is
+// checked.
 func TestTheWorstIntervalIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -141,31 +143,33 @@ func TestTheWorstIntervalIsFound(t *testing.T) {
 	}
 }
 
-// Questions go alone while fewer than eight calls of their node are under way, and then together.
+// While fewer than eight calls of a node are in progress, each question is sent alone. Otherwise questions are sent
+// together.
 func TestQuestionsTravelTogether(t *testing.T) {
 	with := func(trip time.Duration) (Result, *Report) {
 		r := run(t, func(s *Scenario) {
 			s.Nodes, s.RTT, s.Timeout, s.Strategies = 1, trip, time.Second, []Strategy{Strict()}
-			s.OnLoss = redislimit.FailClosed               // settlements of shares would be questions, too
-			s.Rate, s.Load = engine.PerSecond(20_000), 0.5 // nothing is refused, and that remembered
+			s.OnLoss = redislimit.FailClosed               // otherwise charges of shares would be questions, too
+			s.Rate, s.Load = engine.PerSecond(20_000), 0.5 // no request is refused, so no refusal is remembered
 		})
 		return r.Results[0], r
 	}
-	alone, r := with(100 * time.Microsecond) // one call is under way at most times
+	alone, r := with(100 * time.Microsecond) // most of the time, at most one call is in progress
 	assert.Equal(t, r.Offered, alone.Questions)
 	assert.InEpsilon(t, alone.Questions, alone.Calls, 0.001)
-	together, r := with(10 * time.Millisecond) // a hundred questions come meanwhile
+	together, r := with(10 * time.Millisecond) // a hundred questions come during a round trip
 	assert.Equal(t, r.Offered, together.Questions)
 	assert.InDelta(t, r.Ideal, together.Admitted, 10, "what came when all had ended is there to be had")
 	assert.InEpsilon(t, 10*defaults.UnderWay/0.01, together.Calls, 0.01, "eight calls all the time")
-	// A thousand do, twice of what goes into eight calls: more calls are made, full ones.
+	// A thousand questions come during a round trip. That is twice the number that fits into eight calls, so the node
+	// makes more calls, which are full.
 	full, r := with(100 * time.Millisecond)
 	assert.Equal(t, r.Offered, full.Questions)
 	assert.Less(t, full.Calls, r.Offered/10)
 }
 
-// With shares, a store that was away costs the tokens of the shares, and the tokens that come back until the last node
-// has noticed that the store is back.
+// With shares, a store that was away adds to the excess the tokens of the shares, and the tokens that come back until
+// the last node has noticed that the store is back.
 func TestAStoreThatIsAway(t *testing.T) {
 	with := func(onLoss redislimit.FailurePolicy, from, to time.Duration) []Result {
 		return run(t, func(s *Scenario) {
@@ -178,10 +182,11 @@ func TestAStoreThatIsAway(t *testing.T) {
 			assert.True(t, o.Holds, "%s: %v beyond, of %v", o.Strategy, o.Worst, o.WorstBound)
 			assert.Equal(t, never[i].WorstBound+2*200, o.WorstBound)
 			if away > time.Second {
-				if o.Strategy == "strict" { // leases deny while their debt is paid, and end lower than they were
+				if o.Strategy == "strict" { // leases refuse while their debt is paid, and end with less excess
 					assert.Greater(t, o.Worst, never[i].Worst+30, "it did cost something")
 				}
-				// Until the breaker opens, and then four probes a second and node.
+				// While the store is away, calls are made until the breaker opens. Then each node sends four probes per
+				// second.
 				assert.Less(t, o.Calls, never[i].Calls*83/100, "%s: calls to a store that is away", o.Strategy)
 				assert.Greater(t, o.Calls, never[i].Calls*70/100, "%s: calls to a store that is back, when the shares are paid", o.Strategy)
 			}
@@ -194,7 +199,8 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// Clocks that differ change nothing if only the store's time is used, or only the time of one node.
+// If clocks differ, the results stay the same for strategies that only use the store's time, or only the time of one
+// node.
 func TestClocksMayDiffer(t *testing.T) {
 	with := func(skew time.Duration) *Report {
 		return run(t, func(s *Scenario) {
@@ -218,7 +224,7 @@ func TestLossesAreNeverMore(t *testing.T) {
 	}
 }
 
-// The simulation leases the same limits as the product: both call the same function.
+// The simulation leases the same limits as a real limiter, because both call the same function.
 func TestTheModeIsTheProducts(t *testing.T) {
 	for _, perSecond := range []float64{99, 100} {
 		r := run(t, func(s *Scenario) { s.Rate, s.Strategies = engine.PerSecond(perSecond), []Strategy{Lease()} })
@@ -344,8 +350,8 @@ func TestTheTableSaysWhatBroke(t *testing.T) {
 	assert.Contains(t, out.String(), "of which 3 were asked for")
 }
 
-// An idle lease that is forgotten and made again must not bring a new overdraft: with that many nodes, the sum would be
-// several times the limit.
+// If an idle lease is forgotten and made again, the new lease must not bring a new overdraft. With that many nodes, the
+// sum of these overdrafts would be several times the limit.
 func TestManyNodesKeepTheBound(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.Burst, s.Load, s.Time, s.Strategies = 1000, 4000, 10, 5*time.Second, []Strategy{Lease()}

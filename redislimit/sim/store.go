@@ -4,7 +4,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A store is the server's state of all keys of one limit. It decides by the model of the scripts.
+// A store is the server's state for all keys of one limit. It decides by the model of the scripts.
 type store struct {
 	limit *script.Limit
 	keys  []script.Model
@@ -14,7 +14,7 @@ func newStore(s *Scenario) *store {
 	return &store{mustLimit(s.policy()), make([]script.Model, s.Keys)}
 }
 
-// ask decides at a time in µs.
+// ask decides about an ask at the time now, in µs.
 func (s *store) ask(key uint32, now int64, a script.Ask) script.Answer {
 	return s.keys[key].Ask(s.limit, now, a)
 }

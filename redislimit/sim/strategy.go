@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Strategy is a way to keep a limit over many machines.
+// A Strategy is a way to keep a limit that many machines share.
 type Strategy struct {
 	kind     kind
 	interval time.Duration
@@ -23,12 +23,12 @@ const (
 // Strict asks the store about every request.
 func Strict() Strategy { return Strategy{kind: kindStrict} }
 
-// Lease spends tokens that the store has charged before, by the node's own code.
+// Lease spends tokens that the store has charged before. It runs the same code as a real node.
 func Lease() Strategy { return Strategy{kind: kindLease} }
 
-// SettleLater counts first. A node admits by the last count of all nodes that it received and its own count since.
-// Every interval, 1 ms to 1 min, it reports its own count to the store and receives the others'. It counts in windows
-// that last the period of the rate, as gateways that work this way do.
+// SettleLater counts first. A node admits requests by the last count of all nodes that it received, plus its own count
+// since then. Every interval, 1 ms to 1 min, it reports its own count to the store and receives the counts of the other
+// nodes. It counts in windows that last the period of the rate, as gateways that work this way do.
 func SettleLater(interval time.Duration) Strategy { return Strategy{kindSettle, interval} }
 
 // Strategies returns the default strategies of a report.
@@ -39,7 +39,7 @@ func Strategies() []Strategy {
 	}
 }
 
-// ParseStrategy reads the name of a strategy: strict, lease, or settle-later and its interval, as in
+// ParseStrategy reads the name of a strategy: strict, lease, or settle-later followed by its interval, as in
 // settle-later-200ms.
 func ParseStrategy(name string) (Strategy, error) {
 	for _, s := range []Strategy{Strict(), Lease()} {
@@ -77,7 +77,8 @@ func (s Strategy) Title() string {
 	case kindLease:
 		return "leased"
 	case kindSettle:
-		// As a Duration writes it, with a space before the unit; the longest is a minute.
+		// The interval is written as a Duration writes it, but with a space before the unit. The longest interval is a
+		// minute.
 		text := strings.Replace(s.interval.String(), "1m0s", "60s", 1)
 		digits := strings.LastIndexAny(text, "0123456789") + 1
 		return "settling later every " + text[:digits] + " " + text[digits:]

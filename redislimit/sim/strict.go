@@ -61,7 +61,7 @@ func (r refusals) note(node uint32, q *question) {
 	}
 }
 
-// decide makes the store decide about a request.
+// decide makes the store decide about the request of a question.
 func (t *transport) decide(store *store, q *question) {
 	if q.gone {
 		return

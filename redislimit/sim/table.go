@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// WriteTable writes the report for people.
+// WriteTable writes the report as tables for people.
 func (r *Report) WriteTable(w io.Writer) error {
 	var out bytes.Buffer
 	tw := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -26,7 +26,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(tw, "limit\t%s\ta key in the %s s, and the burst of %d\n\n", number(r.Limit), number(r.Seconds), r.Burst)
 	tw.Flush()
 
-	// Headings and numbers align right, names left.
+	// Headings and numbers are aligned to the right, and names to the left.
 	rows := [][]string{
 		{"", "", "of the", "of the", "beyond", "wrongly", "asked", "", "most", "worst", "", ""},
 		{"strategy", "admitted", "limit", "allowed", "ideal", "refused", "/key/s", "calls/s", "held", "excess", "bound", ""},
@@ -81,5 +81,5 @@ worst excess: the most beyond the rate and what nodes held before, in any
 
 func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
 
-// number writes one without an exponent or needless zeros.
+// number writes a number without an exponent or needless zeros.
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

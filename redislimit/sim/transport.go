@@ -9,63 +9,63 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/waiting"
 )
 
-// A question is one key's place in a call.
+// A question asks about one key. It takes part in one call.
 type question struct {
-	what   uint8 // of the strategy
+	what   uint8 // its kind; each strategy defines its own kinds
 	key    uint32
-	slot   uint32 // of the strategy's data about it
-	cost   uint64 // of a request
-	debt   uint64 // of a shareCharge
-	failed bool   // there is no answer, or not in time
-	gone   bool   // it never reached the store
-	since  int64  // when it was put
-	until  int64  // until when a known refusal applies, from when the question was put; 0 for none
+	slot   uint32 // number of the strategy's data about it
+	cost   uint64 // the cost of a request
+	debt   uint64 // the debt that a shareCharge charges
+	failed bool   // there is no answer, or it came too late
+	gone   bool   // it did not reach the store
+	since  int64  // when it was put into the queue
+	until  int64  // until when a refusal that was known then applies; 0 if there was none
 
-	isComing bool // it failed, and has not reached the store yet
+	isComing bool // it failed at the node, but is still on its way to the store
 }
 
-// A transport carries the questions of the nodes to the store and back, as the queues of package redislimit do: with
-// the same Pace, and dropping questions that are too late. A call that fails takes as long as its timeout, and the same
-// Breaker stops calls to a store that does not answer. The store carries out each call that reaches it, whether the
-// node still waits or not.
+// A transport carries the questions of the nodes to the store, and the answers back, as the queues of package
+// redislimit do. It uses the same Pace, and it drops questions that are too late. A call that fails takes as long as
+// its timeout. The same Breaker stops calls to a store that does not answer. The store carries out each call that
+// reaches it, even if the node no longer waits.
 type transport struct {
 	*world
-	queues []sendQueue // of the nodes, for each partition
-	under  []flight    // calls that are under way
-	free   []uint32    // numbers of calls that are over
+	queues []sendQueue // of the nodes; each node has one for each partition
+	under  []flight    // calls in progress
+	free   []uint32    // numbers of calls that have ended
 	reach  func(node uint32, q *question)
 	back   func(node uint32, q *question)
 }
 
-// A sendQueue is the queue of a node for a partition: a part of a cluster that can fail independently.
+// A sendQueue is the queue of a node for a partition, which is a part of the store that can fail independently.
 type sendQueue struct {
 	breaker.Breaker
 	pace    waiting.Pace
 	waiting []question
 }
 
-// A flight is a call in progress. It ends when it has reached the store, or when the node has its answer or has given
+// A flight is a call in progress. It ends when the call has reached the store and the node has its answer or has given
 // it up, whichever is later.
 type flight struct {
 	questions  []question
 	isInTime   bool // the answer would arrive before the node gives the call up
-	isReached  bool // it has reached the store
-	isAnswered bool // and the answer will arrive in time
+	isReached  bool // the call has reached the store
+	isAnswered bool // the store has carried it out, and the answer will arrive in time
 	isOver     bool // the node no longer waits for it
 	limit      int64
 }
 
-// weight is how much of a call a question takes.
+// weight is how much of a call's capacity a question takes.
 const weight = script.Full / defaults.PerCall
 
 const (
-	callReach uint8 = iota + 100 // a call is at the store
-	callEnd                      // its answer is at the node, or the time for it is over
+	callReach uint8 = iota + 100 // a call has reached the store
+	callEnd                      // the call's answer has reached the node, or its time is over
 )
 
 // newTransport returns a transport. It calls reach when a question has reached the store, and back when a question was
-// answered or has failed at the node. While the store is away, it calls reach only for questions that the node gave up
-// before.
+// answered or has failed at the node. While the store is away, it calls reach only for questions that the node has
+// already given up.
 func newTransport(w *world, reach, back func(node uint32, q *question)) *transport {
 	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes*w.scenario.partitions()), reach: reach, back: back}
 }
@@ -79,7 +79,7 @@ func (t *transport) queueOf(node, key uint32) *sendQueue {
 // isLost reports whether the store of a key counts as lost to a node.
 func (t *transport) isLost(node, key uint32) bool { return t.queueOf(node, key).IsOpen() }
 
-// isBusy reports whether so many questions wait at a node that those that are not urgent are put off.
+// isBusy reports whether so many questions wait at a node that questions that are not urgent are put off.
 func (t *transport) isBusy(node, key uint32) bool {
 	return len(t.queueOf(node, key).waiting) > defaults.BusyAbove
 }
@@ -188,7 +188,7 @@ func (t *transport) happen(e event) {
 	t.depart(e.node, e.key)
 }
 
-// arriveAt handles a call that reaches the store, which carries it out unless the store is away.
+// arriveAt handles a call that reaches the store. The store carries it out unless it is away.
 func (t *transport) arriveAt(e event) {
 	call := &t.under[e.slot]
 	isAway := t.isAway(e.node, e.key)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
-// until has everything happen until a time.
+// until handles all events until the time t.
 func (w *world) until(t time.Duration, l limiting) {
 	for len(w.events.heap) > 0 && w.events.heap[0].at <= int64(t) {
 		e := w.events.take()
@@ -23,9 +23,9 @@ func (w *world) until(t time.Duration, l limiting) {
 	w.now = int64(t)
 }
 
-// The queue of waiting requests has no largest length: each request is answered, or is late.
+// The queue of waiting requests has no maximum length, so no request is refused: each is answered, or is too late.
 func TestWhatWaitsIsNotRefused(t *testing.T) {
-	const sent = defaults.UnderWay + 4*defaults.PerCall // the first calls, and those that are full
+	const sent = defaults.UnderWay + 4*defaults.PerCall // the first calls, and full calls
 	const asked = sent + 2*defaults.Waiting
 	s := Default()
 	p := newStrict(newWorld(&s, 0))
@@ -40,12 +40,12 @@ func TestWhatWaitsIsNotRefused(t *testing.T) {
 	assert.False(t, p.queues[0].pace.GoesOn(), "no call is under way")
 }
 
-// A node asks as much as the store answers, however long the round trip is, and what is more than that is dropped: it
-// does not make the rest late. Before, eight calls at once were all, and 98 % of 16,000 requests a second failed with a
-// round trip of 40 ms.
+// A node asks as much as the store can answer, even if the round trip is long. It drops questions beyond that, so they
+// do not make the other questions late. In an earlier version, a node made at most eight calls at once. With a round
+// trip of 40 ms, 98 % of 16,000 requests per second failed then.
 func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
 	for rate, want := range map[float64]float64{
-		16_000:  16_000, // all of it
+		16_000:  16_000, // all requests
 		500_000: 0.9 * defaults.MostCalls * defaults.PerCall / 0.04,
 	} {
 		r := run(t, func(s *Scenario) {
@@ -56,7 +56,7 @@ func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
 	}
 }
 
-// A caller gives up when its timeout is over: the tokens that the store takes for its request are lost.
+// A caller gives up when its timeout is over. The tokens that the store then takes for its request are lost.
 func TestAStoreThatIsTooSlow(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.Load, s.RTT, s.Jitter, s.Timeout = 1, 2, 100*time.Millisecond, 50*time.Millisecond, 151*time.Millisecond
@@ -66,8 +66,9 @@ func TestAStoreThatIsTooSlow(t *testing.T) {
 	assert.Positive(t, r.Results[0].Admitted)
 }
 
-// Single answers that are lost leave a request to the node's share: the store is not lost, and may have charged the
-// request. The tokens that the share admitted are charged in any case, so both together admit less than the limit.
+// If a single answer is lost, the node's share decides the request. The store does not count as lost, and it may have
+// charged the request. The tokens that the share admitted are charged in any case, so both together admit less than the
+// limit.
 func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	r := run(t, func(s *Scenario) { s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()} })
 	for _, o := range r.Results {
@@ -77,9 +78,9 @@ func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	}
 }
 
-// Short stalls cost a constant, however many there are, because the tokens that the shares admit are charged in full.
-// Before that, stalls of 100 ms once a second admitted 5 % too much forever. Stalls of 60 ms on and off admitted twice
-// the limit.
+// Short stalls cost a constant, no matter how many there are, because the tokens that the shares admit are charged in
+// full. Before these tokens were charged, stalls of 100 ms once per second admitted 5 % too much forever. Stalls of 60
+// ms, with pauses of 60 ms, admitted twice the limit.
 func TestRepeatedStallsCostAConstant(t *testing.T) {
 	for _, stall := range []struct{ length, every time.Duration }{
 		{100 * time.Millisecond, time.Second}, {60 * time.Millisecond, 120 * time.Millisecond}, {time.Second, 3 * time.Second},
@@ -100,8 +101,8 @@ func TestRepeatedStallsCostAConstant(t *testing.T) {
 	}
 }
 
-// Nodes that are cut off from a store that the others reach admit their shares in addition for as long as that lasts,
-// and no more.
+// Some nodes are cut off from a store that the other nodes reach. They admit their shares in addition to the limit for
+// as long as that lasts, and no longer.
 func TestNodesThatAreCutOff(t *testing.T) {
 	for _, cut := range []int{1, 3} {
 		for _, o := range run(t, func(s *Scenario) {
@@ -114,18 +115,19 @@ func TestNodesThatAreCutOff(t *testing.T) {
 	}
 }
 
-// The tokens that nodes hold, in hand or on the way, are counted correctly, whatever happened to the store.
+// The tokens that nodes have in hand, or that are on their way to nodes, are counted correctly in every case of a lost
+// store.
 func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3, 4, 5} {
 		s := Default()
 		s.Seed, s.Load, s.Loss, s.Time, s.Away, s.Keys = seed, 0.7, 0.1, 3*time.Second, Span{time.Second, 1500 * time.Millisecond}, 4
-		if seed%2 == 0 { // calls come to the store when the node has given them up
+		if seed%2 == 0 { // calls reach the store after the node has given them up
 			s.RTT, s.Jitter = 50*time.Millisecond, 40*time.Millisecond
 		}
 		w := newWorld(&s, 0)
 		l := newLeases(w)
 		require.NoError(t, play(w, l, newArrivals(&s, newLottery(s.nodeWeights()), newLottery(s.keyWeights())), func(float64) error { return nil }))
-		w.until(time.Hour, l) // all is given back
+		w.until(time.Hour, l) // by then everything is given back
 		for key := range w.keys {
 			assert.Zero(t, w.keys[key].held, "of key %d", key)
 		}
@@ -133,7 +135,7 @@ func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 	}
 }
 
-// Tokens in hand are kept while the store is lost.
+// While the store is lost, tokens in hand are kept.
 func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	s := Default()
 	w := newWorld(&s, 0)
@@ -163,8 +165,8 @@ func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	assert.Zero(t, held())
 }
 
-// A node gives a call up when its timeout is over, and the store carries it out when it comes there: with a timeout
-// below the round trip a node never has an answer, and its share decides.
+// A node gives a call up when its timeout is over, but the store carries the call out when it arrives. If the timeout
+// is shorter than the round trip, a node never gets an answer, so its share decides.
 func TestATimeoutBelowTheRoundTrip(t *testing.T) {
 	for _, rtt := range []time.Duration{46 * time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond} {
 		for policy, want := range map[redislimit.FailurePolicy]float64{redislimit.FailShare: 1, redislimit.FailClosed: 0} {
@@ -188,14 +190,14 @@ func TestATimeoutBelowTheRoundTrip(t *testing.T) {
 		assert.LessOrEqual(t, one.Admitted, r.Ideal+r.Ideal/50, "%s", one.Strategy)
 		assert.Greater(t, one.Admitted, r.Ideal/3, "%s", one.Strategy)
 	}
-	r = run(t, func(s *Scenario) { // nothing is left of what never came to the store
+	r = run(t, func(s *Scenario) { // questions that never reached the store leave nothing behind
 		s.RTT, s.Load, s.Timeout, s.Strategies = 300*time.Millisecond, 2, 50*time.Millisecond, []Strategy{Lease()}
 		s.Away = Span{time.Second, 3 * time.Second}
 	})
 	assert.LessOrEqual(t, r.Results[0].Admitted, r.Ideal+r.Ideal/50)
 }
 
-// A partition that is away counts as lost without affecting the others.
+// A partition that is away counts as lost, and other partitions are not affected.
 func TestAPartitionThatIsAway(t *testing.T) {
 	keys := func(partitions, away int) *Report {
 		return run(t, func(s *Scenario) {

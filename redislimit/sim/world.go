@@ -5,31 +5,32 @@ import (
 	"time"
 )
 
-// A world is where one strategy is at work: its clock, the events to come, and the accounts of what it did.
+// A world is the environment of one strategy: its clock, the future events, and the counts of what the strategy did.
 type world struct {
 	scenario  *Scenario
 	now       int64 // ns since the start
 	events    eventQueue
-	random    *rand.Rand // of the network and the nodes
-	rate      float64    // tokens each µs
+	random    *rand.Rand // random numbers for the network and the nodes
+	rate      float64    // tokens per µs
 	keys      []account
-	calls     uint64 // of the store
-	questions uint64 // in them
-	most      int64  // held by all nodes of one key
-	window    int64  // µs; of a strategy with windows, which grants the tokens of a window at its start. Otherwise 0
+	calls     uint64 // calls to the store
+	questions uint64 // questions in these calls
+	most      int64  // the most tokens of one key that all nodes held together
+	window    int64  // length in µs of windows, which grant their tokens at their start; 0 without windows
 }
 
-// An account has the simulator's counts for a key.
+// An account contains the simulator's counts for a key.
 //
-// The excess over an interval is the number of admitted tokens, minus rate*T and the tokens that the nodes had in hand
-// at its start. It is the difference of two sums: one up to the end of the interval, and one up to its start plus what
-// was in hand. So the lowest start sum so far gives the largest excess so far.
+// The excess over an interval is the number of admitted tokens, minus rate*T, and minus the tokens that the nodes had
+// in hand at its start. It is the difference of two sums. One is taken at the end of the interval. The other, the start
+// sum, is taken at its start and includes the tokens in hand. So the lowest start sum so far gives the largest excess
+// so far.
 type account struct {
 	admitted uint64  // tokens
 	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way
-	asked    uint64  // questions to the store about it
-	low      float64 // the lowest start sum. Always 0 for windows, which admit two limits at once where they meet
-	excess   float64 // of the worst interval
+	asked    uint64  // questions to the store about the key
+	low      float64 // the lowest start sum; always 0 for windows: two that meet admit two limits at once
+	excess   float64 // the excess of the worst interval
 }
 
 func newWorld(s *Scenario, number uint64) *world {
@@ -39,10 +40,10 @@ func newWorld(s *Scenario, number uint64) *world {
 	}
 }
 
-// micros is the store's clock.
+// micros returns the time of the store's clock, in µs.
 func (w *world) micros() int64 { return w.now / int64(time.Microsecond) }
 
-// clock returns the time by a node's clock, in ns. Clocks differ only by a constant error.
+// clock returns the time of a node's clock, in ns. Clocks differ only by a constant error.
 func (w *world) clock(node uint32) int64 {
 	wrong := int64(0)
 	if last := int64(w.scenario.Nodes - 1); last > 0 {
@@ -60,14 +61,14 @@ func (w *world) sum(a *account) float64 {
 	return float64(a.admitted) - w.rate*float64(now)
 }
 
-// look notes the start sum of the interval that begins now.
+// look notes the start sum of an interval that begins now.
 func (w *world) look(a *account) {
 	if w.window == 0 {
 		a.low = min(a.low, w.sum(a)+float64(a.held))
 	}
 }
 
-// admit counts a request of n tokens that is admitted now.
+// admit counts a request for n tokens that is admitted now.
 func (w *world) admit(key uint32, n uint64) {
 	a := &w.keys[key]
 	w.look(a)
@@ -92,7 +93,7 @@ func (w *world) asked(key uint32) {
 	w.keys[key].asked++
 }
 
-// way returns how long a message takes one way: half a round trip.
+// way returns how long a message takes in one direction, which is half a round trip.
 func (w *world) way() int64 {
 	trip := int64(w.scenario.RTT)
 	if jitter := int64(w.scenario.Jitter); jitter > 0 {
@@ -111,17 +112,18 @@ func (w *world) isAway(node, key uint32) bool {
 	return since >= 0 && since < int64(s.Away.To-s.Away.From) && int(node) < s.cutOff() && int(key)%s.partitions() < s.awayPartitions()
 }
 
-// lost reports whether a reply is.
+// lost reports whether a reply is lost.
 func (w *world) lost() bool {
 	return w.scenario.Loss > 0 && w.random.Float64() < w.scenario.Loss
 }
 
-// tick returns the next time after now at which a node does its work of every interval. phase is the node's own offset.
+// tick returns the next time after now at which a node does its periodic work. phase is the node's offset in the
+// interval.
 func (w *world) tick(phase, interval int64) int64 {
 	return phase + ((w.now-phase+interval)/interval)*interval
 }
 
-// phases returns one for each node.
+// phases returns a random phase for each node.
 func (w *world) phases(interval int64) []int64 {
 	all := make([]int64, w.scenario.Nodes)
 	for i := range all {
@@ -130,5 +132,5 @@ func (w *world) phases(interval int64) []int64 {
 	return all
 }
 
-// pair names a key at a node.
+// pair returns a number that identifies a key at a node.
 func pair(node, key uint32) uint64 { return uint64(node)<<32 | uint64(key) }

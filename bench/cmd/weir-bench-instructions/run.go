@@ -18,10 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// role is the variable that makes this program the one that is stepped through.
+// role is the environment variable that makes this program the process that is stepped through.
 const role = "WEIR_BENCH_STEPPED"
 
-func init() { runtime.LockOSThread() } // a thread is traced by one thread, and the first one is that of main
+func init() { runtime.LockOSThread() } // only one thread may trace a thread; main runs on the first one
 
 func run() error {
 	if os.Getenv(role) != "" {
@@ -38,7 +38,7 @@ func run() error {
 // instructions of each call, minus the instructions of an empty one.
 func step(s subject, found func(name string, c count)) error {
 	command := exec.Command("/proc/self/exe")
-	// Neither the scheduler nor the collector interrupts the thread.
+	// These settings keep the scheduler and the collector from interrupting the thread.
 	command.Env = append(os.Environ(), role+"="+string(s), "GODEBUG=asyncpreemptoff=1")
 	command.Stderr = os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
@@ -50,7 +50,7 @@ func step(s subject, found func(name string, c count)) error {
 	if _, err := through.wait(); err != nil {
 		return err
 	}
-	if err := unix.PtraceSetOptions(through.pid, unix.PTRACE_O_EXITKILL); err != nil { // it ends with this process
+	if err := unix.PtraceSetOptions(through.pid, unix.PTRACE_O_EXITKILL); err != nil { // kill it when we end
 		return err
 	}
 	var empty count
@@ -78,10 +78,10 @@ func step(s subject, found func(name string, c count)) error {
 	return nil
 }
 
-// A count has the numbers of executed instructions.
+// A count contains the numbers of executed instructions, loads and stores.
 type count struct{ instructions, loads, stores int }
 
-// median returns the count with the median number of instructions.
+// median returns the count whose number of instructions is the median.
 func median(counts []count) count {
 	slices.SortFunc(counts, func(a, b count) int { return a.instructions - b.instructions })
 	return counts[len(counts)/2]
@@ -93,7 +93,7 @@ type stepper struct {
 	decoded map[uint64]instruction
 }
 
-// An instruction is one of the program's, which is this program.
+// An instruction is an instruction of the traced program. That program is the same as this program.
 type instruction struct {
 	x86asm.Inst
 	pc uint64
@@ -101,9 +101,10 @@ type instruction struct {
 
 const breakpoint = 0xcc
 
-// measure lets the thread run to a breakpoint, and counts from there to the next, if counts is set. All other
-// threads of the process are stopped meanwhile. Stepping is slow, so one of them would have the scheduler
-// preempt the goroutine. ok is false if that has happened before they were stopped. Then nothing is counted.
+// measure lets the thread run to a breakpoint. If counts is true, it then counts instructions up to the next
+// breakpoint. All other threads of the process are stopped meanwhile: stepping is slow, so another thread would make
+// the scheduler preempt the goroutine. ok is false if the goroutine was preempted before the threads were stopped. Then
+// nothing is counted.
 func (s *stepper) measure(counts bool) (c count, ok bool, err error) {
 	if err := s.toBreakpoint(); err != nil {
 		return c, false, err
@@ -141,8 +142,8 @@ func (s *stepper) toBreakpoint() error {
 	}
 }
 
-// isPreempted reports whether the goroutine will yield at the entry of the next function. The runtime has its g in R14,
-// and says so in the third word, stackguard0.
+// isPreempted reports whether the goroutine will yield at the entry of the next function. The runtime keeps its g in
+// R14. The third word of g, stackguard0, contains the request to yield.
 func (s *stepper) isPreempted() (bool, error) {
 	var regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(s.pid, &regs); err != nil {
@@ -154,7 +155,7 @@ func (s *stepper) isPreempted() (bool, error) {
 	return binary.LittleEndian.Uint64(guard[:]) == stackPreempt, err
 }
 
-// count steps to the next breakpoint, and counts.
+// count steps to the next breakpoint, and counts the instructions up to it.
 func (s *stepper) count() (c count, err error) {
 	for repeating := uint64(0); ; {
 		inst, err := s.next()
@@ -226,7 +227,7 @@ func (s *stepper) next() (inst instruction, err error) {
 	if _, err := unix.PtracePeekText(s.pid, uintptr(regs.Rip), code[:]); err != nil {
 		return inst, err
 	}
-	// The decoder knows no AES instructions, which then count as one each that touches no memory.
+	// The decoder does not know AES instructions. Each of them counts as one instruction that does not use memory.
 	inst.Inst, _ = x86asm.Decode(code[:], 64)
 	if code[0] == breakpoint {
 		inst.Inst = x86asm.Inst{Op: x86asm.INT}
@@ -236,15 +237,15 @@ func (s *stepper) next() (inst instruction, err error) {
 	return inst, nil
 }
 
-// reads are the operations that read the memory that is their first operand, and do not write it.
+// reads are the operations whose first operand is memory that they read but do not write.
 var reads = []x86asm.Op{x86asm.CMP, x86asm.TEST, x86asm.MUL, x86asm.IMUL, x86asm.DIV, x86asm.IDIV, x86asm.BT, x86asm.UCOMISD}
 
-// writes are the operations that write the memory that is their first operand, and do not read it.
+// writes are the operations whose first operand is memory that they write but do not read.
 var writes = []x86asm.Op{x86asm.MOV, x86asm.MOVUPS, x86asm.MOVUPD, x86asm.MOVDQU, x86asm.MOVQ, x86asm.MOVD, x86asm.MOVAPS,
 	x86asm.MOVSD_XMM, x86asm.MOVSS, x86asm.STOSB, x86asm.STOSQ, x86asm.MOVSB, x86asm.MOVSQ}
 
-// add counts an instruction. repeats says that it is the one before again: a REP instruction stops after each of its
-// steps, and is one instruction.
+// add counts an instruction. repeats means that it is the same instruction as before: a REP instruction stops after
+// each of its repetitions, but counts as one instruction.
 func (c *count) add(inst instruction, repeats bool) {
 	if !repeats {
 		c.instructions++

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// TestMain lets the test program make the calls, too: step runs it again.
+// TestMain also lets the test program be the process that makes the calls, because step runs the test program again.
 func TestMain(m *testing.M) {
 	if os.Getenv(role) != "" {
 		if err := child(); err != nil {
@@ -25,17 +25,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mostForOneLimit is the most instructions of a decision by one limit: 3 % more than the 1,661 that it took when
-// httplimit decided itself, without package limits. It takes 1,676 with Go 1.26 on amd64. The rest is for other
-// compilers and processors, on which the search for a byte takes another path.
+// mostForOneLimit is the maximum number of instructions of a decision by one limit. It is 3 % more than the 1,661 that
+// the decision took when httplimit decided itself, without package limits. It takes 1,676 with Go 1.26 on amd64. The
+// rest is for other compilers and processors, on which the search for a byte takes another path.
 const mostForOneLimit = 1710
 
-// TestADecisionCostsWhatItMay: a decision by one limit in memory is within its bound.
+// TestADecisionCostsWhatItMay: a decision by one limit in memory takes at most mostForOneLimit instructions.
 func TestADecisionCostsWhatItMay(t *testing.T) {
 	if os.Getenv("WEIR_GUARD") == "" {
 		t.Skip("stepping is slow on a busy machine: make bench-guard")
 	}
-	runtime.LockOSThread() // the thread that starts the other process is the one that steps through it
+	runtime.LockOSThread() // the thread that starts the other process must be the one that steps through it
 	var found []count
 	require.NoError(t, step(oneLimit, func(_ string, c count) { found = append(found, c) }))
 	require.Len(t, found, 1)
@@ -44,7 +44,7 @@ func TestADecisionCostsWhatItMay(t *testing.T) {
 	assert.Greater(t, found[0].instructions, mostForOneLimit/2, "fewer than a decision can take")
 }
 
-// TestCount: an instruction that touches memory is counted by what it does there.
+// TestCount: an instruction that uses memory counts as a load, a store or both.
 func TestCount(t *testing.T) {
 	for _, c := range []struct {
 		what          string
@@ -74,7 +74,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestARepeatedInstructionIsOne: each of its steps writes, and all are one instruction, as the processor counts.
+// TestARepeatedInstructionIsOne: each repetition of a REP instruction writes, but all repetitions count as one
+// instruction, as the processor counts.
 func TestARepeatedInstructionIsOne(t *testing.T) {
 	inst, err := x86asm.Decode([]byte{0xf3, 0x48, 0xab}, 64) // rep stosq
 	require.NoError(t, err)
@@ -85,7 +86,7 @@ func TestARepeatedInstructionIsOne(t *testing.T) {
 	assert.Equal(t, count{instructions: 1, stores: 3}, got)
 }
 
-// TestMedian: if calls differ, the one in the middle stands for all.
+// TestMedian: if the counts of calls differ, the median is used.
 func TestMedian(t *testing.T) {
 	assert.Equal(t, count{instructions: 7, loads: 1},
 		median([]count{{instructions: 9}, {instructions: 7, loads: 1}, {instructions: 3}}))

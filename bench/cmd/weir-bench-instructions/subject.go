@@ -17,25 +17,25 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A call is a function that is counted: call i of many, after a preparation for each that is not counted.
+// A call is a function whose instructions are counted. make makes call i, after before, which is not counted.
 type call struct {
 	name   string
 	make   func(i int)
-	before func(i int) // nil: nothing
+	before func(i int) // prepares call i; may be nil
 }
 
-// A subject is which calls are stepped through.
+// A subject says which calls are stepped through.
 type subject string
 
 const (
 	all      subject = "all"
-	oneLimit subject = "one limit" // a decision on an HTTP request alone, fewer times, with a small limiter
+	oneLimit subject = "one limit" // only a decision on an HTTP request, fewer times, with a small limiter
 )
 
-// repeats is how many calls of a kind are made.
+// repeats is how many times each kind of call is made.
 const repeats = 32
 
-// counted is how many of them are stepped through, if the scheduler interrupts none.
+// counted returns how many of these calls are stepped through, if the scheduler interrupts none of them.
 func (s subject) counted() int {
 	if s == oneLimit {
 		return 3
@@ -62,7 +62,7 @@ func (s subject) names() (names []string) {
 	return names
 }
 
-// calls makes the limiters and returns what is called, for every number of keys.
+// calls makes the limiters and returns the calls for every number of keys.
 func (s subject) calls() (calls []call, err error) {
 	empty := call{name: "empty", make: func(int) {}}
 	if s == oneLimit {
@@ -86,7 +86,7 @@ func (s subject) calls() (calls []call, err error) {
 	return calls, nil
 }
 
-// callsOf makes the limiters and returns what is called, for a number of keys.
+// callsOf makes the limiters and returns the calls for one number of keys.
 func callsOf(keys int) (calls []call, err error) {
 	row := workload.Row{Name: "instructions", Keys: keys, Capacity: 1_000_000, Requests: keys}
 	texts, addrs := make([]string, keys), make([]netip.Addr, keys)
@@ -144,7 +144,7 @@ func callsOf(keys int) (calls []call, err error) {
 	return calls, nil
 }
 
-// byKey is the calls for keys that are hashed already. tiers is a limiter with a tier of another rate.
+// byKey returns the calls that take a key that is already hashed. tiers is a limiter that has a tier with another rate.
 func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []call {
 	var hold engine.Receipt
 	var entry engine.Receipt
@@ -175,7 +175,7 @@ func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quot
 	}
 }
 
-// inFlight is calls of a limiter of requests in flight, for keys that are hashed already.
+// inFlight returns the calls on a limiter of requests in flight. They take keys that are already hashed.
 func inFlight(row *workload.Row, texts []string) ([]call, error) {
 	l, err := engine.New(engine.Concurrency(1000, time.Minute), engine.MaxKeys(row.Capacity), engine.Prefault(), engine.ClockTSC())
 	if err != nil {
@@ -193,7 +193,7 @@ func inFlight(row *workload.Row, texts []string) ([]call, error) {
 	}, nil
 }
 
-// byRequest is decisions on an HTTP request: the key is the address of the client, and no answer is written.
+// byRequest returns decisions about an HTTP request. The key is the address of the client, and no answer is written.
 func byRequest(l *engine.Limiter) (all []call, err error) {
 	r := httptest.NewRequest("GET", "/", nil)
 	var list []httplimit.Limit
@@ -227,9 +227,9 @@ func child() error {
 		}
 		for i := range repeats {
 			c.before(i)
-			c.make(i) // so that what is done once is done
+			c.make(i) // does the work that is only done once
 			c.before(i)
-			runtime.Gosched() // its turn begins anew
+			runtime.Gosched() // starts a new time slice
 			runtime.Breakpoint()
 			c.make(i)
 			runtime.Breakpoint()

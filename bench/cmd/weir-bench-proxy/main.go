@@ -1,5 +1,5 @@
-// Command weir-bench-proxy measures what a limiter costs in a proxy: weir, nginx and HAProxy, each with its limiter and
-// without. It also compares weir as a proxy with Go's own and with Caddy.
+// Command weir-bench-proxy measures what a limiter costs in a proxy. It measures weir, nginx and HAProxy, each with and
+// without its limiter. It also compares weir as a proxy with Go's own proxy and with Caddy.
 package main
 
 import (
@@ -52,7 +52,7 @@ func (c *command) Run() error {
 	return errors.Join(proxy.Text(os.Stdout, run), err)
 }
 
-// get measures, or reads what was measured before.
+// get measures, or reads an earlier measurement.
 func (c *command) get() (*proxy.Run, error) {
 	if c.From == "" {
 		return c.measure()
@@ -99,7 +99,7 @@ func (c *command) measure() (*proxy.Run, error) {
 	return run, err
 }
 
-// or returns the value of a flag, or what goes for one that is not given.
+// or returns the value of a flag, or otherwise if the flag is not given.
 func or(flag *int, otherwise int) int {
 	if flag == nil {
 		return otherwise
@@ -107,8 +107,8 @@ func or(flag *int, otherwise int) int {
 	return *flag
 }
 
-// servers returns the servers to measure. If Caddy is missing, it is left out, and out says so: some systems offer it
-// only with an upgrade of other packages.
+// servers returns the servers to measure. If Caddy is missing, it is left out and a message is written to out, because
+// some systems offer Caddy only with an upgrade of other packages.
 func servers(weir, self string, out io.Writer) []*server.Server {
 	all := []*server.Server{server.Weir(weir), server.WeirSilent(weir), server.Bare(self)}
 	caddy := server.Caddy()
@@ -120,7 +120,7 @@ func servers(weir, self string, out io.Writer) []*server.Server {
 	return append(all, server.Nginx(), server.HAProxy())
 }
 
-// weir returns the path of the weir to measure.
+// weir returns the path of the weir program to measure.
 func (c *command) weir(self string) (string, error) {
 	if c.Weir != "" {
 		return filepath.Abs(c.Weir)
@@ -128,7 +128,7 @@ func (c *command) weir(self string) (string, error) {
 	return filepath.Join(filepath.Dir(self), "weir"), nil
 }
 
-// progress returns a function that writes to stderr what is being measured.
+// progress returns a function that writes to stderr what is measured now.
 func progress(schedule proxy.Schedule) func(what string) {
 	rounds, turns := schedule.Steps()
 	fmt.Fprintf(os.Stderr, "%d runs of %d s, and %d of 1 s\n", rounds, schedule.Seconds, turns)

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { programtest.Main(m, main) }
 
-// TestProgramMeasures: each measurement takes one second, and leaves neither processes nor files. The test does not
-// check the speeds.
+// TestProgramMeasures: each measurement takes one second, and leaves neither processes nor files behind. The test does
+// not check the speeds.
 func TestProgramMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some twenty seconds")
@@ -32,7 +32,7 @@ func TestProgramMeasures(t *testing.T) {
 	weir := filepath.Join(t.TempDir(), "weir")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", weir, ".")
 	build.Dir = "../../../cmd/weir"
-	build.Env = append(os.Environ(), "GOWORK=") // that of cmd, not of bench
+	build.Env = append(os.Environ(), "GOWORK=") // builds in the workspace of cmd, not of bench
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 

@@ -63,7 +63,7 @@ func (c *command) Run() error {
 	return nil
 }
 
-// read reads what was measured before.
+// read reads an earlier measurement.
 func read(path string) (*result.Run, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -77,7 +77,7 @@ func read(path string) (*result.Run, error) {
 	return r, nil
 }
 
-// get measures, or reads what was measured before.
+// get measures, or reads an earlier measurement.
 func (c *command) get() (*result.Run, error) {
 	if c.From != "" {
 		if c.Quick || c.Full || c.Rounds != 0 || len(c.Rows) > 0 {
@@ -100,7 +100,7 @@ func (c *command) get() (*result.Run, error) {
 	fmt.Fprintf(os.Stderr, "%d rounds, %d processes, about %v\n", schedule.Rounds, schedule.Steps(),
 		schedule.Estimate().Round(5*time.Second))
 	bar := newBar(schedule.Steps(), os.Stderr)
-	// A bar that cannot be drawn is no reason to stop.
+	// If the bar cannot be drawn, the run continues.
 	defer func() { _ = bar.Finish() }()
 	r, err := schedule.Do(ctx, program.CommandLine("weir bench"), func() { _ = bar.Add(1) })
 	if errors.Is(err, context.Canceled) {
@@ -109,7 +109,7 @@ func (c *command) get() (*result.Run, error) {
 	return r, err
 }
 
-// write writes the files that were asked for.
+// write writes the files that the flags ask for.
 func (c *command) write(r *result.Run, also []*result.Run) error {
 	for path, write := range map[string]func(io.Writer) error{
 		c.JSON: r.Write,

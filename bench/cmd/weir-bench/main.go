@@ -1,5 +1,5 @@
 // Command weir-bench compares weir with the minimum that any limiter must do, and with the limiters of other projects.
-// `weir bench` runs it.
+// The command `weir bench` runs it.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// newBar returns a bar of that many steps. It is invisible where the screen is not a terminal.
+// newBar returns a bar with steps steps. It is invisible if screen is not a terminal.
 func newBar(steps int, screen *os.File) *progressbar.ProgressBar {
 	return progressbar.NewOptions(steps,
 		progressbar.OptionSetWriter(screen),

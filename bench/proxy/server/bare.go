@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// BareName is the name of a server that separates weir's own cost from that of Go's proxy.
+// BareName is the name of the server that separates weir's own cost from the cost of Go's proxy.
 const BareName = "httputil.ReverseProxy"
 
 // BareCommand is the first argument that makes a program call [ServeBare].
 const BareCommand = "serve-bare"
 
-// Bare returns the reverse proxy of Go's library with a pool of buffers and nothing else. A program that calls
-// [ServeBare] serves it.
+// Bare returns a server that consists of the reverse proxy of Go's library with a pool of buffers, and nothing else. It
+// is served by a program that calls [ServeBare].
 func Bare(program string) *Server {
 	return &Server{
 		Name: BareName, Modes: []Mode{Without},
@@ -34,7 +34,7 @@ func Bare(program string) *Server {
 	}
 }
 
-// ServeBare serves the configuration of [Bare] until SIGTERM.
+// ServeBare serves a configuration of [Bare] until SIGTERM.
 func ServeBare(config string) error {
 	file, err := os.Open(config)
 	if err != nil {
@@ -66,7 +66,7 @@ func ServeBare(config string) error {
 
 const bareBuffer = 32 << 10
 
-// bareBuffers is an [httputil.BufferPool].
+// bareBuffers implements [httputil.BufferPool].
 type bareBuffers struct{ pool sync.Pool }
 
 func (b *bareBuffers) Get() []byte       { return b.pool.Get().(*[bareBuffer]byte)[:] }

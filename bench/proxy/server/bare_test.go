@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain: this program is the server, too.
+// TestMain also lets the test program be the server.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == BareCommand {
 		if err := ServeBare(os.Args[2]); err != nil {

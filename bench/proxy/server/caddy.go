@@ -2,7 +2,7 @@ package server
 
 import "fmt"
 
-// CaddyName is the name of the Go server than which weir must not be slower.
+// CaddyName is the name of the Go server whose speed weir must at least reach.
 const CaddyName = "Caddy reverse_proxy"
 
 // Caddy returns Caddy's reverse_proxy, which has no limiter of its own.

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU returns the processor time of the process so far, for all its threads and without its children. It returns an
+// CPU returns the processor time of the process so far, for all its threads but not for its children. It returns an
 // error if the process has ended.
 func (p *Process) CPU() (time.Duration, error) {
-	const all = 2 // CPUCLOCK_SCHED: what has run, and not only its user or system time
+	const all = 2 // CPUCLOCK_SCHED: all processor time, not only user or system time
 	clock := int32(^p.cmd.Process.Pid<<3 | all)
 	var took unix.Timespec
 	if err := unix.ClockGettime(clock, &took); err != nil {

@@ -14,8 +14,8 @@ func Nginx() *Server {
 	}
 }
 
-// upstream is an nginx that answers all requests itself. It needs little, so that the processors are free for the
-// server in front of it.
+// upstream returns an nginx that answers all requests itself. It needs little processor time, so that the processors
+// are free for the server in front of it.
 func upstream() *Server {
 	return &Server{
 		Name: "upstream", Program: nginxProgram, Modes: []Mode{Without}, args: nginxArgs,
@@ -34,13 +34,13 @@ func nginxProxy(s Site) string {
 	if s.Mode != Without {
 		rate, burst := fmt.Sprintf("%dr/s", Plenty), fmt.Sprintf(" burst=%d nodelay", Plenty)
 		if s.Mode == Refuse {
-			rate, burst = "1r/m", "" // nginx counts what may come beyond the first as burst
+			rate, burst = "1r/m", "" // in nginx, burst counts the requests beyond the first
 		}
 		variable := "$http_" + strings.ReplaceAll(strings.ToLower(s.Header), "-", "_")
 		zone = fmt.Sprintf("limit_req_zone %s zone=clients:10m rate=%s;\n\tlimit_req_status 429;", variable, rate)
 		limit = fmt.Sprintf("limit_req zone=clients%s;\n\t\t\t", burst)
 	}
-	// Connections to the upstream stay open, as weir's and HAProxy's do.
+	// As in weir and HAProxy, connections to the upstream stay open.
 	zone += fmt.Sprintf(`
 	upstream behind { server %s; keepalive 64; keepalive_requests 1000000000; }`, s.Upstream)
 	return nginx(s, zone, limit+`proxy_pass http://behind;
@@ -48,7 +48,7 @@ func nginxProxy(s Site) string {
 			proxy_set_header Connection "";`)
 }
 
-// nginx returns a configuration around what stands in the http block and in the only location.
+// nginx returns a configuration with the given contents of the http block and of its only location.
 func nginx(s Site, http, location string) string {
 	var temp strings.Builder
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {

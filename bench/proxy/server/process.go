@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to listen, or to end.
+// patience is how long a server may take to start listening, or to end.
 const patience = 10 * time.Second
 
-// A Process is a server that listens.
+// A Process is a server that is listening.
 type Process struct {
 	Address string // host:port
 	name    string
@@ -27,8 +27,8 @@ type Process struct {
 	err     error // valid when ended is closed
 }
 
-// Start starts a server in a mode before an upstream, limiting by a header, and waits until it listens.
-// The caller must call Stop.
+// Start starts a server in a mode and waits until it listens. The server forwards to upstream and limits by header. The
+// caller must call Stop.
 func (s *Server) Start(ctx context.Context, mode Mode, upstream, header string) (*Process, error) {
 	p, err := s.start(ctx, mode, upstream, header)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) Start(ctx context.Context, mode Mode, upstream, header string) 
 	return p, nil
 }
 
-// StartUpstream starts the upstream of all servers.
+// StartUpstream starts the upstream for all servers.
 func StartUpstream(ctx context.Context) (*Process, error) {
 	return upstream().Start(ctx, Without, "", "")
 }
@@ -100,7 +100,7 @@ func (p *Process) listens(ctx context.Context) error {
 		}
 		select {
 		case <-p.ended:
-			return errors.New("does not listen") // Stop says why
+			return errors.New("does not listen") // Stop reports the reason
 		case <-timed.Done():
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -111,7 +111,7 @@ func (p *Process) listens(ctx context.Context) error {
 	}
 }
 
-// Stop ends the process, removes its files, and returns its processor time. If the server has ended before, Stop
+// Stop ends the process, removes its files, and returns its processor time. If the server has ended earlier, Stop
 // returns an error with the server's output.
 func (p *Process) Stop() (cpu time.Duration, err error) {
 	select {
@@ -121,18 +121,18 @@ func (p *Process) Stop() (cpu time.Duration, err error) {
 		err = p.end()
 	}
 	err = errors.Join(err, os.RemoveAll(p.dir))
-	// Of nginx these are the times of its worker, too, for which it has waited.
+	// For nginx, these times include the worker, because nginx has waited for it.
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), err
 }
 
-// end asks the process to end, and ends it if it does not.
+// end asks the process to end, and kills it if it does not.
 func (p *Process) end() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return errors.Join(err, p.kill())
 	}
 	select {
 	case <-p.ended:
-		return nil // HAProxy's status is then the signal's
+		return nil // HAProxy's status is then that of the signal
 	case <-time.After(patience):
 		return errors.Join(fmt.Errorf("%s did not end within %v of SIGTERM", p.name, patience), p.kill())
 	}
@@ -144,7 +144,7 @@ func (p *Process) kill() error {
 	return err
 }
 
-// why says how the process ended.
+// why returns an error that says how the process ended.
 func (p *Process) why() error {
 	return fmt.Errorf("%v: %s", p.err, bytes.TrimSpace(p.said.Bytes()))
 }

@@ -10,9 +10,9 @@ import (
 
 // A Program is an executable that must be installed.
 type Program struct {
-	Name    string   // or the path
+	Name    string   // or its path
 	Package string   // how to get it
-	Version []string // its arguments; nil for a program that is a part of the one that measures
+	Version []string // the arguments that print the version; nil if the program belongs to the one that measures
 }
 
 // Wrk is the program that makes the requests.
@@ -31,13 +31,13 @@ func (p Program) Find() (string, error) {
 	return filepath.Abs(path)
 }
 
-// FindVersion returns the line in which the program reports its version.
+// FindVersion returns the line in which the program prints its version.
 func (p Program) FindVersion(ctx context.Context) (string, error) {
 	path, err := p.Find()
 	if err != nil {
 		return "", err
 	}
-	// wrk ends with 1 after it. What matters is the line.
+	// wrk exits with status 1 after printing its version, so only the line matters.
 	out, err := exec.CommandContext(ctx, path, p.Version...).CombinedOutput()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if line == "" {

@@ -1,5 +1,5 @@
-// Package server starts the web servers whose limiters are measured, and the upstream behind them. All listen on
-// loopback, and each is a fresh process.
+// Package server starts the web servers whose limiters are measured, and the upstream behind them. All of them listen
+// on loopback addresses, and each is a fresh process.
 package server
 
 import "fmt"
@@ -8,18 +8,18 @@ import "fmt"
 type Mode string
 
 const (
-	Without Mode = "without" // there is none
-	With    Mode = "with"    // it counts every client, and refuses none
-	Refuse  Mode = "refuse"  // it refuses all requests of a client but the first
+	Without Mode = "without" // the server has no limiter
+	With    Mode = "with"    // the limiter counts every client, and refuses none
+	Refuse  Mode = "refuse"  // the limiter refuses all requests of a client except the first
 )
 
-// Modes has all modes, in the order in which they are measured.
+// Modes contains all modes, in the order in which they are measured.
 var Modes = []Mode{Without, With, Refuse}
 
-// The limit of With is so high that no client is refused, and the same for all servers. The limit of Refuse is one
-// request in a time that is longer than a run. nginx has no period above a minute.
+// In the mode With, the limit is the same for all servers, and so high that no client is refused. In the mode Refuse,
+// the limit is one request per minute, which is longer than a run. nginx does not support longer periods.
 const (
-	Plenty = 100_000 // a second for each client, all of which may come at once
+	Plenty = 100_000 // per second for each client, and also the burst
 	Once   = 1
 )
 
@@ -28,21 +28,21 @@ type Server struct {
 	Name    string  `json:"name"`
 	Program Program `json:"-"`
 	Modes   []Mode  `json:"-"`
-	Status  int     `json:"-"` // of a refusal
+	Status  int     `json:"-"` // status of a refusal
 	write   func(Site) string
 	args    func(config string) []string
-	Says    string `json:"says"` // what is to be known about its configuration
+	Says    string `json:"says"` // a remark about its configuration
 }
 
-// A Site has the address of a server, the server behind it, and the limit.
+// A Site contains the address of a server, the address of the server behind it, and the limit.
 type Site struct {
 	Listen, Upstream string // host:port
-	Dir              string // for its files
+	Dir              string // folder for the server's files
 	Mode             Mode
-	Header           string // with the client's name
+	Header           string // field with the client's name
 }
 
-// Config returns the configuration for a site. It returns an error for a mode that the server does not have.
+// Config returns the configuration for a site. It returns an error if the server does not have the site's mode.
 func (s *Server) Config(site Site) (string, error) {
 	for _, m := range s.Modes {
 		if m == site.Mode {

@@ -14,7 +14,7 @@ func site(mode Mode) Site {
 	return Site{Listen: "127.0.0.1:1111", Upstream: "127.0.0.1:2222", Dir: "/dir", Mode: mode, Header: "X-Client"}
 }
 
-// TestConfigLimitsInItsModesOnly: a configuration has its directives of limits only in a mode with a limiter.
+// TestConfigLimitsInItsModesOnly: a configuration contains directives for limits only in modes with a limiter.
 func TestConfigLimitsInItsModesOnly(t *testing.T) {
 	const everywhere = "everywhere"
 	for name, c := range map[string]struct {
@@ -68,7 +68,7 @@ func TestConfigLimitsInItsModesOnly(t *testing.T) {
 	assert.EqualError(t, err, `weir, headers: none: mode "refuse": want one of ["without" "with"]`)
 }
 
-// TestServersTakeTheirConfigurations: the programs themselves check their configurations.
+// TestServersTakeTheirConfigurations: each program checks its configuration and must accept it.
 func TestServersTakeTheirConfigurations(t *testing.T) {
 	for _, s := range []*Server{Nginx(), HAProxy()} {
 		t.Run(s.Name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestProgramThatIsMissing(t *testing.T) {
 	assert.ErrorContains(t, err, "is missing: build it with make build")
 }
 
-// TestServerThatEnds: a server that does not start says why, and leaves nothing behind.
+// TestServerThatEnds: if a server does not start, the error says why, and nothing is left behind.
 func TestServerThatEnds(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	sh, err := exec.LookPath("sh")

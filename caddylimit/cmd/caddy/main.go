@@ -1,9 +1,9 @@
-// Command caddy is Caddy with the limits of weir: the standard modules, the directive weir, and a rate_limit that
-// replaces mholt/caddy-ratelimit.
+// Command caddy is Caddy with the limits of weir. It has the standard modules, the directive weir, and a directive
+// rate_limit that replaces mholt/caddy-ratelimit.
 //
 //	go build -o caddy ./cmd/caddy
 //
-// docs/caddy.md shows a program with further modules.
+// docs/caddy.md shows how to make a program with more modules.
 package main
 
 import (

@@ -11,13 +11,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// A Handler is the handler of a directive.
+// A Handler is the handler that a directive configures.
 type Handler interface {
 	caddyhttp.MiddlewareHandler
 	caddyfile.Unmarshaler
 }
 
-// Register registers a directive with Caddy, ordered before basic_auth. make returns its handler.
+// Register registers a directive with Caddy and orders it before basic_auth. make returns the directive's handler.
 func Register(name string, make func() Handler) {
 	httpcaddyfile.RegisterHandlerDirective(name, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		handler := make()
@@ -26,20 +26,20 @@ func Register(name string, make func() Handler) {
 	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "basic_auth")
 }
 
-// An Option is a line of a block. It may start a block of its own.
+// An Option is a line of a block. It may begin another block.
 type Option struct {
 	name string
 	read Reader
 	many bool
 }
 
-// Once is an option that may occur once in a block.
+// Once returns an option that may occur once in a block.
 func Once(name string, read Reader) Option { return Option{name: name, read: read} }
 
-// Many is an option that a block may have several times.
+// Many returns an option that may occur several times in a block.
 func Many(name string, read Reader) Option { return Option{name: name, read: read, many: true} }
 
-// Read reads a directive without arguments, whose name is the next token, and its block.
+// Read reads a directive without arguments and its block. The next token must be the directive's name.
 func Read(d *caddyfile.Dispenser, options ...Option) error {
 	d.Next()
 	name := d.Val()
@@ -69,7 +69,7 @@ func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
 	return nil
 }
 
-// list names the options for people.
+// list returns the names of the options as text for people.
 func list(options []Option) string {
 	var names []string
 	for _, o := range options {

@@ -9,11 +9,11 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// A Reader reads the arguments of the option at which the dispenser stands. It returns an error if there is anything
-// else on the line.
+// A Reader reads the arguments of the current option of the dispenser. It returns an error if the line contains
+// anything else.
 type Reader func(d *caddyfile.Dispenser) error
 
-// Text reads one argument.
+// Text returns a Reader for one argument.
 func Text(to *string) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		if !d.AllArgs(to) {
@@ -23,7 +23,7 @@ func Text(to *string) Reader {
 	}
 }
 
-// Texts reads one or more arguments.
+// Texts returns a Reader for one or more arguments.
 func Texts(to *[]string) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		if *to = d.RemainingArgs(); len(*to) == 0 {
@@ -33,7 +33,7 @@ func Texts(to *[]string) Reader {
 	}
 }
 
-// Flag reads no argument. It sets the flag.
+// Flag returns a Reader that takes no argument and sets the flag.
 func Flag(to *bool) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		if d.NextArg() {
@@ -44,7 +44,7 @@ func Flag(to *bool) Reader {
 	}
 }
 
-// Integer reads a whole number in a range.
+// Integer returns a Reader for a whole number in a range.
 func Integer[N int | uint64](to *N, least, most N) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		option, text := d.Val(), ""
@@ -60,7 +60,7 @@ func Integer[N int | uint64](to *N, least, most N) Reader {
 	}
 }
 
-// Fraction reads a number in a range.
+// Fraction returns a Reader for a number in a range.
 func Fraction(to *float64, least, most float64) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		option, text := d.Val(), ""
@@ -76,7 +76,7 @@ func Fraction(to *float64, least, most float64) Reader {
 	}
 }
 
-// Duration reads a duration above 0, in Go's notation or in days, such as 90s, 1h30m and 7d.
+// Duration returns a Reader for a duration above 0, in Go's notation or in days, such as 90s, 1h30m and 7d.
 func Duration(to *caddy.Duration) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		option, text := d.Val(), ""
@@ -92,7 +92,7 @@ func Duration(to *caddy.Duration) Reader {
 	}
 }
 
-// Matchers reads a block of matchers as one more matcher set.
+// Matchers returns a Reader for a block of matchers, which it adds as one more matcher set.
 func Matchers(to *caddyhttp.RawMatcherSets) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		set, err := caddyhttp.ParseCaddyfileNestedMatcherSet(d)

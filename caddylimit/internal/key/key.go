@@ -17,12 +17,12 @@ import (
 type Template struct {
 	text     string
 	constant bool
-	name     string // of the placeholder, if the text is only one placeholder; else ""
+	name     string // of the placeholder, if the text is only one placeholder; otherwise ""
 }
 
-// Parse reads a template. Placeholders are replaced once for each request; an unknown or empty one becomes the empty
-// text. Parse returns an error for a brace that is not closed and for a placeholder that no request can have. It
-// returns a warning for what is only likely to be a mistake.
+// Parse reads a template. Placeholders are replaced once for each request; an unknown or empty placeholder becomes the
+// empty text. Parse returns an error for a brace that is not closed and for a placeholder that no request can have. It
+// returns a warning for a placeholder that is probably a mistake.
 func Parse(text string) (t Template, warnings []string, err error) {
 	names, err := placeholders(text)
 	if err != nil {
@@ -57,14 +57,14 @@ func (t *Template) Of(r *http.Request) string {
 	return replacer.ReplaceAll(t.text, "")
 }
 
-// A Key makes the key by which requests are counted: from one or more templates, and a prefix length for addresses.
+// A Key makes, from one or more templates and a prefix length for addresses, the key by which requests are counted.
 type Key struct {
 	templates []Template
 	ip        *httplimit.ClientIP
 }
 
-// New returns a key. The prefixes are in bits and apply to texts that are addresses: 0 is the whole address. New
-// returns an error for a prefix out of range and for a bad template ([Parse]).
+// New returns a key. The prefixes are in bits and apply to texts that are addresses; 0 stands for the whole address.
+// New returns an error for a prefix that is out of range and for a bad template ([Parse]).
 func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []string, err error) {
 	k = &Key{}
 	for _, text := range templates {
@@ -90,9 +90,9 @@ func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []str
 	return k, warnings, err
 }
 
-// Key is a [httplimit.KeyFunc]. All spellings of an address are the same key: an IPv4 address mapped into IPv6 is the
-// IPv4 address, and the zone of an address is ignored. Several templates are hashed with their lengths, so text that a
-// client writes into one template cannot imitate another.
+// Key implements [httplimit.KeyFunc]. All spellings of an address give the same key: an IPv4 address mapped into IPv6
+// counts as the IPv4 address, and the zone of an address is ignored. If there are several templates, their texts are
+// hashed with their lengths. So text that a client writes into one template cannot imitate another template.
 func (k *Key) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	if len(k.templates) == 1 {
 		return k.part(h, r, 0), true
@@ -112,7 +112,7 @@ func (k *Key) part(h httplimit.Hasher, r *http.Request, i int) engine.Key {
 	return h.Key(text)
 }
 
-// Text returns the key of a request for people.
+// Text returns the key of a request as text for people.
 func (k *Key) Text(r *http.Request) string {
 	texts := make([]string, len(k.templates))
 	for i := range k.templates {
@@ -121,14 +121,14 @@ func (k *Key) Text(r *http.Request) string {
 	return strings.Join(texts, " ")
 }
 
-// Lookup returns the text by which a request's first template is looked up in a list of keys. [Key.Meant] converts the
-// keys of the list to the same form.
+// Lookup returns the text of a request's first template, for a search in a list of keys. [Key.Meant] converts the keys
+// of the list to the same form.
 func (k *Key) Lookup(r *http.Request) string {
 	t := &k.templates[0]
 	return k.Meant(t.Of(r))
 }
 
-// Meant returns the form in which a key is looked up: for an address, its prefix; see [Key.Lookup].
+// Meant returns the form in which a key is looked up. For an address, it is the address's prefix: see [Key.Lookup].
 func (k *Key) Meant(text string) string {
 	if addr, ok := readAddr(text); ok {
 		return "ip:" + k.ip.PrefixOf(addr).String()

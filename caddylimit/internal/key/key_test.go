@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// of returns the key that a template makes of the header X.
+// of returns the key that a template makes from values of the header X.
 func of(t *testing.T, k *key.Key, h httplimit.Hasher, values ...string) engine.Key {
 	r := testcaddy.From("192.0.2.1:1234")
 	for i, name := range []string{"X", "Y"} {
@@ -37,7 +37,7 @@ func newKey(t *testing.T, bits4, bits6 int, templates ...string) (*key.Key, http
 	return k, limits.HasherOf(limiter)
 }
 
-// TestSpellingsOfAnAddressAreOneKey: a client that may choose how its address is spelled has one bucket.
+// TestSpellingsOfAnAddressAreOneKey: if a client can choose the spelling of its address, it still has only one bucket.
 func TestSpellingsOfAnAddressAreOneKey(t *testing.T) {
 	whole, h := newKey(t, 0, 0, "{http.request.header.X}")
 	for _, same := range [][]string{
@@ -56,8 +56,8 @@ func TestSpellingsOfAnAddressAreOneKey(t *testing.T) {
 	}
 }
 
-// TestPrefixesAreOfTheFamilyOfTheAddress: an IPv4 address in an IPv6 address is cut as IPv4. Otherwise all of IPv4
-// would have one bucket.
+// TestPrefixesAreOfTheFamilyOfTheAddress: if an IPv6 address contains an IPv4 address, the prefix for IPv4 applies.
+// Otherwise all IPv4 addresses would have one bucket.
 func TestPrefixesAreOfTheFamilyOfTheAddress(t *testing.T) {
 	k, h := newKey(t, 24, 64, "{http.request.header.X}")
 	assert.Equal(t, of(t, k, h, "192.0.2.1"), of(t, k, h, "192.0.2.250"))
@@ -78,7 +78,7 @@ func TestPartsDoNotRunIntoEachOther(t *testing.T) {
 	assert.Equal(t, of(t, k, h, "a", "b"), of(t, k, h, "a", "b"))
 }
 
-// TestEmptyKeysAreOneKey: requests without the header share a bucket, whatever else is different.
+// TestEmptyKeysAreOneKey: requests without the header share a bucket, no matter what else is different.
 func TestEmptyKeysAreOneKey(t *testing.T) {
 	for _, text := range []string{"{http.request.header.X}", "{http.request.header.X}{http.request.header.Y}", "{http.vars.none}"} {
 		k, h := newKey(t, 0, 0, text)

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// placeholders returns the names of the placeholders in a text. A brace behind a backslash is a character.
+// placeholders returns the names of the placeholders in a text. A brace after a backslash is a normal character.
 func placeholders(text string) (names []string, err error) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -51,8 +51,8 @@ func look(name string) (warning string, err error) {
 	return "", nil
 }
 
-// isOfRequests asks Caddy for the placeholder of a made-up request. A placeholder that only some requests have counts
-// as known, and so does one that Caddy cannot replace for this request.
+// isOfRequests asks Caddy for the placeholder of a made-up request. A placeholder counts as known if only some requests
+// have it, or if Caddy cannot replace it for this request.
 func isOfRequests(name string) (known bool) {
 	if strings.HasPrefix(name, "http.request.tls.") {
 		return true

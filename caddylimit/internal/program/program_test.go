@@ -21,14 +21,14 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testprogram"
 )
 
-// A caddy is the program of this package at work.
+// A caddy is a running process of the program of this package.
 type caddy struct {
 	t           *testing.T
 	program     string
 	site, admin string // addresses
 }
 
-// build builds the program, without cgo, as make does: all of Caddy is compiled once.
+// build builds the program without cgo, as make does, so that all of Caddy is compiled only once.
 func build(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -51,7 +51,7 @@ func run(t *testing.T, directives string) *caddy {
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	require.NoError(t, os.WriteFile(file, []byte(c.config(directives)), 0o600))
 	process := testprogram.Run(t, c.program, "run", "--config", file, "--adapter", "caddyfile")
-	for { // until it listens; go test ends what never does
+	for { // until it listens; if it never does, the time limit of go test ends the loop
 		answer, err := http.Get("http://" + c.site + "/up")
 		if err == nil {
 			answer.Body.Close()
@@ -69,7 +69,7 @@ func (c *caddy) config(directives string) string {
 	return fmt.Sprintf("{\nadmin %s\nauto_https off\npersist_config off\n}\nhttp://%s {\n%s\n}\n", c.admin, c.site, directives)
 }
 
-// load loads another configuration, and returns the status and what Caddy says.
+// load loads another configuration, and returns the status and the text of Caddy's answer.
 func (c *caddy) load(directives string) (int, string) {
 	answer, err := http.Post("http://"+c.admin+"/load", "text/caddyfile", bytes.NewReader([]byte(c.config(directives))))
 	if !assert.NoError(c.t, err) {
@@ -85,14 +85,14 @@ func (c *caddy) load(directives string) (int, string) {
 func (c *caddy) admitted(path string) bool {
 	answer, err := http.Get("http://" + c.site + path)
 	if err != nil {
-		return false // a connection that a load has closed
+		return false // a load has closed the connection
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, answer.Body)
 	return answer.StatusCode == http.StatusOK
 }
 
-// sameCounts checks that the histogram of a zone has counted what its counter has, over all loads.
+// sameCounts checks that a zone's histogram and counter have the same count, over all loads.
 func (c *caddy) sameCounts(zone string) {
 	answer, err := http.Get("http://" + c.admin + "/metrics")
 	require.NoError(c.t, err)
@@ -109,8 +109,9 @@ func (c *caddy) sameCounts(zone string) {
 	assert.Equal(c.t, requests, of("process_time_seconds_count"))
 }
 
-// TestReloadedUnderLoad: a real Caddy is reloaded while requests are made, with the same numbers, lower and higher
-// ones, and ones that need another limiter. Nobody has a fresh bucket, of either directive.
+// TestReloadedUnderLoad: a real Caddy is reloaded while requests are made. The new configurations have the same
+// numbers, lower and higher ones, and numbers that need another limiter. No client gets a fresh bucket, with either
+// directive.
 func TestReloadedUnderLoad(t *testing.T) {
 	const site = `
 		handle /up {
@@ -156,15 +157,15 @@ func TestReloadedUnderLoad(t *testing.T) {
 			}
 		}()
 	}
-	most := int64(100) // that may be admitted of the zone
+	most := int64(100) // the most that the zone may have admitted
 	for i, events := range []int64{100, 90, 100, 120, 300, 5000, 100, 4000, 100, 100} {
 		for range 5 {
 			<-asked
 		}
 		assert.LessOrEqual(t, old.Load(), most, "before load %d", i)
-		most = max(most, events) // already while it is loaded
+		most = max(most, events) // from the beginning of the load on
 		loaded := make(chan struct{})
-		go func() { // requests go on meanwhile
+		go func() { // requests continue meanwhile
 			for {
 				select {
 				case <-loaded:
@@ -173,11 +174,11 @@ func TestReloadedUnderLoad(t *testing.T) {
 				}
 			}
 		}()
-		// The header makes each configuration another one.
+		// The header makes each configuration different from the previous one.
 		status, text := c.load(fmt.Sprintf(site, events, 100) + fmt.Sprintf("\nheader X-Load %d", i))
 		close(loaded)
 		assert.Equal(t, http.StatusOK, status, text)
-		most = max(events, min(most, old.Load()+clients)) // a higher limit has admitted that, or is being asked
+		most = max(events, min(most, old.Load()+clients)) // a higher limit has admitted these, or is about to
 	}
 	for range 200 {
 		<-asked
@@ -186,7 +187,7 @@ func TestReloadedUnderLoad(t *testing.T) {
 	for range clients {
 		<-done
 	}
-	// A token of an hourly rate of 100 comes back every 36 seconds. Each load may lose an answer of each client.
+	// With an hourly rate of 100, a token comes back every 36 seconds. Each load may lose one answer of each client.
 	assert.LessOrEqual(t, old.Load(), most)
 	assert.GreaterOrEqual(t, old.Load(), int64(60))
 	assert.LessOrEqual(t, new.Load(), int64(110))
@@ -200,7 +201,7 @@ func TestReloadedUnderLoad(t *testing.T) {
 	assert.Contains(t, text, "want tokens/period")
 	assert.False(t, c.admitted("/old"), "the configuration before goes on")
 
-	// The program runs the first lines of docs/caddy.md in the same process, because a build takes long.
+	// This test runs the first commands of docs/caddy.md in the same process, because building the program takes long.
 	status, text = c.load(documented(t))
 	require.Equal(t, http.StatusOK, status, text)
 	assert.Equal(t, []int{429, 429}, c.answers(2), "the limit of that name has counted already")

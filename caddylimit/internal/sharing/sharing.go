@@ -16,17 +16,17 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
-// Sharing has the options by which several machines share the zones of the handler that embeds it.
+// Sharing contains the options by which several machines share the zones of the handler that embeds it.
 type Sharing struct {
 	// Store is the address of a Redis or Valkey store that keeps the limits for several machines, such as
 	// redis://host:6379. It may have placeholders, such as {env.REDIS_URL}. All limits of the handler are in the store,
 	// except those with local.
 	Store string `json:"store,omitempty"`
-	// OnLoss decides while the store is lost: share (the default) admits this machine's share of the limits; closed
-	// answers 503; open admits all.
+	// OnLoss decides about requests while the store is lost: share (the default) admits this machine's share of the
+	// limits; closed answers 503; open admits all.
 	OnLoss string `json:"on_loss,omitempty"`
 	// Nodes is the approximate number of machines that share the store, 1 to 100,000. The default is 4. It determines
-	// how large a share is, and from which size on a limit is leased.
+	// how large a share is, and how large a limit must be to be leased.
 	Nodes int `json:"nodes,omitempty"`
 	// Share is the part of the limits that this machine admits while the store is lost, 1% to 100%. The default is
 	// 1/Nodes.
@@ -79,8 +79,8 @@ func Spec(s *Sharing) (spec zone.Spec, err error) {
 	return spec, nil
 }
 
-// address replaces the placeholders in the address of a store, such as {env.REDIS_URL}. It returns an error for one
-// that is unknown or empty.
+// address replaces the placeholders in the address of a store, such as {env.REDIS_URL}. It returns an error for a
+// placeholder that is unknown or empty.
 func address(text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -95,7 +95,7 @@ func address(text string) (string, error) {
 	return replaced, nil
 }
 
-// parseOnLoss reads a failure policy, share for "".
+// parseOnLoss reads a failure policy. "" stands for share.
 func parseOnLoss(text string) (redislimit.FailurePolicy, error) {
 	for _, p := range []redislimit.FailurePolicy{redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen} {
 		if text == p.String() || text == "" {
@@ -105,7 +105,7 @@ func parseOnLoss(text string) (redislimit.FailurePolicy, error) {
 	return 0, fmt.Errorf("on_loss %q: want share, closed or open", text)
 }
 
-// parseShare reads a part of a limit, in percent; 0 for "".
+// parseShare reads a part of a limit, in percent. It returns 0 for "".
 func parseShare(text string) (percent int, err error) {
 	if text == "" {
 		return 0, nil

@@ -24,7 +24,7 @@ type Config struct {
 // quiet turns off Caddy's log and its admin endpoint.
 const quiet = `{"admin":{"disabled":true,"config":{"persist":false}},"logging":{"logs":{"default":{"level":"WARN","writer":{"output":"discard"}}}}}`
 
-// caddy.ProvisionContext sets variables of the process.
+// provisioning guards caddy.ProvisionContext, which sets variables of the process.
 var provisioning sync.Mutex
 
 // Provision provisions handlers of a module, each from its JSON, as parts of one configuration. It does not start the
@@ -91,11 +91,11 @@ func (c *Config) app(t testing.TB) caddy.App {
 	return app.(caddy.App)
 }
 
-// Do passes a request to the first handler, and returns the answer. The status is that of the error, as in Caddy's
-// server, or 200.
+// Do passes a request to the first handler, and returns the answer. If the handler returns an error, the status is the
+// error's, as in Caddy's server, and otherwise 200.
 func (c *Config) Do(r *http.Request) *httptest.ResponseRecorder { return c.DoBy(0, r) }
 
-// DoBy passes a request to the handler with this index.
+// DoBy passes a request to the handler with the given index.
 func (c *Config) DoBy(handler int, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	err := c.Handlers[handler].ServeHTTP(w, Prepare(r, w), Next)
@@ -105,7 +105,7 @@ func (c *Config) DoBy(handler int, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// DoTrusted is Do for a request whose peer is, or is not, a trusted proxy of the server.
+// DoTrusted does the same as Do for a request that comes from a trusted proxy of the server, or not, as trusted says.
 func (c *Config) DoTrusted(r *http.Request, trusted bool) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	r = Prepare(r, w)
@@ -123,7 +123,7 @@ var Next = caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) er
 	return nil
 })
 
-// Prepare adds to a request what Caddy's server adds.
+// Prepare adds to a request everything that Caddy's server adds.
 func Prepare(r *http.Request, w http.ResponseWriter) *http.Request {
 	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
 }

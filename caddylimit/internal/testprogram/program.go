@@ -1,4 +1,4 @@
-// Package testprogram runs programs for tests. It links nothing of Caddy.
+// Package testprogram runs programs for tests. It does not link Caddy.
 package testprogram
 
 import (
@@ -39,28 +39,28 @@ func Program(t testing.TB, name string) string {
 // A Process is a program that runs until the test ends.
 type Process struct {
 	Output testlog.Log
-	Exited chan struct{} // closed when it has
+	Exited chan struct{} // closed when the process has ended
 	kill   func() error
 }
 
-// Kill ends the program, if it runs, and waits until it has ended.
+// Kill ends the process, if it runs, and waits until it has ended.
 func (p *Process) Kill() {
-	_ = p.kill() // or it has ended
+	_ = p.kill() // an error means that it has already ended
 	<-p.Exited
 }
 
-// Run starts a program, which ends with the test.
+// Run starts a program, which is killed at the end of the test.
 func Run(t testing.TB, program string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Exited: make(chan struct{})}
 	cmd := exec.Command(program, args...)
-	folder := t.TempDir() // Caddy keeps its state there
+	folder := t.TempDir() // the folder in which Caddy stores its state
 	cmd.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
 	cmd.Stdout, cmd.Stderr = &p.Output, &p.Output
 	require.NoError(t, cmd.Start())
 	p.kill = cmd.Process.Kill
 	go func() {
-		_ = cmd.Wait() // its output says why
+		_ = cmd.Wait() // the output contains the error
 		close(p.Exited)
 	}()
 	t.Cleanup(func() {

@@ -15,21 +15,21 @@ import (
 
 func init() { caddy.RegisterModule((*App)(nil)) }
 
-// appID is the App's name in Caddy. Nothing is configured under it.
+// appID is the App's name in Caddy. Users do not configure it.
 const appID = "weir"
 
-// An App has the zones of one configuration. Caddy makes it when the first handler asks for it, starts it with the
-// configuration, and stops it when the next configuration has started.
+// An App contains the zones of one configuration. Caddy makes it when the first handler asks for it, starts it with the
+// configuration, and stops it after the next configuration has started.
 type App struct {
 	log        *zap.Logger
 	registry   *prometheus.Registry
 	host       host
 	uses       map[id]*Use
-	order      []*Use // of uses, in the order in which they were named
+	order      []*Use // uses in the order in which the configuration named them
 	collectors map[string]prometheus.Collector
 	atEnd      []func()
 	users      atomic.Int64 // requests in progress that keep the zones, plus one for the configuration
-	once       sync.Once    // of the end
+	once       sync.Once    // makes end run once
 }
 
 // CaddyModule returns the module's ID and constructor.
@@ -55,8 +55,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Enter keeps the zones for a request until Leave, even if the configuration is replaced meanwhile, so that the
-// request's holds in a store can be settled. It returns false, and keeps nothing, if the zones have ended.
+// Enter keeps the zones for a request until Leave, even if the configuration is replaced meanwhile. So the request can
+// settle its holds in a store. If the zones have ended, Enter returns false and keeps nothing.
 func (a *App) Enter() bool {
 	for n := a.users.Load(); n > 0; n = a.users.Load() {
 		if a.users.CompareAndSwap(n, n+1) {
@@ -66,24 +66,24 @@ func (a *App) Enter() bool {
 	return false
 }
 
-// Leave is called once after each Enter that reported true.
+// Leave must be called once after each Enter that returned true.
 func (a *App) Leave() {
 	if a.users.Add(-1) > 0 {
 		return
 	}
-	go func() { // it may call the store, and no request should wait for that
+	go func() { // ending may call the store, and no request should wait for that
 		if err := a.end(); err != nil {
 			a.log.Error("the end of a configuration", zap.Error(err))
 		}
 	}()
 }
 
-// Use returns the zone of a module by its name. If the configuration has named the zone before, the spec must be the
+// Use returns the zone of a module by its name. If the configuration has already named the zone, the spec must be the
 // same.
 func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 	id := id{module, name}
 	if u, again := a.uses[id]; again {
-		spec.Sweep = u.Spec.Sweep // which changes no decision
+		spec.Sweep = u.Spec.Sweep // a sweep interval does not affect decisions
 		if u.Spec != spec {
 			return nil, fmt.Errorf("it is %v here, and %v in another handler of this configuration: handlers that "+
 				"use the same name share the zone: want the same numbers and the same store, or two names", spec, u.Spec)
@@ -119,7 +119,7 @@ func (a *App) Uses(module string) (uses []*Use) {
 	return uses
 }
 
-// Collector returns the collector of a module's metrics for a configuration: the one that the first handler made.
+// Collector returns the collector of a module's metrics for a configuration. The first call makes it by make.
 func Collector[C prometheus.Collector](a *App, module string, make func() C) (c C, err error) {
 	if known, again := a.collectors[module]; again {
 		return known.(C), nil
@@ -132,7 +132,7 @@ func Collector[C prometheus.Collector](a *App, module string, make func() C) (c 
 // AtEnd calls do when the zones of the configuration have ended.
 func (a *App) AtEnd(do func()) { a.atEnd = append(a.atEnd, do) }
 
-// Store returns the connection to the store of a spec, which lasts as long as the configuration.
+// Store returns the connection to the store of a spec. It stays open as long as the configuration uses its zones.
 func (a *App) Store(spec Spec) (*redislimit.Client, error) {
 	if spec.Store == "" {
 		return nil, errors.New("there is no store: write for example store redis://127.0.0.1:6379 in the directive")
@@ -166,8 +166,9 @@ func (a *App) Stop() (err error) {
 	return err
 }
 
-// Cleanup is called by Caddy when the configuration is no longer used. The configuration may never have started. If
-// requests in progress keep the zones, the last of these requests ends the zones, except at the end of the process.
+// Caddy calls Cleanup when the configuration is no longer used. The configuration may never have started. If requests
+// in progress keep the zones, Cleanup does not end the zones, but the last of these requests does. When the process
+// ends, Cleanup ends them in any case.
 func (a *App) Cleanup() error {
 	if a.users.Add(-1) > 0 && !caddy.Exiting() {
 		return nil

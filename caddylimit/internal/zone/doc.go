@@ -1,23 +1,23 @@
 // Package zone keeps the counts of limits when Caddy's configuration changes. A zone is a limit with a name. Two
-// handlers of one configuration that name the same zone share it. So do two consecutive configurations: the new one
-// finds the zone by its name, and no key gets a fresh bucket.
+// handlers of one configuration share a zone if they use the same name. Two consecutive configurations share it too:
+// the new one finds the zone by its name, so no key gets a fresh bucket.
 //
 // # Words
 //
 //	zone        a named limit of a module, and what it has counted
-//	spec        what a configuration says of a zone
+//	spec        the settings of a zone in a configuration
 //	use         a zone as one configuration uses it
 //	generation  a limiter that a zone has or had
 //
 // # How a zone changes
 //
 // Caddy provisions a configuration, then starts it, and then stops the previous one. A provisioned configuration may
-// still be given up, because another module fails. So provisioning changes no zone: [App].Start does. [App].Stop
-// reverts the change if the configuration was the latest, because then it never became active.
+// still be given up if another module fails. So provisioning does not change zones, but [App].Start does. If the
+// configuration never becomes active, Caddy calls [App].Stop while it is the latest one. Stop then reverts the change.
 //
-// If the limiter accepts the new numbers, they change in place ([engine.Limiter.SetPolicy]). It refuses another
-// algorithm, for example, and a sliding log that becomes longer than its ring. The zone then gets a limiter of a new
-// generation, and the tokens that keys have used still count: see package [live].
+// If the limiter accepts the new numbers, they change in place ([engine.Limiter.SetPolicy]). It does not accept, for
+// example, another algorithm, or a sliding log that becomes longer than its ring. In these cases the zone gets a
+// limiter of a new generation, and the tokens that keys have used still count: see package [live].
 //
 // [live]: https://pkg.go.dev/github.com/weir-go/weir/limits/live
 package zone

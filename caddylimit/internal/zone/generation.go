@@ -9,15 +9,15 @@ import (
 // A generation is a limiter that a zone has or had.
 type generation struct {
 	made    Spec
-	limiter *live.Limiter       // of this process
-	backend *redislimit.Limiter // or in a store
+	limiter *live.Limiter       // the limiter, if it is in this process
+	backend *redislimit.Limiter // or the limiter, if it is in a store
 	store   *store
 
-	uses int // uses that have it; guarded by the lock of the zone
+	uses int // number of uses that have it; guarded by the lock of the zone
 }
 
-// newGeneration makes the limiter of a zone. If before is not nil, keys owe this limiter what they owe the limiter of
-// before.
+// newGeneration makes a limiter for a zone. If before is not nil, the debts of keys to the limiter of before also count
+// in the new limiter.
 func newGeneration(id id, spec Spec, host host, before *generation) (*generation, error) {
 	g := &generation{made: spec}
 	var err error
@@ -26,7 +26,7 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 		if err != nil {
 			return nil, err
 		}
-		// Other processes may count in the file of before.
+		// Other processes may still count in the file of before.
 		if before == nil || !hasTokens(before.made) || before.made.State != "" || !hasTokens(spec) {
 			g.limiter = live.New(limiter)
 			return g, nil
@@ -46,8 +46,8 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 	return g, nil
 }
 
-// hasTokens reports whether the spec's limiter counts tokens in this process or in a file. It does not if it counts
-// requests in flight, is in a store, or has a fixed answer.
+// hasTokens reports whether the spec's limiter counts tokens in this process or in a file. It does not do so if it
+// counts requests in flight, is in a store, or has a fixed answer.
 func hasTokens(made Spec) bool {
 	a := made.Policy.Algorithm()
 	return made.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency

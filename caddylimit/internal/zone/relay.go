@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// A relay passes log records of a store to the log of the active configuration, because connections outlive
-// configurations and logs do not. (A logger that With derives from it stays with the log that was active then. Package
-// redislimit derives none.) Its methods are safe for concurrent use.
+// A relay passes log records of a store's connection to the log of the active configuration, because connections
+// outlive configurations but logs do not. (If With derives a logger from it, that logger keeps the log that was active
+// then. Package redislimit does not derive any.) Its methods are safe for concurrent use.
 type relay struct{ to atomic.Pointer[slog.Logger] }
 
-// Enabled is called by package slog, as are the others.
+// Package slog calls Enabled and the other methods.
 func (r *relay) Enabled(ctx context.Context, level slog.Level) bool {
 	return r.to.Load().Handler().Enabled(ctx, level)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Spec has the settings of a zone in a configuration. Specs are compared by ==.
+// A Spec contains the settings of a zone in a configuration. Specs are compared by ==.
 type Spec struct {
 	Policy engine.Policy
-	// Tiers are those of [engine.Tiers]. The first zero Policy ends the list.
+	// Tiers are the policies for [engine.Tiers]. The first zero Policy ends the list.
 	Tiers [maxTiers]engine.Policy
-	// MaxKeys is the number of keys for which the limiter has room. 0 stands for [DefaultMaxKeys]; for a sliding log,
-	// it stands for [DefaultLogKeys], or fewer if [TableBytes] does not hold that many.
+	// MaxKeys is the number of keys for which the limiter has room. 0 stands for [DefaultMaxKeys]. For a sliding log, 0
+	// stands for [DefaultLogKeys], or fewer if [TableBytes] is too small for that many.
 	MaxKeys  int
 	Overflow engine.OverflowPolicy
 	// Sweep is the time between two sweeps of the limiter; 0 stands for the default of package engine.
@@ -27,16 +27,17 @@ type Spec struct {
 	Store string
 	// OnLoss decides while the store is lost.
 	OnLoss redislimit.FailurePolicy
-	// Nodes is how many machines share the store. Share is the part of the limit that this machine admits while the
-	// store is lost, in percent. 0 stands for the defaults of package redislimit.
+	// Nodes is how many machines share the store. Share is the part of the limit, in percent, that this machine admits
+	// while the store is lost. For both, 0 stands for the default of package redislimit.
 	Nodes, Share int
 	// Timeout is how long a request waits for the store; 0 stands for the default of package redislimit.
 	Timeout time.Duration
-	// Debts is the beginning of the files with what this machine owes the store ([redislimit.DebtFiles]); "" for none.
+	// Debts is the beginning of the paths of the files with this machine's debts to the store ([redislimit.DebtFiles]);
+	// "" for no files.
 	Debts string
 }
 
-// maxTiers is how many tiers a limiter has at most.
+// maxTiers is the maximum number of tiers of a limiter.
 const maxTiers = 14
 
 // SetTiers sets the tiers. It returns an error for more than 14.
@@ -57,7 +58,7 @@ func (s *Spec) tiers() []engine.Policy {
 	return s.Tiers[:n]
 }
 
-// policies returns the policy and the policies of the tiers.
+// policies returns the spec's policy, followed by the policies of the tiers.
 func (s *Spec) policies() []engine.Policy { return append([]engine.Policy{s.Policy}, s.tiers()...) }
 
 // Largest returns the largest limit among the policy and the tiers.
@@ -75,11 +76,11 @@ func (s Spec) InProcess() Spec {
 }
 
 const (
-	// DefaultMaxKeys is the default number of keys of a zone. DefaultLogKeys is the default for a sliding log, where
-	// each key also has a ring.
+	// DefaultMaxKeys is the default number of keys of a zone. DefaultLogKeys is the default for a sliding log. It is
+	// smaller, because each key of a sliding log also has a ring.
 	DefaultMaxKeys = 1_000_000
 	DefaultLogKeys = 100_000
-	// TableBytes is the largest table of a zone without MaxKeys. Only a sliding log reaches it.
+	// TableBytes is the largest table of a zone for which MaxKeys is not set. Only a sliding log reaches it.
 	TableBytes = 256 << 20
 )
 
@@ -99,11 +100,11 @@ func (s Spec) Keys() (int, error) {
 	if err != nil || bytes <= TableBytes {
 		return keys, err
 	}
-	// Tables are sized by slots, so bytes grow as the keys do.
+	// The size of a table is proportional to its slots, so the number of bytes grows in proportion to the keys.
 	return int(float64(keys) * TableBytes / float64(bytes)), nil
 }
 
-// check returns the errors of a spec that can be found without making a limiter.
+// check returns an error if the spec has a mistake that can be found without making a limiter.
 func (s Spec) check(name string) error {
 	if s.Sweep != 0 && (s.Sweep < time.Millisecond || s.Sweep > 24*time.Hour) {
 		return fmt.Errorf("sweep_interval %v: want 1ms to 24h", s.Sweep)
@@ -121,7 +122,7 @@ func (s Spec) check(name string) error {
 	return redislimit.Check(name, s.Policy, s.storeOptions()...)
 }
 
-// InStore is [spec.Limit].InStore of a zone of quotas; nil for one without a store.
+// InStore returns the function for [spec.Limit].InStore of a zone with quotas, or nil if the zone is not in a store.
 func (s Spec) InStore(name string) func(engine.Policy, uint64) (func(engine.Policy) error, func(), error) {
 	if s.Store == "" {
 		return nil
@@ -164,17 +165,17 @@ func (s Spec) limiter() (*engine.Limiter, error) {
 	return engine.New(s.Policy, options...)
 }
 
-// follows reports whether a limiter that was made by the spec made can change to this spec.
+// follows reports whether a limiter that was made from the spec made can be changed to this spec.
 func (s Spec) follows(made Spec) bool {
 	if made.Store != "" {
 		return s == made
 	}
 	policies := s.policies()
-	s.Policy, s.Tiers, s.Sweep = made.Policy, made.Tiers, made.Sweep // a sweep changes no decision
+	s.Policy, s.Tiers, s.Sweep = made.Policy, made.Tiers, made.Sweep // a sweep does not affect decisions
 	return s == made && engine.CheckChange(made.policies(), policies) == nil
 }
 
-// String describes the limit.
+// String returns a description of the limit.
 func (s Spec) String() string {
 	text := s.Policy.String()
 	for i, tier := range s.tiers() {

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// InFolder returns the spec with its file in a folder. counts describes the keys and tiers of the limit called name.
-// The name of the file also contains the layout, and those numbers of the spec that cannot change within a file. So a
-// limit that differs in one of these starts another file, and a process with the old limit keeps the old file.
-// A limit in a store has files in the folder with what this machine owes the store.
+// InFolder returns the spec with a file in a folder. counts describes the keys and tiers of the limit called name. The
+// file's name depends on these, on the layout, and on the numbers of the spec that cannot change within a file. So a
+// limit that differs in one of them starts another file, and a process with the old limit keeps the old file. For a
+// limit in a store, the folder contains files with this machine's debts to the store.
 func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	if s.Store != "" {
-		address, _ := url.Parse(s.Store) // connecting reports what is wrong with it
+		address, _ := url.Parse(s.Store) // if the address is invalid, connecting returns the error
 		s.Debts = stem(folder, name, "%q %q %v %d %q", name, counts, s.Policy.Algorithm(), len(s.tiers()), address.Redacted())
 		return s
 	}
@@ -31,10 +31,11 @@ func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	return s
 }
 
-// stem returns the beginning of the paths of a limit's files: its name, and a hash of the other values.
+// stem returns the beginning of the paths of a limit's files. It contains the limit's name and a hash of the other
+// values.
 func stem(folder, name, format string, says ...any) string {
 	said := fnv.New64a()
-	_, _ = fmt.Fprintf(said, format, says...) // never an error
+	_, _ = fmt.Fprintf(said, format, says...) // never returns an error
 	plain := strings.Map(func(c rune) rune {
 		if strings.ContainsRune("/\\. ", c) {
 			return '_'
@@ -44,8 +45,8 @@ func stem(folder, name, format string, says ...any) string {
 	return filepath.Join(folder, fmt.Sprintf("%.64s-%016x", plain, said.Sum64()))
 }
 
-// shared makes the limiter with the file of the spec. As far as possible it has the numbers in the file until the use
-// starts, so a configuration that never starts changes nothing for other processes.
+// shared makes the limiter that uses the file of the spec. Until the use starts, the limiter has the numbers that are
+// in the file, as far as possible. So a configuration that never starts does not change anything for other processes.
 func (s Spec) shared(options []engine.Option) (*engine.Limiter, error) {
 	options = append(options, engine.Shared(s.State))
 	if table, err := engine.ReadShared(s.State); err == nil {

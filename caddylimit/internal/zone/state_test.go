@@ -14,10 +14,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// aDay is how long it takes until what a test takes is back.
+// aDay is the time in which the tokens that a test takes come back.
 const aDay = 24 * time.Hour
 
-// inFile returns a spec with a file in a folder of the test, as another process would have it.
+// inFile returns a spec with a file in the test's folder. Another process with the same limit would have the same spec.
 func inFile(t *testing.T, policy engine.Policy) Spec {
 	if runtime.GOOS != "linux" {
 		t.Skip("shared tables are for Linux")
@@ -25,7 +25,7 @@ func inFile(t *testing.T, policy engine.Policy) Spec {
 	return Spec{Policy: policy, MaxKeys: 100}.InFolder(t.TempDir(), "a limit/of all", "key")
 }
 
-// TestAStateIsSharedAndStays: another process counts by the same file, and so does this one after a restart.
+// TestAStateIsSharedAndStays: another process counts in the same file. So does this process after a restart.
 func TestAStateIsSharedAndStays(t *testing.T) {
 	id, spec := newID(), inFile(t, engine.TokenBucket(engine.Per(1, aDay), 5))
 	assert.True(t, strings.HasPrefix(filepath.Base(spec.State), "a_limit_of_all-"), spec.State)
@@ -46,8 +46,8 @@ func TestAStateIsSharedAndStays(t *testing.T) {
 	assert.Equal(t, 3, admitted(t, again, 9), "2 of 5 are taken by the first use")
 }
 
-// TestAStateChangesWithTheStart: a configuration with other numbers changes them for other processes when it starts,
-// and not before.
+// TestAStateChangesWithTheStart: if a configuration has other numbers, they change for other processes when the
+// configuration starts, and not before.
 func TestAStateChangesWithTheStart(t *testing.T) {
 	id, spec := newID(), inFile(t, engine.TokenBucket(engine.Per(1, aDay), 5))
 	other, err := spec.limiter()

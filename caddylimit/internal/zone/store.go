@@ -11,10 +11,10 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A store is a connection. All zones with the same address, timeout and way to start share it, across all
-// configurations.
+// A store is a connection. Across all configurations, all zones with the same address and timeout, and with the same
+// rule for a store that does not answer at the start, share it.
 type store struct {
-	key    string // in stores
+	key    string // its key in stores
 	client *redislimit.Client
 	log    *relay
 }
@@ -30,13 +30,14 @@ func connect(ctx context.Context) opener {
 	}
 }
 
-// A host has the things that a configuration gives its zones.
+// A host contains the things that a configuration provides for its zones.
 type host struct {
 	open opener
 	log  *slog.Logger
 }
 
-// store connects to a store. If it joins later, a store that does not answer yet counts as lost, and is not an error.
+// store connects to a store. If joinsLater is true, a store that does not answer yet counts as lost, and there is no
+// error.
 func (h host) store(address string, timeout time.Duration, joinsLater bool) (*store, error) {
 	key := fmt.Sprint(timeout, " ", joinsLater, " ", address)
 	shared, _, err := stores.LoadOrNew(key, func() (caddy.Destructor, error) {

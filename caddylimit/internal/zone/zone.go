@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// An id names a zone. Zones of different modules are independent.
+// An id identifies a zone. Zones of different modules are independent.
 type id struct{ module, name string }
 
 // zones are the zones that any configuration uses.
@@ -24,11 +24,12 @@ type Zone struct {
 	counts [len(counted)]atomic.Uint64
 
 	mu      sync.Mutex
-	kept    any    // what a module keeps over configurations
+	kept    any    // a value that a module keeps across configurations
 	started []*Use // the uses of active configurations, the latest last
 }
 
-// stored returns the name of the zone in a store. It differs for a zone of package compat and a limit of the same name.
+// stored returns the name of the zone in a store. A zone of package compat and a limit with the same name have
+// different names there.
 func (i id) stored() string {
 	if i.module == "weir" {
 		return i.name
@@ -49,7 +50,7 @@ func Count(res *httplimit.Result, of func(limit string) *Use) {
 	}
 }
 
-// Counted returns how many requests had an outcome, since the zone was made.
+// Counted returns how many requests have had an outcome since the zone was made.
 func (z *Zone) Counted(o limits.Outcome) uint64 { return z.counts[o].Load() }
 
 // Kept returns a value that a module keeps for a zone across all configurations that use it. The first call makes the
@@ -63,15 +64,15 @@ func Kept[T any](z *Zone, make func() T) T {
 	return z.kept.(T)
 }
 
-// Destruct does nothing. Caddy's pool of zones requires it.
+// Destruct does nothing. It exists because Caddy's pool of zones requires it.
 func (z *Zone) Destruct() error { return nil }
 
 // A Use is a zone as used by one configuration.
 type Use struct {
 	*Zone
 	Spec Spec
-	// Renewed reports that the zone has a new limiter, because the limiter of the previous configuration did not accept
-	// the spec.
+	// Renewed reports that the zone has got a new limiter, because the limiter of the previous configuration did not
+	// accept the spec.
 	Renewed bool
 
 	gen  *generation
@@ -111,7 +112,7 @@ func newUse(id id, spec Spec, host host) (*Use, error) {
 	return u, nil
 }
 
-// start puts the use in force.
+// start makes the use active.
 func (u *Use) start() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -122,7 +123,7 @@ func (u *Use) start() error {
 	return nil
 }
 
-// apply sets the limiter's policy to that of the use, and the log of the store to that of the configuration.
+// apply gives the limiter the policy of the use, and gives the store the log of the configuration.
 func (u *Use) apply() error {
 	if u.gen.store != nil {
 		u.gen.store.log.to.Store(u.host.log)
@@ -138,7 +139,7 @@ func (u *Use) apply() error {
 	return nil
 }
 
-// stop deactivates the use. If it was the latest, its predecessor becomes the latest again.
+// stop deactivates the use. If the use was the latest, the previous one becomes the latest again.
 func (u *Use) stop() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -167,8 +168,8 @@ func (u *Use) drop() error {
 	return err
 }
 
-// Keys returns how many keys the limiter counted at its last sweep, and how many it has evicted because there was no
-// room. Both are 0 for a zone in a store.
+// Keys returns how many keys the limiter counted at its last sweep, and how many keys it has evicted because there was
+// no room. Both are 0 for a zone in a store.
 func (u *Use) Keys() (live, evicted uint64) {
 	if u.gen.limiter == nil {
 		return 0, 0
@@ -177,13 +178,13 @@ func (u *Use) Keys() (live, evicted uint64) {
 	return stats.Keys, stats.Evictions
 }
 
-// carries reports whether keys owe what they have used under earlier configurations.
+// carries reports whether the tokens that keys have used under earlier configurations still count.
 func (u *Use) carries() bool { return u.gen.limiter != nil && u.gen.limiter.Formers().Any() }
 
 // Name returns the name of the zone.
 func (u *Use) Name() string { return u.id.name }
 
-// CheckName returns an error for a name that cannot be a limit of the middleware, because headers do not accept it.
+// CheckName returns an error for a name that a limit of the middleware cannot have, because headers do not accept it.
 func CheckName(name string) error {
 	const longest = 128
 	isPrintable := !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' })
@@ -206,5 +207,5 @@ func (u *Use) Limit(l httplimit.Limit) httplimit.Limit {
 	return l
 }
 
-// String names the zone.
+// String returns the name of the zone and its spec.
 func (u *Use) String() string { return fmt.Sprintf("%q, %v", u.id.name, u.Spec) }

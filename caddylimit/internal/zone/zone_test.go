@@ -24,7 +24,7 @@ import (
 
 var names atomic.Int64
 
-// newID returns the id of a zone that no other test has.
+// newID returns the id of a zone that no other test uses.
 func newID() id { return id{"test", strconv.FormatInt(names.Add(1), 10)} }
 
 // alone is the host of a configuration without a store.
@@ -35,7 +35,7 @@ var alone = host{
 	log: slog.New(slog.DiscardHandler),
 }
 
-// provision returns a use as a configuration would have it before it starts.
+// provision returns a use in the state in which a configuration has it before it starts.
 func provision(t *testing.T, id id, policy engine.Policy) *Use {
 	t.Helper()
 	u, err := newUse(id, Spec{Policy: policy, MaxKeys: 100}, alone)
@@ -43,7 +43,7 @@ func provision(t *testing.T, id id, policy engine.Policy) *Use {
 	return u
 }
 
-// replace starts a use and stops the one before, as Caddy does.
+// replace starts a use and stops the previous one, as Caddy does.
 func replace(t *testing.T, before, after *Use) {
 	t.Helper()
 	require.NoError(t, after.start())
@@ -56,7 +56,7 @@ func end(t *testing.T, u *Use) {
 	require.NoError(t, u.drop())
 }
 
-// admitted returns how many of n requests the use admits.
+// admitted makes n requests, and returns how many of them the use admits.
 func admitted(t *testing.T, u *Use, n int) (passed int) {
 	t.Helper()
 	m, err := httplimit.New([]httplimit.Limit{u.Limit(httplimit.Limit{Name: "l"})})
@@ -70,15 +70,15 @@ func admitted(t *testing.T, u *Use, n int) (passed int) {
 	return passed
 }
 
-// TestNumbersChangeWithoutAFreshBucket: the tokens that were admitted in the last window still count, whatever the zone
-// changes to.
+// TestNumbersChangeWithoutAFreshBucket: a zone changes to another policy. The tokens that were admitted in the last
+// window still count, for every new policy.
 func TestNumbersChangeWithoutAFreshBucket(t *testing.T) {
 	const window = time.Minute
 	for name, c := range map[string]struct {
 		from, to  engine.Policy
-		more      int // requests that pass at once after the change, when 3 have passed before
+		more      int // requests that pass immediately after the change, if 3 have passed before it
 		renewed   bool
-		afterward int // and when the windows are over
+		afterward int // requests that pass when the windows are over
 	}{
 		"the same":              {engine.SlidingLog(5, window), engine.SlidingLog(5, window), 2, false, 5},
 		"a lower log":           {engine.SlidingLog(5, window), engine.SlidingLog(3, window), 0, false, 3},
@@ -114,7 +114,7 @@ func TestTwoChangesWithinAWindow(t *testing.T) {
 		use := provision(t, id, engine.SlidingLog(5, time.Minute))
 		require.NoError(t, use.start())
 		require.Equal(t, 5, admitted(t, use, 10))
-		for _, limit := range []uint64{50, 500, 4000} { // a raised limit has the difference at once
+		for _, limit := range []uint64{50, 500, 4000} { // a higher limit provides the difference immediately
 			next := provision(t, id, engine.SlidingLog(limit, time.Minute))
 			replace(t, use, next)
 			use = next
@@ -126,7 +126,8 @@ func TestTwoChangesWithinAWindow(t *testing.T) {
 	})
 }
 
-// TestPreviousLimitersAreFew: one change more than there is room for is refused, and the zone stays as it is.
+// TestPreviousLimitersAreFew: a zone has room for only a few previous limiters. A change beyond that is refused, and
+// the zone stays as it is.
 func TestPreviousLimitersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
@@ -138,7 +139,7 @@ func TestPreviousLimitersAreFew(t *testing.T) {
 			m, err := httplimit.New([]httplimit.Limit{use.Limit(httplimit.Limit{Name: "l"})})
 			require.NoError(t, err)
 			request.RemoteAddr = "192.0.2." + strconv.Itoa(100+i) + ":1"
-			res := m.Decide(request) // a key that owes this limiter
+			res := m.Decide(request) // this makes a key owe tokens to this limiter
 			require.True(t, res.Allowed())
 			if i == live.MaxFormers {
 				break
@@ -175,7 +176,7 @@ func TestInFlightIsNotCarried(t *testing.T) {
 	end(t, use)
 }
 
-// TestQuotasAndRates: keys keep what they have used where a limit gets or loses its quotas.
+// TestQuotasAndRates: if a limit gets or loses its quotas, the tokens that keys have used still count.
 func TestQuotasAndRates(t *testing.T) {
 	rate := engine.TokenBucket(engine.Per(5, time.Hour), 5)
 	of := func(u *Use) httplimit.Limit {
@@ -208,7 +209,8 @@ func TestQuotasAndRates(t *testing.T) {
 	end(t, use)
 }
 
-// TestShadowsCountWhatAPreviousLimiterCounted, once.
+// TestShadowsCountWhatAPreviousLimiterCounted: a limit in shadow mode counts a request that a previous limiter would
+// refuse as refused, and counts it once.
 func TestShadowsCountWhatAPreviousLimiterCounted(t *testing.T) {
 	id := newID()
 	use := provision(t, id, engine.SlidingLog(2, time.Hour))
@@ -226,14 +228,15 @@ func TestShadowsCountWhatAPreviousLimiterCounted(t *testing.T) {
 	end(t, next)
 }
 
-// TestZonesOfTwoModulesAreTwoInAStore, as they are in this process.
+// TestZonesOfTwoModulesAreTwoInAStore: zones of two modules with the same name are different zones in a store, as they
+// are in this process.
 func TestZonesOfTwoModulesAreTwoInAStore(t *testing.T) {
 	assert.Equal(t, "login", id{"weir", "login"}.stored())
 	assert.Equal(t, "rate_limit/login", id{"rate_limit", "login"}.stored())
 }
 
-// TestAConfigurationThatFailsChangesNothing: a configuration changes nothing if it is given up before it starts, or is
-// stopped because another part of it does not start.
+// TestAConfigurationThatFailsChangesNothing: a configuration changes nothing if it is given up before it starts. It
+// also changes nothing if it is stopped because another part of it does not start.
 func TestAConfigurationThatFailsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
@@ -255,7 +258,8 @@ func TestAConfigurationThatFailsChangesNothing(t *testing.T) {
 	})
 }
 
-// TestAZoneThatNothingUsesIsForgotten, with its memory.
+// TestAZoneThatNothingUsesIsForgotten: when no configuration uses a zone, the zone is forgotten and its memory is
+// freed.
 func TestAZoneThatNothingUsesIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
@@ -272,7 +276,7 @@ func TestAZoneThatNothingUsesIsForgotten(t *testing.T) {
 	})
 }
 
-// TestDecisionsTakeNoLockOfTheZones: requests are decided while another goroutine has every lock of the zones.
+// TestDecisionsTakeNoLockOfTheZones: requests are decided while another goroutine holds every lock of the zones.
 func TestDecisionsTakeNoLockOfTheZones(t *testing.T) {
 	use := provision(t, newID(), engine.SlidingLog(5, time.Minute))
 	require.NoError(t, use.start())
@@ -311,7 +315,8 @@ func TestBadSpecs(t *testing.T) {
 	}
 }
 
-// TestTablesWithoutAnOrderedSizeAreBounded: a log of thousands of events for 100,000 keys would take gigabytes.
+// TestTablesWithoutAnOrderedSizeAreBounded: without MaxKeys, the size of a table is bounded. A log of thousands of
+// events for 100,000 keys would take gigabytes.
 func TestTablesWithoutAnOrderedSizeAreBounded(t *testing.T) {
 	for limit, want := range map[uint64]int{5: DefaultLogKeys, 100: DefaultLogKeys, 1000: 20_000, 4096: 4_900} {
 		policy := engine.SlidingLog(limit, time.Hour)
@@ -324,8 +329,8 @@ func TestTablesWithoutAnOrderedSizeAreBounded(t *testing.T) {
 	}
 }
 
-// The zones of one store and one timeout share a connection; with another timeout they have one of their own, which is
-// made with it.
+// Zones with the same store and the same timeout share a connection. A zone with another timeout has a separate
+// connection, which is made with that timeout.
 func TestAStoreIsOneForEachTimeout(t *testing.T) {
 	opened := 0
 	host := alone
@@ -335,7 +340,7 @@ func TestAStoreIsOneForEachTimeout(t *testing.T) {
 		if strings.Contains(err.Error(), "Timeout") {
 			return nil, err
 		}
-		return new(redislimit.Client), nil // which has nothing to close
+		return new(redislimit.Client), nil // this client has nothing to close
 	}
 	for i, timeout := range []time.Duration{0, 2 * time.Second, 2 * time.Second} {
 		s, err := host.store("redis://x", timeout, false)

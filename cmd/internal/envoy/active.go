@@ -14,22 +14,22 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// active is a configuration with the tables of its rules.
+// active has a configuration and the tables of its rules.
 type active struct {
 	config *config.Config
-	rules  []rule // by config.Rule.Index
+	rules  []rule // indexed by config.Rule.Index
 	uses   uses
-	stop   context.CancelFunc // stops the reading of limits; nil before it has begun
+	stop   context.CancelFunc // stops the goroutine that reads limits again; nil before that goroutine has started
 }
 
 type rule struct {
 	*config.Rule
 	table   table
-	limiter *live.Limiter // of the table in memory; set even if the rule does not need it now
+	limiter *live.Limiter // the limiter of the table in memory; set even if the rule does not need it now
 	stored  *storeTable   // the table in a store; set even if the rule does not need it now
 	current *rlsv3.RateLimitResponse_RateLimit
-	stats   *ruleStats   // nil if the name depends on the request
-	quotas  *quotas.Live // limits of single values; nil for none
+	stats   *ruleStats   // nil if the name in statistics depends on the request
+	quotas  *quotas.Live // limits of single values; nil if there are none
 }
 
 // fill gives the rules of a configuration their tables.
@@ -64,13 +64,13 @@ func (s *Service) fill(next *active) error {
 	return errors.Join(errs...)
 }
 
-// before has the limiters in memory of the previous configuration's rules, by the descriptors of the rules.
+// before has the limits of the previous configuration's rules with their limiters. Its keys are the IDs of the rules.
 type before map[string][]*had
 
-// had is the limiter of a previous limit. At most one new limit continues it.
+// had is a previous limit with its limiter. At most one new limit continues to use this limiter.
 type had struct {
 	limit   config.Limit
-	limiter *live.Limiter // nil: there is none, or a new limit continues it already
+	limiter *live.Limiter // nil: the limit had none, or a new limit already continues it
 	stored  *storeTable
 }
 
@@ -84,8 +84,9 @@ func (a *active) limiters() before {
 	return all
 }
 
-// of returns, for each rule, the previous limiter that it continues; nil for a new rule. If a descriptor has several
-// limits, a limit continues the one with the same algorithm and time, or else the first that no other limit continues.
+// of returns, for each rule, the previous limiter that the rule continues; nil for a new rule. If a descriptor has
+// several limits, a new limit continues the previous limit with the same algorithm and window. If there is none, it
+// continues the first previous limit that no other new limit continues.
 func (b before) of(rules []*config.Rule) []*live.Limiter {
 	all := make([]*live.Limiter, len(rules))
 	for _, exactly := range []bool{true, false} {
@@ -103,7 +104,7 @@ func (b before) of(rules []*config.Rule) []*live.Limiter {
 }
 
 // followStored makes the table of a rule in a store follow the previous tables of its descriptor. It returns the table,
-// or the previous one if the rule needs none now.
+// or the previous table if the rule needs none now.
 func (b before) followStored(r *config.Rule, t table) *storeTable {
 	now, ok := t.(storeTable)
 	for _, h := range b[r.ID()] {
@@ -134,7 +135,7 @@ func (a *active) previous() int {
 	return len(tables)
 }
 
-// release gives up the limiters. No request uses them any more.
+// release ends the use of the limiters by this configuration. No request may use them any more.
 func (a *active) release() {
 	if a.stop != nil {
 		a.stop()

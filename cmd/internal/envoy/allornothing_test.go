@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIsRefusedIsNeverSeen: hits beyond an all-or-nothing limit cost other requests nothing, not even while they
-// are decided.
+// TestWhatIsRefusedIsNeverSeen: requests with hits beyond an all-or-nothing limit are decided concurrently. They never
+// cause the refusal of another request, not even while they are decided.
 func TestWhatIsRefusedIsNeverSeen(t *testing.T) {
 	const file = "all_or_nothing: true\ndomain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 10}}]"
 	s, _ := newService(t, file, Options{})

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// currentLimit returns a limit in the form for an answer.
+// currentLimit returns a limit in the form in which an answer reports it.
 func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimit {
 	current := &rlsv3.RateLimitResponse_RateLimit{Name: name, RequestsPerUnit: l.Requests, Unit: l.Unit}
 	if told := l.Told(); told != nil {
@@ -19,7 +19,8 @@ func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimi
 	return current
 }
 
-// answer makes the statuses, and from them the overall code, the headers and the metadata.
+// answer returns the answer to a request: the statuses, and the overall code, the headers and the metadata that follow
+// from them.
 func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.RateLimitResponse {
 	n := len(request.GetDescriptors())
 	response := &rlsv3.RateLimitResponse{Statuses: make([]*rlsv3.RateLimitResponse_DescriptorStatus, n)}
@@ -62,8 +63,9 @@ func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitRespon
 	return rlsv3.RateLimitResponse_OVER_LIMIT
 }
 
-// isTighter reports whether the status of a descriptor comes from limit a instead of b. Limits that refuse come first,
-// ordered by the longest refusal. Limits that apply follow, ordered by the least left.
+// isTighter reports whether limit a, and not limit b, determines the status of their descriptor. A limit that applies
+// precedes one that does not, and a limit that refuses precedes one that admits. Of two limits that refuse, the one
+// that refuses for longer precedes. Of two that admit, the one with fewer hits left precedes.
 func (a *ask) isTighter(b *ask) bool {
 	switch {
 	case a.applies != b.applies:
@@ -76,7 +78,7 @@ func (a *ask) isTighter(b *ask) bool {
 	return a.left() < b.left()
 }
 
-// A wholeStatus is a status and what it points to, in one piece of memory.
+// A wholeStatus has a status and everything that the status points to, so that one allocation is enough.
 type wholeStatus struct {
 	status rlsv3.RateLimitResponse_DescriptorStatus
 	reset  durationpb.Duration
@@ -102,8 +104,8 @@ func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus 
 	return to
 }
 
-// left returns how many hits remain. As in the reference, it is 0 for an ask that is over, even if a smaller ask would
-// pass.
+// left returns how many hits remain. As in the reference, it is 0 if the ask is over the limit, even if a smaller ask
+// would pass.
 func (a *ask) left() uint64 {
 	if a.over {
 		return 0
@@ -116,7 +118,8 @@ func (a *ask) refused() bool { return a.over && !a.shadow() }
 
 func (a *ask) shadow() bool { return a.rule != nil && a.rule.ShadowMode }
 
-// quota reports whether the ask is in quota mode. In this mode a request is refused only if all such asks are over.
+// quota reports whether the ask is in quota mode. If a request has asks in quota mode, it is refused because of them
+// only if all of them are over the limit.
 func (s *Service) quota(a *ask) bool { return s.options.QuotaMode || a.rule != nil && a.rule.QuotaMode }
 
 func (s *Service) anyOver(asks []ask) bool {
@@ -128,8 +131,8 @@ func (s *Service) anyOver(asks []ask) bool {
 	return false
 }
 
-// nearest returns the index of the ask that headers report: the last one that refuses, otherwise the first with the
-// least left. It returns -1 if no header is wanted or no limit applies.
+// nearest returns the index of the ask that headers report: the last ask that refuses or, if none refuses, the first of
+// those with the fewest hits left. It returns -1 if no header is wanted or no limit applies.
 func (s *Service) nearest(asks []ask) int {
 	if s.options.ResponseHeaders == (Headers{}) && s.options.RequestHeaders == (Headers{}) {
 		return -1

@@ -57,7 +57,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestOverflowAndReplicas: options that would result in another limit than the configured one are an error.
+// TestOverflowAndReplicas: an option that would change the configured limits is an error.
 func TestOverflowAndReplicas(t *testing.T) {
 	_, err := New(Options{Overflow: engine.Admit})
 	assert.EqualError(t, err, "envoy: Overflow of 2: want engine.Evict or engine.Refuse")
@@ -107,7 +107,7 @@ func TestStatistics(t *testing.T) {
 		{"d: five=b +0", "d.five", "total 21 within 5 near 2 over 4"},
 		{"d: shadow=a +3", "d.shadow", "total 3 near 1 over 2 shadow 3"},
 		{"d: detailed=10.0.0.1 +9", "d.detailed_10_0_0_1", "total 9 within 9 near 1"},
-		{"d: detailed=a:b|c", "d.detailed_a_b", ""}, // the bar parts two descriptors here
+		{"d: detailed=a:b|c", "d.detailed_a_b", ""}, // "|" separates two descriptors in this text
 		{"d: five=c limit=9/hour", "d.five_c", "total 1 within 1"},
 		{"e: five=c", "e.domain_not_found", "total 1"},
 	} {
@@ -147,8 +147,8 @@ func countsOf(s *Service, name string) string {
 	return strings.Join(words, " ")
 }
 
-// TestDynamicMetadata: the metadata has the request and the metadata of the rules that passed. The first value of a key
-// wins.
+// TestDynamicMetadata: the metadata of an answer contains the request and the metadata of the rules that passed. If
+// several rules have a key, the first value is used.
 func TestDynamicMetadata(t *testing.T) {
 	const file = `
 domain: d
@@ -186,7 +186,8 @@ descriptors:
 	assert.Nil(t, passed("d: m=1 +5"))
 }
 
-// TestReload: counters outlive a new configuration. A configuration that cannot be counted changes nothing.
+// TestReload: counters keep their counts when the configuration changes. A configuration with a rule that cannot be
+// counted is refused, and changes nothing.
 func TestReload(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	ask1(t, s, "d: five=a +3")
@@ -200,14 +201,15 @@ func TestReload(t *testing.T) {
 	assert.EqualValues(t, 2, s.stats.ConfigLoadSuccess.Load())
 	assert.EqualValues(t, 1, s.stats.ConfigLoadError.Load())
 
-	// Tables of rules that are gone go, too.
+	// The tables of removed rules are removed, too.
 	before := len(s.tables.stats())
 	require.NoError(t, s.SetConfig(compile(t, "domain: d\ndescriptors: [{key: five, rate_limit: {unit: minute, requests_per_unit: 9}}]")))
 	assert.Equal(t, before-2, len(s.tables.stats()), "the bucket's and the log's")
 	assert.Equal(t, "OK: ok 3 40s", told(ask1(t, s, "d: five=a")))
 }
 
-// TestConcurrentHitsAreCountedOnce: of the hits of many goroutines, exactly the limit passes.
+// TestConcurrentHitsAreCountedOnce: if many goroutines send hits at the same time, exactly as many hits pass as the
+// limit allows.
 func TestConcurrentHitsAreCountedOnce(t *testing.T) {
 	s, _ := newService(t, "domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 1000}}]", Options{})
 	request := asking(t, "d: k=v")
@@ -242,11 +244,11 @@ func TestTablesAreBounded(t *testing.T) {
 	assert.Equal(t, "OK: ok 4 40s", told(ask1(t, s, "d: five=a")))
 }
 
-// raceEnabled says that the race detector watches: race_test.go sets it.
+// raceEnabled is true under the race detector: race_test.go sets it.
 var raceEnabled bool
 
-// TestAllocations: a request only allocates its answer: the message, its list and the statuses, as in a service that
-// does nothing.
+// TestAllocations: a request only allocates its answer: the message, its list, and the statuses. A service that does
+// nothing allocates the same.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("under the race detector a sync.Pool drops what is put into it now and then")
@@ -261,7 +263,7 @@ func TestAllocations(t *testing.T) {
 func TestEveryAlgorithmHasATable(t *testing.T) {
 	for _, a := range engine.Algorithms() {
 		name := spec.Name(a)
-		if a == engine.AlgorithmConcurrency { // Envoy does not say when a request is over
+		if a == engine.AlgorithmConcurrency { // Envoy does not report the end of a request
 			_, err := config.Parse("a.yaml", []byte("domain: d\ndescriptors: [{key: k, rate_limit: {unit: second, "+
 				"requests_per_unit: 3, algorithm: concurrency}}]"))
 			assert.ErrorContains(t, err, `algorithm "concurrency": want`)
@@ -271,13 +273,13 @@ func TestEveryAlgorithmHasATable(t *testing.T) {
 			string(name)+"}}]", Options{})
 		assert.Equal(t, "OK: ok 2", strings.Join(strings.Fields(told(ask1(t, s, "d: k=v")))[:3], " "), a)
 		assert.Equal(t, "OVER: over 0", strings.Join(strings.Fields(told(ask1(t, s, "d: k=v +3")))[:3], " "), a)
-		if a != engine.AlgorithmFixedWindow { // which has charged the three
+		if a != engine.AlgorithmFixedWindow { // a fixed window has charged the three refused hits
 			assert.Equal(t, "OK: ok 0", strings.Join(strings.Fields(told(ask1(t, s, "d: k=v +2")))[:3], " "), a)
 		}
 	}
 }
 
-// bucketsFrom is a file of n rules, each with a table of its own.
+// bucketsFrom returns a file of n rules. Each rule needs a separate table.
 func bucketsFrom(first, n int) string {
 	var b strings.Builder
 	b.WriteString("domain: d\ndescriptors:\n")
@@ -288,7 +290,8 @@ func bucketsFrom(first, n int) string {
 	return b.String()
 }
 
-// TestOldTablesTakeNoRoom: a configuration has room no matter which configurations came before.
+// TestOldTablesTakeNoRoom: tables of previous configurations do not count towards the number of tables that a
+// configuration may have.
 func TestOldTablesTakeNoRoom(t *testing.T) {
 	s, _ := newService(t, bucketsFrom(1, maxTables), Options{})
 	assert.ErrorContains(t, s.SetConfig(compile(t, bucketsFrom(100, maxTables+1))), "needs a table, and there are already 64")
@@ -328,8 +331,8 @@ descriptors:
 	}
 }
 
-// TestRequestsLeaveRoomForTheUnits: even if requests bring limits with many different windows, there is room for a
-// table of each unit.
+// TestRequestsLeaveRoomForTheUnits: requests bring limits with many different windows. There is still room for a table
+// for each unit.
 func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	refused := false
@@ -343,7 +346,8 @@ func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 	}
 }
 
-// TestTheMultiplierIsTold: the answer has the multiplier, in a field of a newer version of the messages.
+// TestTheMultiplierIsTold: the answer contains the multiplier of the unit, in a field of a newer version of the
+// messages.
 func TestTheMultiplierIsTold(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	for _, text := range []string{"d: five_minutes=a", "d: five=a limit=2/minute/5"} {
@@ -353,8 +357,8 @@ func TestTheMultiplierIsTold(t *testing.T) {
 	assert.Empty(t, ask1(t, s, "d: five=a").GetStatuses()[0].GetCurrentLimit().ProtoReflect().GetUnknown())
 }
 
-// TestTooManyDescriptors: an empty descriptor takes two bytes of the request, and hundreds of bytes while it is
-// decided.
+// TestTooManyDescriptors: a request with more than maxDescriptors descriptors is refused, because an empty descriptor
+// takes two bytes in the request, but hundreds of bytes of memory while it is decided.
 func TestTooManyDescriptors(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	request := &rlsv3.RateLimitRequest{Domain: "d"}
@@ -369,8 +373,8 @@ func TestTooManyDescriptors(t *testing.T) {
 	assert.EqualError(t, err, "rpc error: code = InvalidArgument desc = 10001 descriptors: want at most 10000")
 }
 
-// TestNamesThatRequestsMakeUp: statistics keep names that come from requests. So the length of these names is bounded,
-// and none is mistaken for the statistic of a domain.
+// TestNamesThatRequestsMakeUp: the statistics store names that come from requests. So the length of these names is
+// bounded, and such a name cannot be the same as that of a domain's statistic.
 func TestNamesThatRequestsMakeUp(t *testing.T) {
 	const file = "domain: d\ndescriptors: [{key: k, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 9}}]"
 	s, _ := newService(t, file, Options{})

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// nothing is a service that answers without a look at the request: what any service of this protocol costs.
+// nothing is a service that answers without reading the request. It shows what any service of this protocol costs.
 type nothing struct {
 	rlsv3.UnimplementedRateLimitServiceServer
 }
@@ -37,7 +37,7 @@ func (nothing) ShouldRateLimit(context.Context, *rlsv3.RateLimitRequest) (*rlsv3
 // serverVariable names the service that a process of the benchmark serves.
 const serverVariable = "WEIR_BENCH_SERVER"
 
-// TestMain is the server of BenchmarkServer where it is started as one.
+// TestMain runs the server of BenchmarkServer instead of the tests if serverVariable is set.
 func TestMain(m *testing.M) {
 	if name := os.Getenv(serverVariable); name != "" {
 		if err := benchServer(name); err != nil {
@@ -49,7 +49,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// benchServer prints its address, and for each line that it reads its processor time in nanoseconds.
+// benchServer runs the service with a name. It prints its address and then, for each line that it reads, the processor
+// time in nanoseconds that it has used.
 func benchServer(name string) error {
 	var service rlsv3.RateLimitServiceServer = nothing{}
 	if name == "weir" {
@@ -116,7 +117,7 @@ func (p *benchProcess) line() string {
 	return p.out.Text()
 }
 
-// used is the processor time of the server.
+// used returns the processor time that the server has used.
 func (p *benchProcess) used() time.Duration {
 	p.in("")
 	n, err := strconv.ParseInt(p.line(), 10, 64)
@@ -126,9 +127,10 @@ func (p *benchProcess) used() time.Duration {
 	return time.Duration(n)
 }
 
-// BenchmarkServer: a gRPC client asks a server in a process of its own, which has as many processors, of weir and of a
-// service that does nothing. server-ns/op is the processor time of the server for a request; p50-ns and p99-ns are what
-// the client waits, of 16 requests at once for each processor. decided/op is 1 if every answer came from a counter.
+// BenchmarkServer: a gRPC client calls a server in a separate process with the same number of processors. The server is
+// weir's service or a service that does nothing. server-ns/op is the processor time of the server per request. p50-ns
+// and p99-ns are how long the client waits, with 16 concurrent requests per processor. decided/op is 1 if every answer
+// came from a counter.
 func BenchmarkServer(b *testing.B) {
 	for _, name := range []string{"nothing", "weir"} {
 		b.Run("server="+name, func(b *testing.B) {

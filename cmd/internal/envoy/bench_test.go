@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// benchmarked is a service with the rules of the tests.
+// benchmarked returns a service with the rules of the tests.
 func benchmarked() (*Service, error) {
 	document, err := config.Parse("a.yaml", []byte(rules))
 	if err != nil {
@@ -33,7 +33,7 @@ func question(key, value string) *rlsv3.RateLimitRequest {
 	}}
 }
 
-// BenchmarkService: without gRPC.
+// BenchmarkService measures the service without gRPC.
 func BenchmarkService(b *testing.B) {
 	s, err := benchmarked()
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// A Bucket is the counter of a descriptor under a rule, for looking at and resetting. It is valid until the rules
-// change. After that it may be a counter that is no longer used.
+// A Bucket is the counter of a descriptor under a rule, for peeks and resets. It is valid until the rules change. After
+// that it may be a counter that is no longer used.
 type Bucket struct {
 	service *Service
 	ask     ask
-	text    []byte // of the key; nil if only its hash is known
+	text    []byte // the text of the key; nil if only its hash is known
 	limit   engine.Policy
 }
 
@@ -49,11 +49,11 @@ func (s *Service) Bucket(rule *config.Rule, descriptor *commonv3.RateLimitDescri
 	return b, err
 }
 
-// Limit returns the limit of its value; the zero Policy if the value has the rule's limit, or if the value is not
-// known.
+// Limit returns the limit of the value that the counter is for. It returns the zero Policy if the value has the rule's
+// limit, or if the value is not known.
 func (b Bucket) Limit() engine.Policy { return b.limit }
 
-// Under returns the counter under a limit that Limit returned.
+// Under returns the same counter under the limit p, which Limit has returned.
 func (b Bucket) Under(p engine.Policy) Bucket {
 	if b.limit = p; p != (engine.Policy{}) {
 		table := b.ask.table
@@ -63,7 +63,7 @@ func (b Bucket) Under(p engine.Policy) Bucket {
 	return b
 }
 
-// BucketOf returns the counter in memory whose key is the Key of a Decision by the rule.
+// BucketOf returns the counter in memory for key, the Key of a Decision of the rule.
 func (s *Service) BucketOf(rule *config.Rule, key engine.Key) (Bucket, error) {
 	now := s.active.Load()
 	if now == nil || rule.Index >= len(now.rules) || now.rules[rule.Index].Rule != rule {
@@ -85,7 +85,8 @@ func (s *Service) bucket(now *active, r *config.Rule) (Bucket, error) {
 	return Bucket{service: s, ask: ask{rule: of, limit: r.Limit, table: of.table, applies: true, hits: 1}}, nil
 }
 
-// Peek returns whether one hit would pass now and what is left. It counts nothing. Only a store can fail.
+// Peek returns whether one hit would pass now and what is left. It counts nothing. It returns an error only if a store
+// fails.
 func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 	a := b.ask
 	if a.limit.Unlimited {
@@ -114,8 +115,8 @@ func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 // Key returns the key of the counter. It is zero if counters are in a store.
 func (b Bucket) Key() engine.Key { return b.ask.counter.hash }
 
-// Reset makes the counter as if nothing had been counted. Only a store can fail. The counter is shared with limits that
-// requests carry for the same entries and the same length of window.
+// Reset makes the counter as if nothing had been counted. It returns an error only if a store fails. Limits that
+// requests carry for the same entries and the same length of window use the same counter, so it is reset for them, too.
 func (b Bucket) Reset(ctx context.Context) error {
 	err := b.ask.table.reset(ctx, b.ask.counter)
 	if local, ok := b.ask.table.(localTable); ok && b.text != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/kuadrant"
 )
 
-// TestACommitOutlivesItsClient: the reservation of a client that gives up is settled all the same, and once if it tries
-// again. Else the id may be used when the client gives up, and what was used beyond is never charged.
+// TestACommitOutlivesItsClient: if a client gives up during a commit, its reservation is settled all the same, and only
+// once if the client tries again. Otherwise the id could be used up when the client gives up, and the cost above the
+// reservation would never be charged.
 func TestACommitOutlivesItsClient(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")

@@ -29,14 +29,14 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestConformance runs the cases against the service, over loopback. What asks it here does what Envoy's rate limit
-// filter does: it sends a descriptor for each limit of a request, lets the request through or not, and gives hits back
-// when it has ended (apply_on_stream_done).
+// TestConformance runs the cases of package conformance against the service, over loopback. The test's client does what
+// Envoy's rate limit filter does: it sends a descriptor for each limit of a request, admits or refuses the request, and
+// gives hits back when the request has ended (apply_on_stream_done).
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{Name: "weir-envoy", Promise: promisetest.Promise(time.Second, nil), Start: startFilter})
 }
 
-// A filter is Envoy's.
+// A filter does what Envoy's rate limit filter does, with a service behind it.
 type filter struct {
 	env     *conformance.Env
 	service *Service
@@ -81,7 +81,7 @@ func startFilter(env *conformance.Env, c conformance.Config) (conformance.Server
 
 var losses = map[conformance.Loss]Loss{conformance.Closed: Closed, conformance.Share: Share, conformance.Open: Open}
 
-// serve has the service answer over loopback.
+// serve starts a server of the service on loopback, and a client of it.
 func (f *filter) serve(stop func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *filter) serve(stop func()) {
 
 func (f *filter) Close() { f.stop() }
 
-// Reload does what the program does when its files change. Its other settings are read at the start.
+// Reload does what the program does when its rule files change. The program reads its other settings only at the start.
 func (f *filter) Reload(c conformance.Config) error {
 	was, is := f.config.Limits[0], c.Limits[0]
 	if was.Room() != is.Room() || was.Overflow != is.Overflow {
@@ -129,7 +129,8 @@ func (f *filter) Reload(c conformance.Config) error {
 	return err
 }
 
-// compile makes the rules: a limit is a descriptor whose value is the client or the user, a tier one below it.
+// compile makes the rules of a configuration: a limit becomes a descriptor whose value is the client or the user, and a
+// tier becomes a descriptor below it.
 func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	var b strings.Builder
 	b.WriteString("domain: d\nall_or_nothing: true\ndescriptors:\n")
@@ -160,7 +161,7 @@ func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	return config.Compile([]*config.Document{document}, config.Options{})
 }
 
-// rateLimit writes numbers.
+// rateLimit returns the rate_limit of a rule file for an algorithm and its numbers.
 func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	switch {
 	case n.Constant == conformance.Unlimited:
@@ -181,7 +182,8 @@ func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	return text + "}"
 }
 
-// ask makes the descriptors of a request for limits with holds, or for others, and returns the names of their limits.
+// ask returns a rate limit request with the descriptors of q, and the names of their limits. If holds is true, these
+// are the limits that hold an estimate, otherwise the other limits.
 func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimitRequest, names []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +214,8 @@ func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimi
 	return request, names, nil
 }
 
-// refund makes what gives the hits of a request that has ended back, for the limits that do so.
+// refund returns the rate limit request that gives back the hits of an ended request, for the limits that refund
+// requests with this end.
 func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, names []string) *rlsv3.RateLimitRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,8 +231,9 @@ func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, 
 	return back
 }
 
-// Send does the same as a gateway of Kuadrant with a request whose cost is in its answer: it reserves an estimate, asks
-// other limits, and commits the cost of the request, which is nothing if another limit refuses.
+// If a limit holds an estimate, Send does what a gateway with Kuadrant does for a request whose cost is known after its
+// answer. It reserves the estimate, asks the other limits, and then commits the cost of the request. The cost is 0 if
+// another limit refuses.
 func (f *filter) Send(ctx context.Context, q conformance.Request) (a conformance.Answer) {
 	request, names, err := f.ask(q, true)
 	if err != nil || len(names) == 0 {

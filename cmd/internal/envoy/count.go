@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// count takes the hits of all asks, marks which are over, and counts them.
+// count takes the hits of all asks, marks the asks that are over the limit, and adds the asks to the statistics.
 func (s *Service) count(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		s.recall(asks)
@@ -26,10 +26,11 @@ func (s *Service) count(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countAllOrNothing is count, except that no ask is charged if one refuses. The ask that refuses is not charged, hits
-// that were taken before it are given back, and later asks are only peeked at. (engine.TakeAll does the same for up to
-// 64 requests for different keys. A request of Envoy may have any number of descriptors, two of them for one counter,
-// and rules in shadow mode, which are charged in any case.)
+// countAllOrNothing does what count does, except that no ask is charged if one ask refuses. The ask that refuses is not
+// charged, hits that were taken before it are given back, and the counters of later asks are only read. (engine.TakeAll
+// does the same for up to 64 requests for different keys. It cannot be used here, because a request from Envoy may have
+// any number of descriptors, several descriptors for one counter, and rules in shadow mode, which are charged in any
+// case.)
 func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		return s.countAllOrNothingStored(ctx, asks)
@@ -62,9 +63,10 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countUnlessOver is count as the reference does it with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It reads all counters
-// first. If the hits of some asks do not fit, only these asks are charged, and the others are answered from what is
-// then left. Concurrent requests can come in between, as in the reference.
+// countUnlessOver does what count does, in the way of the reference with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It
+// reads all counters first. If the hits of some asks do not fit, only these asks are charged. The other asks are
+// answered from what is left of their limits after that. Concurrent requests can come between the reads and the
+// charges, as in the reference.
 func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	over := s.recall(asks)
 	if !over {
@@ -101,12 +103,12 @@ func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// stay is take for an ask that is not charged because another ask is over. The other ask may have charged the same
-// counter.
+// stay is called instead of take for an ask that is not charged because another ask is over the limit. It reads the
+// counter. The other ask may have charged the same counter.
 func (a *ask) stay(ctx context.Context, now time.Time) error {
 	a.stayed = true
 	err := a.look(ctx, now)
-	a.before = a.after - min(a.after, a.hits) // for the statistics: the hits are the last ones that were counted
+	a.before = a.after - min(a.after, a.hits) // for the statistics, as if the hits were the last ones counted
 	return err
 }
 
@@ -199,7 +201,7 @@ func (a *ask) counted(d engine.Decision, now time.Time) {
 	a.reset = a.untilNext(d, now)
 }
 
-// untilNext returns how long the window still lasts. For a store, it uses the store's clock, as far as it is known.
+// untilNext returns how long the window still lasts. For a store, it uses the store's clock if the decision shows it.
 func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	if _, stored := a.table.(storeTable); stored && d.ResetAfter > 0 {
 		return d.ResetAfter
@@ -207,8 +209,9 @@ func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	return a.limit.UntilNext(now)
 }
 
-// overdraw charges the hits of a rule that counts them even if they exceed what is left, as a fixed window does. Hits
-// beyond the limit are still over the limit. An ask without hits is not over, even if one hit would be.
+// overdraw charges the hits of an ask whose rule has overdraw. Like a fixed window, such a rule counts hits even if
+// they exceed what is left. An ask with hits beyond the limit is still over the limit. An ask without hits is not over
+// the limit, even if one hit would be.
 func (a *ask) overdraw(ctx context.Context) error {
 	if a.hits == 0 {
 		d, err := a.table.peek(ctx, a.counter, 1)
@@ -226,9 +229,9 @@ func (a *ask) overdraw(ctx context.Context) error {
 	return nil
 }
 
-// takeOrLeave is take, except that hits beyond the limit are not counted, not even for a moment in which another
-// request would see them. It keeps a receipt, so that undo can leave the counter as if the hits had never come. It is
-// for counters in memory.
+// takeOrLeave does what take does, except that it never counts hits beyond the limit. So no other request can see such
+// hits, not even for a moment. It keeps a receipt, so that undo can restore the counter as if the hits had never come.
+// It is for counters in memory.
 func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	local, ok := a.table.(localTable)
 	window := a.limit.Algorithm == engine.AlgorithmFixedWindow
@@ -256,7 +259,7 @@ func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// decided notes the decision of a table that compares counters with the limit itself.
+// decided stores in the ask the decision of a table that compares counters with the limit itself.
 func (a *ask) decided(d engine.Decision) {
 	a.over, a.remaining, a.reset = !d.Allowed, d.Remaining, d.ResetAfter
 	if a.holds {
@@ -271,7 +274,7 @@ func (a *ask) decided(d engine.Decision) {
 	}
 }
 
-// charge counts the hits whatever the count is, up to the largest count of a counter.
+// charge adds the hits to the counter even if they exceed the limit, but the counter never exceeds its largest count.
 func (a *ask) charge(ctx context.Context) (engine.Decision, error) {
 	n := min(a.hits, mostHits)
 	if n == 0 {
@@ -292,7 +295,7 @@ func (a *ask) charge(ctx context.Context) (engine.Decision, error) {
 	}
 }
 
-// look peeks at the count, and charges nothing.
+// look reads the count, and charges nothing.
 func (a *ask) look(ctx context.Context, now time.Time) error {
 	if a.table == nil {
 		return nil
@@ -313,7 +316,7 @@ func (a *ask) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// most returns how many hits can pass at once.
+// most returns how many hits can pass in one window or, for a token bucket, at one moment.
 func (a *ask) most() uint64 {
 	if a.limit.Algorithm == engine.AlgorithmTokenBucket {
 		return a.limit.Burst
@@ -328,8 +331,8 @@ func (a *ask) judge(count uint64) {
 	a.remaining = limit - min(count, limit)
 }
 
-// tell adds the hits to the statistics under the name of the ask. Hits above the near limit also count as near, and
-// hits beyond the limit as over. Hits that are given back count only as hits.
+// tell adds the hits to the statistics under the name of the ask. Hits above the near limit also count as near the
+// limit, and hits beyond the limit count as over it. Hits that are given back count only in the total.
 func (a *ask) tell(nearRatio float32) {
 	if a.stats == nil {
 		return

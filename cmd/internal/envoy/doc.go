@@ -1,17 +1,17 @@
 // Package envoy implements Envoy's global rate limit service, version 3 of its protocol, on weir's engine.
-// github.com/envoyproxy/ratelimit, called the reference here, does this with a Redis; this package does it in one
-// process without one.
+// github.com/envoyproxy/ratelimit, called the reference here, needs a Redis for this. This package can do it in one
+// process without a Redis.
 //
-// A [Service] is a rlsv3.RateLimitServiceServer, to be registered with a gRPC server. [Service.SetConfig] gives
-// it the rules, at the start and whenever they change. The program weir-envoy is such a server, with the reference's
-// files and environment variables.
+// A [Service] is a rlsv3.RateLimitServiceServer. Register it with a gRPC server. [Service.SetConfig] gives it the
+// rules, at the start and whenever they change. The program weir-envoy is such a server, with the reference's files and
+// environment variables.
 //
 // # Counting
 //
-// Unless a rule says otherwise, it counts as the reference does: in fixed windows that start at multiples of their
-// length since 1970, and including refused requests. All rules with windows of one length share a table, because a
-// counter has no limit of its own: its count is compared with the rule's limit. A counter is found by a 64-bit hash of
-// the domain and the entries, so it survives a reload of the rules.
+// Unless a rule says otherwise, the service counts as the reference does: in fixed windows that start at multiples of
+// their length since 1970. Refused requests are counted, too. All rules with windows of one length share a table. This
+// is possible because the table does not know the limits: the service compares a count with the limit of the rule. A
+// counter is found by a 64-bit hash of the domain and the entries, so it survives a reload of the rules.
 //
 // Memory is bounded: Options.MaxKeys counters for each length of window that the rules or the requests name. A counter
 // holds up to 2^32 hits.

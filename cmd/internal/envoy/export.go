@@ -10,11 +10,11 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Counter is one of the service's statistics, with its name in the reference.
+// A Counter is one of the service's statistics, under the name that the reference uses.
 type Counter struct {
 	Name  string // such as "ratelimit.service.rate_limit.domain.key.total_hits"
 	Value uint64
-	Gauge bool // it may fall; others only grow
+	Gauge bool // the value may fall; values of other counters only grow
 }
 
 // Counters returns all counters, sorted by name.
@@ -56,7 +56,7 @@ func (s *Service) Counters() []Counter {
 	return all
 }
 
-// A Store is a store of counters as the service sees it.
+// A Store describes a store of counters.
 type Store struct {
 	Pool   string // the reference's name for the connections: redis_pool or redis_per_second_pool
 	Health redislimit.Health
@@ -74,12 +74,12 @@ func (s *Service) Stores() (all []Store) {
 	return all
 }
 
-// A Table is a limiter of the service as operators see it.
+// A Table describes a limiter of the service for operators.
 type Table struct {
 	Name      string // such as "fixed window of 1m0s"
 	Keys      uint64 // live counters, as of the last sweep
-	Slots     uint64 // of the table, which is made to be six tenths full
-	Evictions uint64 // counters that made room for others while they still counted
+	Slots     uint64 // slots of the table, which is made so that MaxKeys counters fill 0.6 of it
+	Evictions uint64 // counters that were forgotten to make room for others, although they still counted
 	NoRoom    uint64 // requests refused because there was no room for their counter
 	Bytes     uint64 // memory
 }
@@ -101,7 +101,7 @@ func (s *Service) Tables() []Table {
 	return all
 }
 
-// Loaded reports whether there is a configuration, and whether it has a domain.
+// Loaded reports whether there is a configuration, and whether it has at least one domain.
 func (s *Service) Loaded() (loaded, domains bool) {
 	now := s.active.Load()
 	return now != nil, now != nil && now.config.Domains() > 0

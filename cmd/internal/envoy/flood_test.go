@@ -10,9 +10,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestAFloodOfDescriptors: an account is refused, and an attacker makes up descriptors to have its counter forgotten.
-// In a table that is far too small the counters of the flood push out each other, as long as they have fewer hits.
-// What refuses new counters keeps the account's whatever the attacker does.
+// TestAFloodOfDescriptors: an account is over its limit, and an attacker makes up descriptors so that the account's
+// counter is forgotten. The table is far too small for all these descriptors. With Evict, the made-up counters replace
+// each other as long as they have fewer hits than the account's counter. With Refuse, the table keeps the account's
+// counter whatever the attacker does.
 func TestAFloodOfDescriptors(t *testing.T) {
 	const file = `
 domain: d
@@ -22,7 +23,7 @@ descriptors:
 `
 	for _, test := range []struct {
 		overflow engine.OverflowPolicy
-		hits     int // of each descriptor that is made up
+		hits     int // hits of each descriptor that the attacker makes up
 		keeps    bool
 	}{
 		{engine.Evict, 1, true}, {engine.Evict, 5, true}, {engine.Evict, 50, false},

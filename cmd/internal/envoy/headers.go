@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// of returns the three headers of a status, none for the zero Headers.
+// of returns the three headers of a status. For the zero Headers it returns none.
 func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.HeaderValue {
 	if h == (Headers{}) {
 		return nil
@@ -23,13 +23,13 @@ func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.Heade
 	}
 }
 
-// mostListed bounds how many limits the headers of all limits have, so that they do not exceed the usual sizes of
-// headers.
+// mostListed is the largest number of limits that allHeaders lists, so that its headers do not exceed the usual sizes
+// of headers.
 const mostListed = 64
 
 // allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. They have one item for each
-// limit that applies and is not in shadow mode, in the order of the request: the number that it admits, and the number
-// left.
+// limit that applies and is not in shadow mode, in the order of the request: one header has how much the limit admits,
+// and the other how much is left.
 func allHeaders(asks []ask) []*corev3.HeaderValue {
 	var policies, rest []string
 	for i := range asks {
@@ -49,7 +49,7 @@ func allHeaders(asks []ask) []*corev3.HeaderValue {
 	}
 }
 
-// comesBackIn returns the time in which a limit that is used up comes back completely.
+// comesBackIn returns the time until the limit is completely available again after it was used up.
 func (a *ask) comesBackIn() time.Duration {
 	if a.limit.Algorithm == engine.AlgorithmTokenBucket && a.limit.Requests > 0 {
 		return a.limit.Policy().Window()
@@ -60,7 +60,7 @@ func (a *ask) comesBackIn() time.Duration {
 // headerName returns the name of a limit, or else of its rule in statistics, as a string of structured fields (RFC
 // 9651).
 func (a *ask) headerName() string {
-	name := "request" // for a limit that the request carries
+	name := "request" // the name if the request carries the limit
 	if a.rule != nil {
 		if name = a.rule.Name; name == "" {
 			name = a.rule.Stat

@@ -14,9 +14,9 @@ import (
 
 // A Kuadrant implements Kuadrant's rate limit service with the rules and the counters of a [Service].
 //
-// CheckRateLimit reports whether a request would pass, and counts nothing. Report charges what a request has cost,
-// whether that is available or not. Reserve takes an estimate from all limits of a request, or from none, and Commit
-// settles it.
+// CheckRateLimit reports whether a request would pass, and counts nothing. Report charges what a request has cost, even
+// if it exceeds what is left. Reserve takes an estimate from all limits of a request, or from none, and Commit settles
+// it.
 type Kuadrant struct{ service *Service }
 
 var _ kuadrant.Server = Kuadrant{}
@@ -42,7 +42,7 @@ func (s *Service) lookAll(ctx context.Context, asks []ask) error {
 	return s.reached(asks, s.each(asks, (*ask).counts, func(a *ask) error { return a.wouldPass(ctx, s.now()) }))
 }
 
-// reached returns the error of a store in the form of Kuadrant's service.
+// reached returns the error of a store in the form that Kuadrant's service uses.
 func (s *Service) reached(asks []ask, err error) error {
 	if s.noteStores(asks, err); err != nil {
 		return status.Error(codes.Unavailable, err.Error())
@@ -66,7 +66,7 @@ func (k Kuadrant) Report(ctx context.Context, r *rlsv3.RateLimitRequest) (*rlsv3
 }
 
 // Reserve implements [kuadrant.Server]. An amount above a limit takes the limit. An amount of 0 takes nothing, and
-// passes if one hit would.
+// passes if one hit would pass.
 func (k Kuadrant) Reserve(ctx context.Context, r *kuadrant.ReserveRequest) (*kuadrant.ReserveResponse, error) {
 	s := k.service
 	request, err := s.about(r.GetDomain(), r.GetDescriptors())
@@ -107,7 +107,7 @@ func (s *Service) hold(ctx context.Context, request *rlsv3.RateLimitRequest, ask
 	err := s.reached(asks, s.countAllOrNothing(ctx, asks))
 	s.observe(request, asks, err != nil)
 	for i := range asks {
-		if asks[i].refused() { // the hits of the others were given back
+		if asks[i].refused() { // the hits of the other asks were given back
 			for j := range asks {
 				asks[j].charged = 0
 			}
@@ -116,7 +116,7 @@ func (s *Service) hold(ctx context.Context, request *rlsv3.RateLimitRequest, ask
 	return err
 }
 
-// Commit implements [kuadrant.Server]. Without an id it is Report.
+// Commit implements [kuadrant.Server]. Without an id it does what Report does.
 func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadrant.CommitResponse, error) {
 	s := k.service
 	request, err := s.about(r.GetDomain(), r.GetDescriptors())
@@ -136,8 +136,8 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 		return nil, s.refuse(err)
 	}
 	released := false
-	// The client's deadline must not end a commit halfway: the id would be used, and its cost not counted. The store
-	// has a timeout of its own.
+	// The client's deadline must not end a commit halfway. Otherwise the id would be used up, and the cost would not be
+	// counted. The store has its own timeout.
 	ctx = context.WithoutCancel(ctx)
 	err = s.asked(request, marker{s.reservations.salt[:]}, func(_ *active, asks []ask) error {
 		use := sealed.Late
@@ -160,9 +160,9 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 	return &kuadrant.CommitResponse{ReservationReleased: released}, nil
 }
 
-// commit settles a reservation with the actual cost, and charges the part of the cost that exceeds it. If inTime is
-// true, unused tokens are given back. A counter without a hold is charged with the whole cost. commit reports whether
-// there was any hold.
+// commit settles the reservation of each ask's counter with the actual cost, and charges the part of the cost that
+// exceeds the reservation. If inTime is true, unused tokens are given back. A counter for which nothing was reserved is
+// charged with the whole cost. commit reports whether anything was reserved.
 func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool) (held bool) {
 	for i := range asks {
 		a := &asks[i]
@@ -178,7 +178,7 @@ func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool
 	return held
 }
 
-// about returns a request with the given descriptors. The number of hits is set elsewhere.
+// about returns a rate limit request with the given descriptors, without a number of hits.
 func (s *Service) about(domain string, descriptors []*commonv3.RateLimitDescriptor) (*rlsv3.RateLimitRequest, error) {
 	for i, d := range descriptors {
 		if d.GetHitsAddend() != nil || d.GetIsNegativeHits() {

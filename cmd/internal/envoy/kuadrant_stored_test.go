@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestReservationsInAStore: another replica commits a reservation of this one, once over all replicas.
+// TestReservationsInAStore: a replica can commit a reservation of another replica. Of all replicas together, only one
+// commit is made.
 func TestReservationsInAStore(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")
@@ -49,8 +50,8 @@ func TestReservationsInAStore(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(err))
 }
 
-// TestReplicasOfOtherLifetimes: an id is committed once over all replicas, also during a change of
-// RESERVATION_LIFETIME.
+// TestReplicasOfOtherLifetimes: an id is committed only once by all replicas together, even while replicas have
+// different values of RESERVATION_LIFETIME.
 func TestReplicasOfOtherLifetimes(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")
@@ -76,8 +77,8 @@ func TestReplicasOfOtherLifetimes(t *testing.T) {
 	}
 }
 
-// TestARefusedReservationThatPasses, because the service is in shadow mode: nothing is held, and all of the cost is
-// counted.
+// TestARefusedReservationThatPasses: the service is in shadow mode, so a reservation that a limit refuses still passes.
+// It holds nothing, and the complete cost is counted at the commit.
 func TestARefusedReservationThatPasses(t *testing.T) {
 	server := startRedis(t)
 	stored := storedService(t, reservable, Options{Store: server.connect(t, 10*time.Second), ShadowMode: true})

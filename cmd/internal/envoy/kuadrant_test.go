@@ -52,7 +52,8 @@ func (g *gateway) call(method string, in, out any) error {
 	return g.conn.Invoke(context.Background(), "/"+kuadrant.Name+"/"+method, in, out)
 }
 
-// reserve asks for an amount of the counters of a text, and returns the id: "" for a refusal.
+// reserve reserves an amount from the counters that a text names, and returns the id. If the reservation is refused, it
+// returns "".
 func (g *gateway) reserve(text string, amount uint64, ttl ...time.Duration) string {
 	g.t.Helper()
 	r := asking(g.t, text)
@@ -79,7 +80,7 @@ func (g *gateway) commit(text, id string, actual uint64) (released bool) {
 	return released
 }
 
-// remains returns the tokens left for the one descriptor of a text, under limits above that.
+// remains returns how many tokens are left for the single descriptor that a text names.
 func remains(t *testing.T, s *Service, text string) uint32 {
 	t.Helper()
 	response, err := s.ShouldRateLimit(context.Background(), asking(t, text+" +0"))
@@ -102,8 +103,8 @@ descriptors:
   - {key: calendar, rate_limit: {unit: month, zone: Europe/Berlin, requests_per_unit: 1000}}
 `
 
-// TestReserveAndCommit: a reservation costs its amount until it is committed, and then the real cost: less, the same,
-// more, or nothing.
+// TestReserveAndCommit: a reservation costs its amount until it is committed, and the actual cost after that. The
+// actual cost may be lower, the same, higher, or 0.
 func TestReserveAndCommit(t *testing.T) {
 	for _, key := range []string{"window", "calendar", "bucket", "sliding", "log"} {
 		t.Run(key, func(t *testing.T) {
@@ -126,7 +127,8 @@ func TestReserveAndCommit(t *testing.T) {
 	}
 }
 
-// TestAReservationIsOfAllLimitsOrNone, and what it holds is settled by counter.
+// TestAReservationIsOfAllLimitsOrNone: a reservation takes its amount from all limits or from none. A commit settles
+// each counter separately.
 func TestAReservationIsOfAllLimitsOrNone(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -146,7 +148,7 @@ func TestAReservationIsOfAllLimitsOrNone(t *testing.T) {
 	require.EqualValues(t, 992, remains(t, s, "d: window=c"))
 }
 
-// TestAnAmountAboveTheLimit: an amount above the limit counts as the limit: it passes if the complete limit is left.
+// TestAnAmountAboveTheLimit: an amount above the limit counts as the limit, so it passes if the complete limit is left.
 func TestAnAmountAboveTheLimit(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -163,7 +165,7 @@ func TestAnAmountAboveTheLimit(t *testing.T) {
 	}
 }
 
-// TestNoAmount: a reservation without an amount holds nothing, and is refused if a hit would be refused.
+// TestNoAmount: a reservation of the amount 0 takes nothing, and is refused if one hit would be refused.
 func TestNoAmount(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -204,8 +206,8 @@ func TestOneCommit(t *testing.T) {
 	}
 }
 
-// TestALateCommit: a late commit charges the cost beyond the reservation and frees nothing, in particular no tokens of
-// other requests.
+// TestALateCommit: a commit after the lifetime of the reservation charges the cost that exceeds the reservation. It
+// gives nothing back, in particular no tokens of other requests.
 func TestALateCommit(t *testing.T) {
 	for name, late := range map[string]struct{ lifetime, ttl, after time.Duration }{
 		"after its own time": {time.Hour, 10 * time.Second, 11 * time.Second},
@@ -274,7 +276,8 @@ func TestForgedIds(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, status.Code(g.call("Reserve", in, new(kuadrant.ReserveResponse))))
 }
 
-// TestAnIdOfAnotherCounter: a commit with the id of another counter frees nothing, and counts its tokens.
+// TestAnIdOfAnotherCounter: a commit with the id of another counter's reservation gives nothing back, and counts the
+// complete cost.
 func TestAnIdOfAnotherCounter(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -285,7 +288,8 @@ func TestAnIdOfAnotherCounter(t *testing.T) {
 	require.EqualValues(t, 700, remains(t, s, "d: window=a"))
 }
 
-// TestReservationsOutliveAConfiguration, and one of the counters that went to another table frees nothing.
+// TestReservationsOutliveAConfiguration: a reservation can be committed after a change of the configuration. If its
+// counter has moved to another table, the commit gives nothing back.
 func TestReservationsOutliveAConfiguration(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -298,8 +302,8 @@ func TestReservationsOutliveAConfiguration(t *testing.T) {
 	require.EqualValues(t, 1600, remains(t, s, "d: bucket=a"))
 }
 
-// TestARestartWithTheKey: the process accepts ids of the previous process. Its counters in memory are gone, so the
-// complete cost is counted.
+// TestARestartWithTheKey: a process with the same key accepts ids of the previous process. The counters in memory of
+// the previous process are lost, so the complete cost is counted.
 func TestARestartWithTheKey(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("random ", 6)), 0o600))
@@ -362,7 +366,7 @@ func TestAReservationInShadowMode(t *testing.T) {
 	require.Zero(t, remains(t, s, "d: shadow=a"))
 }
 
-// TestReservationsOfManyLimits: a request with too many limits is an error, and holds nothing.
+// TestReservationsOfManyLimits: a reservation from too many limits is an error, and takes nothing.
 func TestReservationsOfManyLimits(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)

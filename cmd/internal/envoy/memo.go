@@ -11,17 +11,17 @@ import (
 
 // A memo remembers counters of fixed windows in a store that have exceeded their limits, so that the store is not asked
 // again until their windows end. The hits of such requests are not counted. A memo has a fixed number of places. If two
-// counters have the same place, the later one replaces the other. All methods may be called concurrently, also on nil,
-// which remembers nothing.
+// counters have the same place, the later one replaces the earlier one. All methods may be called concurrently. They
+// may be called on a nil memo, which remembers nothing.
 type memo struct {
 	places []atomic.Pointer[exceeded]
 	seed   maphash.Seed
 
-	hits, misses, overwritten atomic.Uint64 // lookups, and counters that were replaced by others
+	hits, misses, overwritten atomic.Uint64 // lookups, and counters replaced by other counters
 }
 
-// exceeded is a counter with its number of hits. Until the end of the window it has at least as many, unless hits are
-// given back.
+// exceeded is a counter that has exceeded its limit. Until the end of the window, it has at least this number of hits,
+// unless hits are given back.
 type exceeded struct {
 	table table
 	key   string
@@ -29,7 +29,7 @@ type exceeded struct {
 	until time.Time // the end of the window
 }
 
-// memoBytes is the memory of a place with its counter, whose key has some fifty bytes.
+// memoBytes is the memory that a place and its counter take. The key of a counter usually has about fifty bytes.
 const memoBytes = 128
 
 // newMemo returns a memo of at most size bytes; nil if that is less than one place.
@@ -64,7 +64,7 @@ func (m *memo) answers(a *ask, now time.Time) bool {
 	return true
 }
 
-// note remembers the counter of an ask that the store decided at a time, if it is exceeded.
+// note remembers the counter of an ask that the store has decided, if the counter has exceeded its limit.
 func (m *memo) note(a *ask, now time.Time) {
 	switch {
 	case m == nil || a.table == nil:
@@ -80,8 +80,8 @@ func (m *memo) note(a *ask, now time.Time) {
 	}
 }
 
-// counters returns what the reference reports about its cache. Its other numbers have no meaning here, because nothing
-// expires or is moved.
+// counters returns statistics that the reference reports about its cache. The reference's other statistics have no
+// meaning here, because nothing in a memo expires or is moved.
 func (m *memo) counters(now time.Time) []Counter {
 	if m == nil {
 		return nil

@@ -11,11 +11,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// TestMemo: an exceeded window is known until it ends, hits are given back, or the limit is raised.
+// TestMemo: the memo decides requests for an exceeded window until the window ends, hits are given back, or the limit
+// is raised.
 func TestMemo(t *testing.T) {
 	now := time.Unix(1000, 0)
 	minute := config.Limit{Algorithm: engine.AlgorithmFixedWindow, Requests: 5, Window: time.Minute}
-	tables := [2]table{storeTable{}, localTable{}} // two that differ
+	tables := [2]table{storeTable{}, localTable{}} // two tables that differ
 	asking := func(key string, hits uint64) *ask {
 		return &ask{limit: minute, table: tables[0], counter: counter{text: key}, hits: hits, applies: true}
 	}

@@ -8,11 +8,11 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// quotaGroups has the asks in quota mode, in groups. If one ask of a group is over the limit, all count as over. Asks
-// whose entries name the same model and backend are a group. Other asks are a group if they have the same entries. nil
-// if no ask is in quota mode.
+// quotaGroups divides the asks in quota mode into groups. If one ask of a group is over the limit, the whole group
+// counts as over the limit. Asks whose entries name the same model and backend form a group. Other asks form a group if
+// they have the same entries. If no ask is in quota mode, a nil quotaGroups is used.
 type quotaGroups struct {
-	of   []string // by ask; "" if the ask is in no group
+	of   []string // the group of each ask; "" if the ask is not in quota mode
 	over map[string]bool
 }
 
@@ -33,7 +33,7 @@ func (s *Service) quotaGroups(request *rlsv3.RateLimitRequest, asks []ask) *quot
 	return groups
 }
 
-// allOver reports whether there are groups and each is over.
+// allOver reports whether there are groups and each of them is over the limit.
 func (g *quotaGroups) allOver() bool {
 	if g == nil {
 		return false
@@ -46,7 +46,8 @@ func (g *quotaGroups) allOver() bool {
 	return true
 }
 
-// quotaGroup names the group of a descriptor. Envoy AI Gateway writes the two entries.
+// quotaGroup returns the name of a descriptor's group. The entries backend_name and model_name_override come from Envoy
+// AI Gateway.
 func quotaGroup(descriptor *commonv3.RateLimitDescriptor) string {
 	var backend, model string
 	var all strings.Builder
@@ -65,8 +66,8 @@ func quotaGroup(descriptor *commonv3.RateLimitDescriptor) string {
 	return "entries\x00" + all.String()
 }
 
-// metadata returns the request and the metadata of the rules that passed. If several have a key, the first value wins;
-// if the values are structs, they are merged.
+// metadata returns a Struct with the request and the metadata of the rules that passed. If several rules have the same
+// key, the first value is used. If the values are structs, they are merged.
 func metadata(request *rlsv3.RateLimitRequest, asks []ask, groups *quotaGroups) *structpb.Struct {
 	descriptors := make([]*structpb.Value, 0, len(request.GetDescriptors()))
 	for _, descriptor := range request.GetDescriptors() {
@@ -80,7 +81,7 @@ func metadata(request *rlsv3.RateLimitRequest, asks []ask, groups *quotaGroups) 
 		fields["hitsAddend"] = structpb.NewNumberValue(float64(hits))
 	}
 	passed := &structpb.Struct{Fields: map[string]*structpb.Value{}}
-	refused := map[int]bool{} // descriptors, by any of their limits
+	refused := map[int]bool{} // the descriptors that any of their limits refuses
 	for i := range asks {
 		if asks[i].refused() {
 			refused[asks[i].of] = true
@@ -114,8 +115,8 @@ func descriptorMetadata(descriptor *commonv3.RateLimitDescriptor) *structpb.Stru
 	return &structpb.Struct{Fields: fields}
 }
 
-// merge adds the fields of from that to does not have. It copies values that could be changed later, because they
-// belong to rules.
+// merge adds the fields of one Struct (from) to another (to), except fields that it already has. It copies values that
+// may be changed later, because the originals belong to rules.
 func merge(to, from *structpb.Struct) {
 	for key, value := range from.GetFields() {
 		have, there := to.Fields[key]

@@ -15,7 +15,7 @@ import (
 type Observer interface {
 	// Decided is called for each limit of each descriptor that asks for hits, except unlimited ones.
 	Decided(d Decision)
-	// Answered is called for each request after that. response is nil if err is not.
+	// Answered is called for each request after the calls of Decided. response is nil if err is not nil.
 	Answered(response *rlsv3.RateLimitResponse, err error)
 }
 
@@ -29,11 +29,11 @@ type Decision struct {
 	Outcome limits.Outcome
 	// Key is the key of the counter. It is zero if counters are in a store.
 	Key engine.Key
-	// Limit is the limit of a refused value that has its own; the zero Policy if the rule's limit applies.
+	// If the hits were refused and their value has its own limit, Limit is this limit. Otherwise it is the zero Policy.
 	Limit engine.Policy
 }
 
-// observe passes the decisions of all asks to the observer. failed says that the store did not answer.
+// observe passes the decisions of all asks to the observer. failed reports whether the store failed to answer.
 func (s *Service) observe(request *rlsv3.RateLimitRequest, asks []ask, failed bool) {
 	if s.options.Observer == nil {
 		return

@@ -13,54 +13,55 @@ import (
 
 // Options are the settings of a Service. The zero Options are the reference's defaults.
 type Options struct {
-	// MaxKeys is the number of counters for which each table has room; 0 stands for 1,000,000. See engine.MaxKeys.
+	// MaxKeys is the number of counters for which each table has room; 0 means 1,000,000. See engine.MaxKeys.
 	MaxKeys int
 	// Overflow decides about a new counter in a full table: engine.Evict replaces the counter with the fewest hits,
 	// engine.Refuse refuses. Both are counted: see [Service.Tables].
 	Overflow engine.OverflowPolicy
-	// NearLimitRatio is the share of a limit from which on hits count as near it: 0 to 1; nil stands for 0.8.
+	// NearLimitRatio is the share of a limit, 0 to 1, from which on hits count as near the limit; nil means 0.8.
 	NearLimitRatio *float32
-	// ShadowMode makes the overall code OK whatever the limits say.
+	// ShadowMode makes the overall code OK even if limits refuse.
 	ShadowMode bool
 	// QuotaMode puts all rules into quota mode.
 	QuotaMode bool
-	// StopWhenOver charges only the exceeded limits if a limit of the request is exceeded, instead of all of them.
+	// If a limit of a request is exceeded, StopWhenOver charges only the exceeded limits, instead of all limits of the
+	// request.
 	StopWhenOver bool
-	// ResponseHeaders and RequestHeaders report the nearest limit to the client or the upstream.
+	// ResponseHeaders report the nearest limit to the client, and RequestHeaders report it to the upstream.
 	ResponseHeaders, RequestHeaders Headers
 	// AllHeaders reports all limits to the client, in the headers RateLimit-Policy and RateLimit.
 	AllHeaders bool
 	// DynamicMetadata puts the request and the metadata of the rules that passed into the answer.
 	DynamicMetadata bool
-	// MaxStats bounds the number of names in statistics that come from requests; 0 stands for 10,000.
+	// MaxStats is the largest number of names from requests in the statistics; 0 means 10,000.
 	MaxStats int
-	// Store keeps the counters of several replicas together. Each decision then calls it. nil keeps the counters in
-	// memory.
+	// Store keeps the counters that several replicas share. Each decision then calls the Store. If Store is nil, the
+	// counters are in memory.
 	Store *redislimit.Client
 	// PerSecondStore keeps the counters of limits whose window is a second. nil uses Store for them.
 	PerSecondStore *redislimit.Client
-	// OnLoss decides while a store is lost. Share needs Replicas.
+	// OnLoss says how requests are answered while a store is lost. The value Share needs Replicas.
 	OnLoss Loss
 	// Debts is the prefix of the full paths of files that record what this process owes the Store, so that the next
-	// process pays it ([redislimit.DebtFiles]). "" means no files. Use a different prefix for each set of store
-	// addresses.
+	// process charges the Store with it ([redislimit.DebtFiles]). "" means no files. Use a different prefix for each
+	// set of store addresses.
 	Debts string
-	// MemoBytes bounds the memory for fixed windows in the Store that are exceeded. Such a limit refuses without asking
-	// the Store until its window ends, and does not count the hits. 0, the default, and anything less than 128 turn
-	// this off.
+	// MemoBytes bounds the memory in which this process remembers fixed windows in the Store that are exceeded. Until
+	// such a window ends, its limit refuses requests without a call to the Store, and does not count their hits. 0, the
+	// default, and anything less than 128 turn this off.
 	MemoBytes int
 	// Replicas is how many replicas share the Store, 0 to 100,000. If it is not 0, token buckets of 100/s and more are
-	// decided from leases, which are tokens that the store has charged in advance: see redislimit.Leased for how much
-	// more that may admit. Windows still ask the store, because their counts are compared with the limits of rules and
-	// requests, and a store can lend tokens of a single limit only.
+	// decided from leases, which are tokens that the store has charged in advance: see redislimit.Leased for how many
+	// more requests this may admit. Windows still call the store for each decision, because their counts are compared
+	// with the limits of rules and requests, and a store can lease only tokens of a single limit.
 	Replicas int
 	// ReservationKey names a file of 32 to 4,096 random bytes with which the ids of reservations are sealed. Processes
 	// with the same file accept each other's ids. Without it the key is random, and the ids are valid for this process
 	// only.
 	ReservationKey string
-	// ReservationLifetime is how long a reservation may give tokens back: 1s to 24h; 0 stands for 10m.
+	// ReservationLifetime is how long a reservation may give tokens back: 1s to 24h; 0 means 10m.
 	ReservationLifetime time.Duration
-	// Observer receives the decisions; nil for none.
+	// Observer receives the decisions. It may be nil.
 	Observer Observer
 	// Log gets a line whenever limits of values are read, or cannot be read. nil means no log.
 	Log *slog.Logger

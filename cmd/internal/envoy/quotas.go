@@ -49,7 +49,7 @@ func (s *Service) openQuotas(r *rule) (err error) {
 	return nil
 }
 
-// followQuotas reads the limits of a configuration again, until the configuration is released.
+// followQuotas reads the limits of a configuration's values again and again, until the configuration is released.
 func (s *Service) followQuotas(a *active) {
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
@@ -60,7 +60,7 @@ func (s *Service) followQuotas(a *active) {
 	}
 }
 
-// toldQuotas logs a new table of a rule's quotas, or the error.
+// toldQuotas logs that a rule's quotas were read, or the error if they were not.
 func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
 	switch log := s.options.Log; {
 	case log == nil:
@@ -72,8 +72,8 @@ func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
 	}
 }
 
-// ofValue returns the limit from the rule's quotas for the last value of a descriptor; false if the rule's own limit
-// applies.
+// ofValue returns the limit that the rule's quotas have for the last value of a descriptor. It returns false if the
+// rule's own limit applies.
 func (r *rule) ofValue(descriptor *commonv3.RateLimitDescriptor) (p engine.Policy, ok bool) {
 	if r.quotas == nil {
 		return p, false
@@ -86,12 +86,12 @@ func (r *rule) ofValue(descriptor *commonv3.RateLimitDescriptor) (p engine.Polic
 }
 
 // byValue makes an ask use the limit of a value. For fixed windows, the count is compared with this limit. For other
-// tables in memory, the counter's key carries it as a quota.
+// tables in memory, the counter's key carries the limit as a quota.
 func (a *ask) byValue(p engine.Policy) {
 	a.limit = a.rule.Limit.Under(p)
 	a.current = currentLimit(a.limit, a.rule.Name)
 	if local, ok := a.table.(localTable); ok && a.limit.Algorithm != engine.AlgorithmFixedWindow {
-		a.bring, _ = local.limiter.Quota(p) // its numbers were checked when it was read
+		a.bring, _ = local.limiter.Quota(p) // the numbers were checked when the limit was read
 	}
 	if !needsTable(a.limit) {
 		a.table = nil

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// withPlans is a rule whose values have limits in plans.csv of a folder.
+// withPlans returns a rule whose values have limits in the file plans.csv of a folder.
 func withPlans(folder, limit, more string) string {
 	return file("a: " + limit + fmt.Sprintf(", quotas: {file: %q, every: 1s%s}", filepath.Join(folder, "plans.csv"), more))
 }
@@ -29,7 +29,7 @@ func writePlans(t *testing.T, folder, text string) {
 	require.NoError(t, os.Rename(name+"~", name))
 }
 
-// without is a service without rules.
+// without returns a service without rules.
 func without(t *testing.T) *Service {
 	s, _ := newService(t, "", Options{})
 	return s
@@ -59,10 +59,10 @@ func TestQuotas(t *testing.T) {
 
 			require.NoError(t, s.SetConfig(compile(t, withPlans(folder, limit, more+", unknown: refuse"))))
 			assert.Equal(t, 0, admitted(t, s, 1, "a=emil"))
-			if algorithm != "fixed-window" { // which counts what it refuses, as the reference does
+			if algorithm != "fixed-window" { // a fixed window counts what it refuses, as the reference does
 				assert.Equal(t, 0, admitted(t, s, 1, "a=anna"))
 			}
-			// A rule that loses its quotas, and gets them again, keeps what was counted.
+			// If a rule loses its quotas and then gets them again, what was counted still counts.
 			require.NoError(t, s.SetConfig(compile(t, file("a: unit: hour, requests_per_unit: 9, algorithm: "+algorithm))))
 			assert.Equal(t, 1, admitted(t, s, 12, "a=anna"))
 			require.NoError(t, s.SetConfig(compile(t, withPlans(folder, limit, more))))
@@ -86,8 +86,8 @@ func TestQuotasOfPlans(t *testing.T) {
 	assert.Equal(t, 5, admitted(t, s, 12, "a=carl"))
 }
 
-// TestQuotasChange: a changed file applies soon, values keep what they have used, and a bad file changes nothing.
-// Without any file the rules are refused.
+// TestQuotasChange: a changed file of limits becomes active soon, and what values have used still counts. A file with a
+// mistake changes nothing. If the file does not exist when rules become active, the rules are refused.
 func TestQuotasChange(t *testing.T) {
 	folder := t.TempDir()
 	err := without(t).SetConfig(compile(t, withPlans(folder, bucket5, "")))
@@ -111,12 +111,12 @@ func TestQuotasChange(t *testing.T) {
 	assert.Equal(t, 1, admitted(t, s, 12, "a=berta"))
 }
 
-// TestAReservationOutlivesALimit: a reservation is settled even if the value has another limit by then.
+// TestAReservationOutlivesALimit: a reservation is settled even if the value's limit has changed since.
 func TestAReservationOutlivesALimit(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window", "sliding-log"} {
 		for _, then := range []string{"anna,200/d", "anna,100/d,150", "berta,3/d"} {
 			if algorithm != "token-bucket" && strings.Count(then, ",") > 1 {
-				continue // it has no burst
+				continue // this algorithm has no burst
 			}
 			folder := t.TempDir()
 			limit := "unit: day, requests_per_unit: 50, algorithm: " + algorithm
@@ -134,7 +134,7 @@ func TestAReservationOutlivesALimit(t *testing.T) {
 	}
 }
 
-// TestQuotasInAStore: windows in a store have limits of a file, or of a hash in the store.
+// TestQuotasInAStore: the limits of values for windows in a store may come from a file, or from a hash in the store.
 func TestQuotasInAStore(t *testing.T) {
 	server := miniredis.RunT(t)
 	server.HSet("plans", "anna", "free", "berta", "unlimited", "carl", "6/h")

@@ -15,11 +15,12 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// reservations make ids of the tokens that were taken for requests whose cost is committed later.
+// reservations makes and reads the ids of reservations. An id says which tokens were taken for a request whose cost is
+// committed later.
 type reservations struct {
 	sealer *sealed.Sealer
 	uses   *sealed.Uses
-	salt   [markBytes]byte // of marks; random for counters in memory, which belong to this process
+	salt   [markBytes]byte // salt of marks; random for counters in memory, which only this process has
 }
 
 func newReservations(o Options) (*reservations, error) {
@@ -49,7 +50,7 @@ func newReservations(o Options) (*reservations, error) {
 // markBytes is the length of a mark.
 const markBytes = 16
 
-// A mark identifies the counter of an ask in a reservation.
+// A mark identifies the counter of an ask in the id of a reservation.
 type mark [markBytes]byte
 
 // A marker makes marks, if its salt is not nil.
@@ -61,7 +62,7 @@ func (m marker) of(a *ask, key []byte) (of mark) {
 	}
 	limit := a.limit
 	if a.rule != nil {
-		limit = a.rule.Limit // not the value's limit, which may change before the commit
+		limit = a.rule.Limit // not the limit of the value, which may change before the commit
 	}
 	hash := sha256.New()
 	hash.Write(m.salt)
@@ -75,17 +76,17 @@ func (m marker) of(a *ask, key []byte) (of mark) {
 	return of
 }
 
-// maxReserved bounds the limits of a reservation, and so its id: 8 KiB.
+// maxReserved is the largest number of limits of a reservation. It bounds the length of an id to 8 KiB.
 const maxReserved = 64
 
-// A part is the tokens that a reservation has taken from one counter.
+// A part describes the tokens that a reservation has taken from one counter.
 type part struct {
 	mark
 	taken   uint64
 	receipt []byte
 }
 
-// parts returns the receipts of a request's holds, as text for an id.
+// parts returns the text for an id that contains the receipts of what a request's asks have taken.
 func parts(asks []ask) (text []byte) {
 	for i := range asks {
 		a := &asks[i]
@@ -105,7 +106,8 @@ func parts(asks []ask) (text []byte) {
 	return text
 }
 
-// read returns the parts of an id. The text is sealed by us, so an error means that it is of another version.
+// read returns the parts of an id. The text was sealed by this service, so an error means that another version of the
+// program made it.
 func read(text []byte) (all []part, err error) {
 	bad := status.Error(codes.InvalidArgument, "reservation_id: it is of another version of weir-envoy")
 	for len(text) > 0 {
@@ -128,7 +130,8 @@ func read(text []byte) (all []part, err error) {
 	return all, nil
 }
 
-// take removes the part of a counter from all, and returns both. ok is false if there is none.
+// take returns the part of the counter that a mark identifies, and the parts without it. ok is false if there is no
+// such part.
 func take(all []part, of mark) (p part, rest []part, ok bool) {
 	for i := range all {
 		if all[i].mark == of {
@@ -139,8 +142,8 @@ func take(all []part, of mark) (p part, rest []part, ok bool) {
 	return p, all, false
 }
 
-// settle gives back the part of a reservation that a request did not use. If it does not know what was taken, it gives
-// back nothing.
+// settle gives back the part of a reservation that a request did not use. If the part does not say what was taken,
+// settle gives nothing back.
 func (a *ask) settle(p part, actual uint64) {
 	if actual >= p.taken {
 		return

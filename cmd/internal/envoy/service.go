@@ -31,11 +31,11 @@ type Service struct {
 	reservations *reservations
 
 	stats   statistics
-	loading sync.Mutex // held by SetConfig
+	loading sync.Mutex // locked during SetConfig
 	active  atomic.Pointer[active]
 }
 
-// Config returns the active configuration; nil before the first.
+// Config returns the active configuration, or nil before the first one.
 func (s *Service) Config() *config.Config {
 	if now := s.active.Load(); now != nil {
 		return now.config
@@ -43,8 +43,8 @@ func (s *Service) Config() *config.Config {
 	return nil
 }
 
-// New returns a service without rules. It answers "no rate limit configuration loaded" until SetConfig. The error names
-// the option, its value and the range.
+// New returns a service without rules. Until SetConfig is called, the service answers "no rate limit configuration
+// loaded". The error names the option, its value and the range.
 func New(options Options) (*Service, error) {
 	options, err := options.check()
 	if err != nil {
@@ -55,7 +55,8 @@ func New(options Options) (*Service, error) {
 		s.memo = newMemo(options.MemoBytes)
 	}
 	s.stats.most = int64(options.MaxStats)
-	// A MaxKeys that a table cannot have is an error at once, not at the first rule.
+	// If no table can have MaxKeys counters, New returns the error now. Otherwise it would occur only at the first
+	// rule.
 	if _, err := s.tables.get(config.Limit{Algorithm: engine.AlgorithmFixedWindow, Window: time.Second}); err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
 	}
@@ -77,7 +78,7 @@ func (s *Service) SetConfig(c *config.Config) error {
 		return errors.Join(err, s.tables.keep(s.rules()))
 	}
 	s.followQuotas(next)
-	s.tables.generation.Add(1) // before a request can ask for a table under the next configuration
+	s.tables.generation.Add(1) // before a request under the next configuration can ask for a table
 	before := s.active.Swap(next)
 	s.stats.ConfigLoadSuccess.Add(1)
 	if before != nil {
@@ -98,9 +99,9 @@ func (s *Service) rules() []*config.Rule {
 // ConfigFailed counts a configuration that could not be read.
 func (s *Service) ConfigFailed() { s.stats.ConfigLoadError.Add(1) }
 
-// Settle charges the stores with the hits that were admitted without them, until the context ends. Its error says how
-// many counters still owe something. These hits are then admitted once more. Call it after the last request, before
-// Close.
+// Settle charges the stores with the hits that were admitted without them, until the context ends. Its error says for
+// how many counters hits were not charged. The stores do not know about these hits, so they admit the same number once
+// more. Call Settle after the last request, before Close.
 func (s *Service) Settle(ctx context.Context) error { return s.tables.settle(ctx) }
 
 // Close stops the tables' sweepers. Requests must have ended.
@@ -115,14 +116,14 @@ func (s *Service) Close() error {
 // in memory.
 const maxDescriptors = 10_000
 
-// The reference's error texts. Its errors have no gRPC code, which means Unknown.
+// These are the reference's error texts. The reference's errors have no gRPC code, so clients see the code Unknown.
 var (
 	errNoDomain      = status.Error(codes.Unknown, "rate limit domain must not be empty")
 	errNoDescriptors = status.Error(codes.Unknown, "rate limit descriptor list must not be empty")
 	errNoConfig      = status.Error(codes.Unknown, "no rate limit configuration loaded")
 )
 
-// An ask is a descriptor of a request and one of its limits, on the way to a status.
+// An ask has a descriptor of a request and one of its limits, and collects the data for a status.
 type ask struct {
 	of      int   // the index of its descriptor in the request
 	rule    *rule // nil: no rule matches, or the request carries its own limit
@@ -131,27 +132,27 @@ type ask struct {
 	table   table
 	counter counter
 	stats   *ruleStats
-	mark    mark         // of the counter, for a reservation
-	bring   engine.Quota // the quota of the counter's key in a table in memory; zero for the table's own limit
+	mark    mark         // identifies the counter in the id of a reservation
+	bring   engine.Quota // the quota of the counter's key in a table in memory; zero if the table's own limit applies
 	hits    uint64
 	back    bool // hits are given back
-	holds   bool // hits are an estimate, which takes at most the limit
+	holds   bool // the hits are an estimate; if it is above the limit, it takes the limit
 	reports bool // hits are counted even beyond the limit
 
 	applies       bool           // there is a limit to check
 	charged       uint64         // hits that have been taken from the table
-	receipt       engine.Receipt // for them; zero if there is none
-	held          limits.Held    // for the hits of an estimate in a store
+	receipt       engine.Receipt // the receipt for charged; zero if there is none
+	held          limits.Held    // what an estimate has taken from a store
 	over          bool
 	remembered    bool   // the memo has decided
 	stayed        bool   // not charged, because another ask is over
-	alone         bool   // decided without the store, which did not answer
-	before, after uint64 // hits in the window
+	alone         bool   // decided without the store, because the store did not answer
+	before, after uint64 // hits in the window, before and after this ask
 	remaining     uint64
 	reset         time.Duration
 }
 
-// ShouldRateLimit answers one request: see the package's comment. Its errors have the reference's texts.
+// ShouldRateLimit answers one request: see the comment of the package. Its errors have the reference's texts.
 func (s *Service) ShouldRateLimit(
 	ctx context.Context, request *rlsv3.RateLimitRequest,
 ) (*rlsv3.RateLimitResponse, error) {
@@ -182,8 +183,8 @@ func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (
 	return response, err
 }
 
-// asked calls do to decide the asks of a request under the active rules. It returns the error of do, or of a request
-// that cannot be decided.
+// asked makes the asks of a request under the active rules, and calls do to decide them. It returns the error of do, or
+// an error if the request cannot be decided.
 func (s *Service) asked(request *rlsv3.RateLimitRequest, m marker, do func(*active, []ask) error) error {
 	switch {
 	case request.GetDomain() == "":
@@ -214,7 +215,7 @@ func (s *Service) asked(request *rlsv3.RateLimitRequest, m marker, do func(*acti
 	return do(now, work.asks)
 }
 
-// noteStores counts stores that did not answer.
+// noteStores adds stores that did not answer to the statistics.
 func (s *Service) noteStores(asks []ask, err error) {
 	if err != nil {
 		s.stats.StoreErrors.Add(1)
@@ -229,8 +230,8 @@ func (s *Service) refuse(err error) error {
 	return err
 }
 
-// ask adds an ask for each limit of a descriptor to the work, with the counter of its hits. If the descriptor has no
-// limit, it adds an ask without one.
+// ask adds to work an ask for each limit of a descriptor, with the counter of its hits. If the descriptor has no limit,
+// ask adds an ask without a limit.
 func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work *scratch) error {
 	descriptor, domain := request.GetDescriptors()[of], request.GetDomain()
 	a := ask{of: of, hits: max(uint64(request.GetHitsAddend()), 1), back: descriptor.GetIsNegativeHits()}
@@ -255,7 +256,7 @@ func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work
 	return nil
 }
 
-// under returns the ask with a rule, and with the limit of the rule.
+// under returns the ask a under the rule r: with its limit, its table and its counter.
 func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) ask {
 	a.rule = r
 	a.applies, a.limit, a.table, a.current = true, r.Limit, r.table, r.current
@@ -272,7 +273,7 @@ func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.Rate
 	return a
 }
 
-// override makes an ask of a request that carries its own limit.
+// override returns the ask of a descriptor that carries its own limit.
 func (s *Service) override(
 	a ask, domain string, descriptor *commonv3.RateLimitDescriptor,
 	override *commonv3.RateLimitDescriptor_RateLimitOverride, work *scratch,
@@ -306,7 +307,7 @@ func (a *ask) setKey(matched *config.Rule, domain string, descriptor *commonv3.R
 	}
 }
 
-// A scratch has the memory that a request needs while it is answered. It is reused.
+// A scratch has the memory that a request needs while it is answered. Later requests reuse it.
 type scratch struct {
 	asks []ask
 	key  []byte
@@ -325,7 +326,7 @@ func (w *scratch) free() {
 	}
 }
 
-// replace removes the asks of rules that a matched rule replaces by name.
+// replace marks asks as not applying if a matched rule replaces their rule by its name.
 func replace(asks []ask) {
 	for i := range asks {
 		if asks[i].rule == nil {

@@ -59,8 +59,9 @@ func compile(t *testing.T, file string) *config.Config {
 	return c
 }
 
-// asking makes a request of "domain: key=value,key=value +hits | ...". "+5" are the hits of a descriptor, "-5" hits
-// that are given back, "limit=5/minute" is a limit of its own, "limit=5/minute/2" one for two minutes.
+// asking returns the request that is written as "domain: key=value,key=value +hits | ...". After a descriptor, "+5"
+// means five hits, "-5" gives five hits back, "limit=5/minute" makes the descriptor carry its own limit, and
+// "limit=5/minute/2" is such a limit for two minutes.
 func asking(t *testing.T, text string) *rlsv3.RateLimitRequest {
 	t.Helper()
 	domain, rest, _ := strings.Cut(text, ":")
@@ -101,8 +102,8 @@ func asking(t *testing.T, text string) *rlsv3.RateLimitRequest {
 	return request
 }
 
-// told is an answer in words: "OVER: ok 3 40s, over 0 40s". A status without a limit is "none", one without an end
-// "free".
+// told returns an answer as text: "OVER: ok 3 40s, over 0 40s". A status without a limit is "none", and a status of an
+// unlimited descriptor is "free".
 func told(response *rlsv3.RateLimitResponse) string {
 	names := map[rlsv3.RateLimitResponse_Code]string{
 		rlsv3.RateLimitResponse_OK: "ok", rlsv3.RateLimitResponse_OVER_LIMIT: "over",
@@ -155,7 +156,7 @@ descriptors:
     rate_limit: {period: 10s, requests_per_unit: 2, algorithm: sliding-log}
 `
 
-// budgets count what requests turned out to cost.
+// budgets is a file with rules that count what requests have actually cost.
 const budgets = `
 domain: d
 descriptors:
@@ -169,7 +170,8 @@ descriptors:
     rate_limit: {unit: minute, requests_per_unit: 10, overdraw: true}
 `
 
-// A step is a request or, if it begins with "+", a time to wait; the expected answer is behind the arrow.
+// A semantic has a name and steps. A step is a request, with the expected answer behind the arrow. A step that begins
+// with "+" is a time to wait instead.
 type semantic struct {
 	name    string
 	options Options
@@ -306,7 +308,7 @@ var semantics = []semantic{
 		d: log=a -> OK: ok 0 4s`},
 }
 
-// With all_or_nothing in the file.
+// These steps are for a file with all_or_nothing.
 var semanticsAllOrNothing = []semantic{
 	{"what is refused is not counted", Options{}, `
 		d: five=a +4 -> OK: ok 1 40s
@@ -327,7 +329,8 @@ var semanticsAllOrNothing = []semantic{
 		d: bucket=a +3 | log=a +2 -> OK: ok 0 30s, ok 0 10s`},
 }
 
-// With budgets: hits 0 ask before a request, and others are charged after it.
+// These steps are for the rules in budgets. A request with 0 hits asks before a request to the upstream, and other hits
+// are charged after it.
 var semanticsOverdraw = []semantic{
 	{"a bucket", Options{}, `
 		d: bucket=a +0 -> OK: ok 10 0s
@@ -362,7 +365,7 @@ var semanticsOverdraw = []semantic{
 		d: bucket=a +0 -> OVER: over 0 6s`},
 }
 
-// TestSemantics: the answers of the service, request by request.
+// TestSemantics checks the answers of the service, request by request.
 func TestSemantics(t *testing.T) {
 	for _, test := range semantics {
 		t.Run(test.name, func(t *testing.T) { test.run(t, rules) })

@@ -25,8 +25,8 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 1000, replaces: [{name: hourly}]}
 `
 
-// TestSeveralLimits: each of several limits of one descriptor counts. The status is the status of the tightest limit,
-// in memory and in a store.
+// TestSeveralLimits: if a descriptor has several limits, each limit counts. The descriptor's status is that of the
+// tightest limit. This must be true in memory and in a store.
 func TestSeveralLimits(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := Options{DynamicMetadata: true, ResponseHeaders: Headers{"Limit", "Remaining", "Reset"}}
@@ -54,7 +54,7 @@ func TestSeveralLimits(t *testing.T) {
 	}
 }
 
-// TestSeveralLimitsAllOrNothing: where one of them refuses, none counts.
+// TestSeveralLimitsAllOrNothing: with all_or_nothing, if one limit of a descriptor refuses, no limit counts the hits.
 func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := Options{}
@@ -95,7 +95,8 @@ func TestSeveralLimitsKeepTheirCounts(t *testing.T) {
 	assert.Equal(t, 3, admitted(t, s, 9, "k=x"), "what the day has left")
 }
 
-// TestHeadersOfSeveralLimits: headers are those of the nearest limit, also where the other one comes first.
+// TestHeadersOfSeveralLimits: headers report the nearest limit of a descriptor, even if another limit comes first in
+// the file.
 func TestHeadersOfSeveralLimits(t *testing.T) {
 	s, _ := newService(t, `
 domain: d

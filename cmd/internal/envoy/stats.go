@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// Statistics are the counts that the service keeps, by the reference's names.
+// statistics has the counts of the service. Their names are those of the reference.
 type statistics struct {
 	ConfigLoadSuccess atomic.Uint64
 	ConfigLoadError   atomic.Uint64
 	ServiceErrors     atomic.Uint64
 	StoreErrors       atomic.Uint64
-	Alone             atomic.Uint64 // requests that were answered although the store did not answer all their asks
+	Alone             atomic.Uint64 // requests that were answered although the store did not answer for all their asks
 	GlobalShadowMode  atomic.Uint64
-	Dropped           atomic.Uint64 // hits under names above MaxStats
+	Dropped           atomic.Uint64 // hits whose names were not stored because there are already MaxStats names
 
 	names  sync.Map // statName -> *ruleStats
 	count  atomic.Int64
@@ -26,18 +26,18 @@ type ruleStats struct {
 	totalHits, overLimit, nearLimit, withinLimit, shadowMode, remembered atomic.Uint64
 }
 
-// A statName is the name of a rule, or of an unknown domain. It keeps the two apart, so a value of a request in a
-// rule's name cannot turn it into the name of a domain.
+// A statName is the name of a rule, or of an unknown domain. It distinguishes the two, so a value from a request that
+// is part of a rule's name cannot make the name that of a domain.
 type statName struct {
 	text   string
 	domain bool
 }
 
-// maxStatName bounds the length of a name that comes from a request. MaxStats of them are stored.
+// maxStatName is the largest length of a name that comes from a request. Up to MaxStats such names are stored.
 const maxStatName = 1024
 
 // of returns the counts of a name that comes from a request. If there are too many names, it returns counts that are
-// not exported, and notes that.
+// not exported, and increments Dropped.
 func (s *statistics) of(name statName) *ruleStats {
 	if found, ok := s.names.Load(name); ok {
 		return found.(*ruleStats)
@@ -60,10 +60,10 @@ func (s *statistics) add(name statName) *ruleStats {
 	return found.(*ruleStats)
 }
 
-// domainNotFound ends the name under which requests of an unknown domain are counted.
+// domainNotFound is the end of the name under which requests for an unknown domain are counted.
 const domainNotFound = ".domain_not_found"
 
-// unknownDomain returns the counts of requests of an unknown domain.
+// unknownDomain returns the counts of the requests for an unknown domain.
 func (s *statistics) unknownDomain(domain string) *ruleStats {
 	return s.of(statName{domain, true})
 }

@@ -17,17 +17,18 @@ import (
 type Loss uint8
 
 const (
-	// Closed makes the request fail, as in the reference. Envoy's failure_mode_deny then decides.
+	// Closed makes the request fail, as in the reference. Envoy's failure_mode_deny then decides whether the request
+	// passes.
 	Closed Loss = iota
 	// Share makes each replica admit its share of the limits. The store is charged when it is back.
 	Share
-	// Open has every limit admit all.
+	// Open makes every limit admit everything.
 	Open
 )
 
 // A storeTable is a limiter in a store.
 type storeTable struct {
-	limiter *redislimit.Limiter // fails with the store
+	limiter *redislimit.Limiter // returns an error if the store fails
 	shares  *redislimit.Limiter // decides by a share if the store fails; nil without Share
 	onLoss  Loss
 }
@@ -58,7 +59,7 @@ func (t storeTable) reset(ctx context.Context, c counter) error {
 	return err
 }
 
-func (t storeTable) stats() engine.Stats { return engine.Stats{} } // the store's business
+func (t storeTable) stats() engine.Stats { return engine.Stats{} } // the store keeps its own statistics
 
 // settle charges the store with the hits that the replica has admitted without it.
 func (t storeTable) settle(ctx context.Context) error {
@@ -92,11 +93,13 @@ func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	return t.limiter, l.Policy()
 }
 
-// inStore makes every decision ask the store, because counts that are compared with a limit here must include those of
-// all replicas. The exception is a token bucket. The store itself compares it with its limit, so it may be leased.
+// inStore returns a function that makes tables in the store. Every decision calls the store, because counts that this
+// package compares with a limit must include the counts of all replicas. The exception is a token bucket: the store
+// itself compares it with its limit, so its tokens may be leased.
 func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	return func(kind config.Limit, policy engine.Policy) (table, error) {
-		// The name does not have the numbers of the limit, so that what a key has used still counts when they change.
+		// The name does not contain the numbers of the limit, so that what a key has used still counts when the numbers
+		// change.
 		name := fmt.Sprintf("envoy %s %s", kind.Algorithm, kind.Length())
 		if kind.Algorithm == engine.AlgorithmTokenBucket {
 			name = fmt.Sprintf("envoy %s", kind.Algorithm)
@@ -112,7 +115,7 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 		if o.Replicas > 0 && kind.Algorithm == engine.AlgorithmTokenBucket {
 			options = append(options, redislimit.InMode(redislimit.Auto))
 		}
-		if o.Debts != "" { // independent of OnLoss, since a restart may change it
+		if o.Debts != "" { // even if OnLoss is not Share now, because it may have been Share before a restart
 			said := fnv.New64a()
 			_, _ = fmt.Fprintf(said, "%q %v %s", name, policy, which) // never an error
 			options = append(options, redislimit.DebtFiles(fmt.Sprintf("%s-%016x", o.Debts, said.Sum64())))
@@ -126,7 +129,7 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 			if t.shares, err = redislimit.New(store, name, policy, onLoss(redislimit.FailShare)...); err != nil {
 				return nil, err
 			}
-			if t.shares.Mode() == redislimit.Leased { // otherwise two limiters would have leases of a key
+			if t.shares.Mode() == redislimit.Leased { // otherwise two limiters would have leases for the same key
 				t.limiter = t.shares
 				return t, nil
 			}
@@ -141,8 +144,8 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// lost decides an ask that the store did not answer, as OnLoss says, or returns the error. n is the number of hits to
-// take; 0 only looks.
+// lost decides an ask for which the store did not answer, as OnLoss says, or returns the error. n is the number of hits
+// to take. If n is 0, lost only reads the counter.
 func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) error {
 	t, ok := a.table.(storeTable)
 	if !ok || t.onLoss == Closed || !errors.Is(cause, redislimit.ErrStore) {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A server is a redis-server of a test.
+// A server is a redis-server that a test has started.
 type server struct {
 	address string
 	process *os.Process
@@ -59,7 +59,7 @@ func soon(t *testing.T, is func() bool) {
 	require.Eventually(t, is, time.Minute, time.Millisecond)
 }
 
-// connect opens a client, which has all the time that it needs unless the test stops the server.
+// connect opens a client of the server. The timeout should be long, unless the test stops the server.
 func (s server) connect(t *testing.T, timeout time.Duration, options ...redislimit.ClientOption) *redislimit.Client {
 	t.Helper()
 	c, err := redislimit.Open(t.Context(), "redis://"+s.address, append(options, redislimit.Timeout(timeout))...)
@@ -68,7 +68,7 @@ func (s server) connect(t *testing.T, timeout time.Duration, options ...redislim
 	return c
 }
 
-// storedService is a service whose clock is that of the machine.
+// storedService returns a service with its counters in a store. The service uses the machine's clock.
 func storedService(t *testing.T, file string, o Options) *Service {
 	t.Helper()
 	s, err := New(o)
@@ -92,7 +92,7 @@ descriptors:
 
 var wholeYears = "all_or_nothing: true" + strings.ReplaceAll(years, ", overdraw: true", "")
 
-// left are code and rest of all statuses.
+// left returns, for each status, how many hits remain, or -1 if the status is over the limit.
 func left(r *rlsv3.RateLimitResponse) (all []int) {
 	for _, s := range r.GetStatuses() {
 		n := int(s.GetLimitRemaining())
@@ -104,8 +104,8 @@ func left(r *rlsv3.RateLimitResponse) (all []int) {
 	return all
 }
 
-// TestOneScriptForARequest: all windows of a request in one store are one call, and so are all limits of a domain with
-// all_or_nothing, whether one refuses or not.
+// TestOneScriptForARequest: one call to the store decides all windows of a request. In a domain with all_or_nothing,
+// one call also decides all limits of a request, whether one of them refuses or not.
 func TestOneScriptForARequest(t *testing.T) {
 	client := startRedis(t).connect(t, 10*time.Second)
 	s := storedService(t, years, Options{Store: client})
@@ -142,7 +142,7 @@ func TestAllOrNothingInAStore(t *testing.T) {
 	assert.Equal(t, []int{9, 7}, left(ask1(t, s, "d: ten=a -1 | ten=b +3")))
 }
 
-// lose stops the server, and waits until it is missed.
+// lose stops the server, and waits until the client has noticed it.
 func (s server) lose(t *testing.T, client *redislimit.Client, service *Service) {
 	t.Helper()
 	require.NoError(t, s.process.Signal(syscall.SIGSTOP))
@@ -152,7 +152,7 @@ func (s server) lose(t *testing.T, client *redislimit.Client, service *Service) 
 	})
 }
 
-// TestALookAtABucket: a request without hits reports what a bucket has left, in a store as in memory.
+// TestALookAtABucket: a request without hits reports what a bucket has left, both in a store and in memory.
 func TestALookAtABucket(t *testing.T) {
 	for _, o := range []Options{{}, {Store: startRedis(t).connect(t, 10*time.Second)}} {
 		s := storedService(t, years, o)
@@ -186,15 +186,16 @@ func TestAStoreThatIsLost(t *testing.T) {
 		require.NoError(t, s.Settle(t.Context()))
 		assert.Eventually(t, func() bool {
 			r, err := s.ShouldRateLimit(t.Context(), asking(t, "d: ten=a +0 | two=a +0 | bucket=a +0 | over=a +0"))
-			// A question under way when the server was stopped may have been charged, too.
+			// A request that was under way when the server was stopped may also have been charged.
 			return err == nil && r.GetStatuses()[0].GetLimitRemaining() <= 3 && left(r)[1] == 1 && left(r)[2] == 3 && left(r)[3] <= 1
 		}, 5*time.Second, time.Millisecond)
 
 	}
 }
 
-// TestAShareThatRefusesIsNoError: a share decides from the first answer that is missing, before the store counts as
-// lost. Envoy lets a request pass by default if the answer is an error.
+// TestAShareThatRefusesIsNoError: when the store does not answer for the first time, the share decides, although the
+// store does not count as lost yet. A refusal by the share must not become an error, because by default Envoy lets a
+// request pass if the answer is an error.
 func TestAShareThatRefusesIsNoError(t *testing.T) {
 	server := startRedis(t)
 	client := server.connect(t, 50*time.Millisecond, redislimit.BreakAfter(time.Minute))
@@ -235,9 +236,9 @@ func TestAStoreThatIsLostAndOpen(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestNumbersThatChangeWhileAStoreIsLost: if the numbers of a limit change while the store is lost, the limit gets no
-// second share. This holds for every algorithm, even if the limit has no numbers for a time, or another limit had the
-// new numbers before.
+// TestNumbersThatChangeWhileAStoreIsLost: if the numbers of a limit change while the store is lost, the limit does not
+// get another share. This must be true for every algorithm, even if the limit has no numbers for a time, or if another
+// limit had the new numbers before.
 func TestNumbersThatChangeWhileAStoreIsLost(t *testing.T) {
 	for _, algorithm := range []string{"token-bucket", "fixed-window", "sliding-window", "sliding-log"} {
 		server := startRedis(t)

@@ -19,31 +19,33 @@ import (
 )
 
 const (
-	// mostHits is the largest count of a fixed window; the count does not grow beyond it. A request has at most
-	// mostHits+1 hits, which no limit admits. So sums of hits stay in their range.
+	// mostHits is the largest count of a fixed window; the count does not grow beyond it. Larger numbers of hits in a
+	// request count as mostHits+1, which no limit admits. So sums of hits cannot overflow.
 	mostHits = 1 << 32
-	// maxTables bounds the tables that the rules of a configuration may need. A request with a limit of its own adds a
-	// table only up to the same number. Requests can name units. The tables for these are in addition to the tables of
-	// the rules. During a change of the configuration, the tables of both configurations exist.
+	// maxTables bounds the tables that the rules of a configuration may need. A request that carries its own limit can
+	// add a table only while there are fewer tables than that. The tables for the lengths of units, which requests can
+	// name, come in addition to the tables of the rules. During a change of the configuration, the tables of both
+	// configurations exist.
 	maxTables = 64
 )
 
-// tables has the limiters. There is one for each length of fixed windows. Its policy admits 2^32 hits, because the
-// count is compared with the limit here. There is one for each limit of another algorithm.
+// tables has the limiters. For fixed windows, there is one limiter for each length of window. Its policy admits 2^32
+// hits, because this package compares the count with the limit. For other algorithms, there is one limiter for each
+// limit.
 type tables struct {
 	open   func(kind config.Limit, policy engine.Policy) (table, error)
 	stores []*redislimit.Client
-	shared bool // they are in a store
+	shared bool // the tables are in a store
 	now    func() time.Time
 
-	generation atomic.Uint64 // of the configuration
+	generation atomic.Uint64 // the number of the active configuration
 
 	mu     sync.RWMutex
 	byKind map[config.Limit]*entry
 }
 
-// An entry is a table with the generation in which a request with a limit of its own last used it. So a new
-// configuration does not close a table that such a request may be using.
+// An entry has a table, and the generation in which a request that carries its own limit last asked for the table. The
+// generation prevents a new configuration from closing a table that such a request may be using.
 type entry struct {
 	table
 	asked atomic.Uint64
@@ -61,19 +63,20 @@ type table interface {
 	close() error
 }
 
-// A counter is a key in the form of its table.
+// A counter is the key of a counter in the form that its table needs.
 type counter struct {
-	hash engine.Key // in memory
-	text string     // in a store
+	hash engine.Key // for a table in memory
+	text string     // for a table in a store
 }
 
-// A localTable has a limiter that several rules may share. Each rule has a localTable of its own, with the previous
-// limiters of that rule.
+// A localTable is the table of one rule in memory. Several rules may share its limiter, but each rule has its own
+// localTable, with the previous limiters of that rule.
 type localTable struct{ limiter *live.Limiter }
 
 func (t localTable) key(text []byte) counter { return t.keyUnder(text, engine.Quota{}) }
 
-// keyUnder is key for a counter with its own limit: what it owes previous limiters is charged under that limit.
+// keyUnder does what key does, for a counter with its own limit. What the counter owes in previous limiters is charged
+// under that limit.
 func (t localTable) keyUnder(text []byte, quota engine.Quota) counter {
 	key := t.limiter.KeyBytes(text).With(quota)
 	if formers := t.limiter.Formers(); formers.Any() {
@@ -91,7 +94,7 @@ func (t localTable) peek(_ context.Context, c counter, n uint64) (engine.Decisio
 }
 
 func (t localTable) charge(_ context.Context, c counter, n uint64) (engine.Decision, error) {
-	d, _ := t.limiter.Charge(c.hash, n) // hits above the bound of the debt are not counted
+	d, _ := t.limiter.Charge(c.hash, n) // hits that exceed the bound of the debt are not counted
 	return d, nil
 }
 
@@ -117,8 +120,8 @@ func (t localTable) close() error {
 	return nil
 }
 
-// longestDebt is how long a key of a kind may owe something: the time of ten limits (see engine.MaxDebt), and for a
-// sliding window one window more.
+// longestDebt returns how long a key may owe something under a limit: the time in which ten limits come back (see
+// engine.MaxDebt), and for a sliding window one more window.
 func longestDebt(l config.Limit) time.Duration {
 	if l.Algorithm == engine.AlgorithmTokenBucket && l.Most > 0 {
 		return 11 * spec.LongestQuota
@@ -129,8 +132,8 @@ func longestDebt(l config.Limit) time.Duration {
 	return 11 * l.Window
 }
 
-// mostOwed is how many tokens a key of a rule can owe. A fixed window also counts refused hits, but these are not a
-// debt if another algorithm replaces it.
+// mostOwed returns how many tokens a key of a rule can owe. A fixed window also counts refused hits. They do not become
+// a debt if another algorithm replaces the fixed window.
 func mostOwed(r *config.Rule) uint64 {
 	if r.Overdraw {
 		return mostHits
@@ -152,7 +155,7 @@ func newTables(o Options) *tables {
 	return t
 }
 
-// haveOnePart reports whether no store is known to be a cluster.
+// haveOnePart reports whether no store is known to consist of several parts, as a cluster does.
 func (t *tables) haveOnePart() bool {
 	return !slices.ContainsFunc(t.stores, func(c *redislimit.Client) bool { return c.Health().Parts > 1 })
 }
@@ -175,7 +178,7 @@ func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// kind returns the part of a limit that all limits of a table have in common.
+// kind returns the part of a limit that all limits in the same table have in common.
 func kind(l config.Limit) config.Limit {
 	if l.Algorithm == engine.AlgorithmFixedWindow {
 		return config.Limit{Algorithm: l.Algorithm, Window: l.Window, Calendar: l.Calendar}
@@ -191,14 +194,14 @@ func (t *tables) get(l config.Limit) (table, error) {
 		return nil, nil
 	}
 	most := maxTables
-	if !l.IsUnit() { // tables of units always have room
+	if !l.IsUnit() { // there is always room for tables of units
 		most -= config.Units
 	}
 	return t.getKind(kind(l), most, t.generation.Load())
 }
 
 // getFor is get for a rule of a new configuration. wanted has the kinds that the earlier rules of this configuration
-// need. The needs of the previous configuration do not count.
+// need. Tables that only the previous configuration needs do not count towards maxTables.
 func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, error) {
 	if !needsTable(l) {
 		return nil, nil
@@ -211,8 +214,9 @@ func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, er
 	return t.getKind(k, math.MaxInt, 0)
 }
 
-// getKind returns the table of a kind, and makes it if there are fewer than most. asked is the generation in which a
-// request asks for the table, 0 for a rule. It is noted under the lock that keep takes.
+// getKind returns the table of a kind. If the table does not exist and there are fewer than most tables, getKind makes
+// it. asked is the generation in which a request asks for the table, or 0 for a rule. It is stored under the lock that
+// keep takes.
 func (t *tables) getKind(k config.Limit, most int, asked uint64) (table, error) {
 	t.mu.RLock()
 	found := t.byKind[k].ask(asked)
@@ -262,9 +266,10 @@ func policyOf(kind config.Limit) engine.Policy {
 	return kind.Policy()
 }
 
-// follow returns the table of a rule, and the part of it that outlives the configuration: the table that the rule
-// shares with others, with the rule's previous limiters, whose counts still matter. before is the previous one; nil for
-// a new rule. A rule that needs no table keeps its previous one for when it needs it again.
+// follow returns the table of a rule, and the limiter in it that outlives the configuration. The table consists of the
+// limiter that the rule shares with other rules, and of the rule's previous limiters, whose counts still matter. before
+// is the rule's limiter under the previous configuration; nil for a new rule. If the rule needs no table now, its
+// previous limiter is kept until it needs one again.
 func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (table, *live.Limiter, error) {
 	local, ok := shared.(localTable)
 	switch {
@@ -288,7 +293,8 @@ func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (tab
 }
 
 // keep closes the tables that no rule needs, except those of fixed windows. Tables of a unit stay, because requests
-// with limits of their own use them, too. Others stay while there is room for all units besides them.
+// with limits of their own use them, too. Other tables of fixed windows stay while there is also room for the tables of
+// all units.
 func (t *tables) keep(rules []*config.Rule) error {
 	wanted := map[config.Limit]bool{}
 	for _, r := range rules {
@@ -313,7 +319,7 @@ func (t *tables) keep(rules []*config.Rule) error {
 	}
 	t.mu.Unlock()
 	var errs []error
-	for _, table := range closing { // this may call the store
+	for _, table := range closing { // Close may call the store
 		errs = append(errs, table.close())
 	}
 	return errors.Join(errs...)
@@ -325,8 +331,8 @@ type tableStats struct {
 	Stats engine.Stats
 }
 
-// name returns a distinct name for each table. There is a table for each length of fixed windows, and for each limit of
-// other algorithms.
+// name returns the name of a table. Each table has a different name: there is a table for each length of fixed windows,
+// and a table for each limit of another algorithm.
 func (s *tableStats) name() string {
 	k := s.Kind
 	if k.Algorithm == engine.AlgorithmFixedWindow {

@@ -16,7 +16,7 @@ import (
 
 const bucket5 = "unit: hour, requests_per_unit: 5, algorithm: token-bucket"
 
-// file is a rule file with a rule for each key, such as "a: unit: hour, requests_per_unit: 5".
+// file returns a rule file with a rule for each text, such as "a: unit: hour, requests_per_unit: 5" for the key a.
 func file(rules ...string) string {
 	text := "domain: d\ndescriptors:\n"
 	for _, rule := range rules {
@@ -39,8 +39,8 @@ func admitted(t *testing.T, s *Service, n int, descriptor string) (passed int) {
 	return passed
 }
 
-// TestARuleKeepsItsCounts: a rule keeps its counts whatever its new limit is, and other rules in the same table do not
-// change.
+// TestARuleKeepsItsCounts: if the limit of a rule changes, what was counted still counts, whatever the new limit is.
+// The counts of other rules in the same table do not change.
 func TestARuleKeepsItsCounts(t *testing.T) {
 	limits := map[string]string{
 		"bucket":         "unit: hour, requests_per_unit: 10, algorithm: token-bucket",
@@ -73,8 +73,9 @@ func TestARuleKeepsItsCounts(t *testing.T) {
 	}
 }
 
-// TestPreviousTablesAreBounded, for a rule and for all of them, and forgotten when a key can owe nothing there any
-// more, also where another rule still counts in the table.
+// TestPreviousTablesAreBounded: the number of previous tables is bounded, for each rule and for all rules together. A
+// rule forgets a previous table when no key can owe anything in it any more, even if another rule still counts in that
+// table.
 func TestPreviousTablesAreBounded(t *testing.T) {
 	window := func(hours int) string {
 		return fmt.Sprintf("unit: hour, unit_multiplier: %d, requests_per_unit: 5, algorithm: sliding-window", hours)
@@ -84,7 +85,7 @@ func TestPreviousTablesAreBounded(t *testing.T) {
 	for i := range live.MaxFormers + 1 {
 		require.Equal(t, 1, admitted(t, s, 1, fmt.Sprintf("a=%d", i)))
 		rules := []string{"a: " + window(i+2), "others: " + window(1)}
-		for j := range i + 1 { // the previous tables are those of other rules, too
+		for j := range i + 1 { // the rules share their previous tables
 			rules = append(rules, fmt.Sprintf("other%d: %s", j, window(j+2)))
 		}
 		err := s.SetConfig(compile(t, file(rules...)))
@@ -118,8 +119,8 @@ func TestPreviousTablesAreBounded(t *testing.T) {
 	assert.Len(t, s.active.Load().rules, maxTables)
 }
 
-// TestAResetIsOneInPreviousTables: a reset also clears previous tables, even hits for which the lower limit has no
-// room.
+// TestAResetIsOneInPreviousTables: a reset of a counter also clears the counter in previous tables, even hits for which
+// the new, lower limit has no room.
 func TestAResetIsOneInPreviousTables(t *testing.T) {
 	s, _ := newService(t, file("a: unit: hour, requests_per_unit: 100, algorithm: token-bucket"), Options{})
 	require.Equal(t, 100, admitted(t, s, 100, "a=x"))
@@ -131,14 +132,14 @@ func TestAResetIsOneInPreviousTables(t *testing.T) {
 	assert.Equal(t, 2, admitted(t, s, 5, "a=x"))
 }
 
-// limitOf is a limit of n an hour by one of the algorithms.
+// limitOf returns a limit of n per hour with a random algorithm.
 func limitOf(r *rand.Rand, n int) string {
 	algorithms := []string{"fixed-window", "token-bucket", "sliding-window", "sliding-log", "batch-refill"}
 	return fmt.Sprintf("unit: hour, requests_per_unit: %d, algorithm: %s", n, algorithms[r.IntN(len(algorithms))])
 }
 
-// TestChangesGiveNothingAway: in one moment, a key gets as much as the largest limit that its rule had, whatever it
-// asks for and however the rule changes. At the end it owes exactly that.
+// TestChangesGiveNothingAway: while the clock stands still, a key gets at most the largest limit that its rule has had,
+// however the rule changes. At the end, when enough time has passed, the key owes nothing.
 func TestChangesGiveNothingAway(t *testing.T) {
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 40))
@@ -155,7 +156,7 @@ func TestChangesGiveNothingAway(t *testing.T) {
 				most = max(most, limit)
 			}
 			err := s.SetConfig(compile(t, file("a: "+next)))
-			if err != nil { // too many previous tables
+			if err != nil { // there are too many previous tables
 				require.ErrorContains(t, err, "previous tables")
 				continue
 			}
@@ -168,14 +169,14 @@ func TestChangesGiveNothingAway(t *testing.T) {
 		clock.set(clock.read().Add(2 * 40 * time.Hour))
 		for err := s.SetConfig(compile(t, file("a: "+bucket5))); err != nil; err = s.SetConfig(compile(t, file("a: "+bucket5))) {
 			require.ErrorContains(t, err, "previous tables")
-			clock.set(clock.read().Add(400 * time.Hour)) // until they are forgotten
+			clock.set(clock.read().Add(400 * time.Hour)) // so that the previous tables are forgotten
 		}
 		require.Equal(t, 5, admitted(t, s, 9, "a=x"), "seed %d: %s", seed, strings.Join(course, "; "))
 	}
 }
 
-// TestRefusedHitsAreNoDebt: a fixed window counts them, and a limit of another algorithm has no such count. A key owes
-// the tokens that were admitted, even if the limit was lower in the meantime.
+// TestRefusedHitsAreNoDebt: a fixed window counts refused hits, but a limit of another algorithm that replaces it does
+// not. After the change, a key owes only the tokens that were admitted, even if the limit was lower in the meantime.
 func TestRefusedHitsAreNoDebt(t *testing.T) {
 	const window5 = "unit: hour, requests_per_unit: 5"
 	for name, limits := range map[string][]string{
@@ -203,8 +204,8 @@ func TestRefusedHitsAreNoDebt(t *testing.T) {
 	}
 }
 
-// TestAMonthOfTheCalendar: a month begins on the 1st in its zone, also for counters that count refused hits. A month
-// without a zone, next to it, has 30 days.
+// TestAMonthOfTheCalendar: a month with a time zone begins on the 1st in this zone, even for counters that count
+// refused hits. A month without a zone has 30 days, even if the same descriptor also has a month with a zone.
 func TestAMonthOfTheCalendar(t *testing.T) {
 	s, clock := newService(t, file("a: unit: month, requests_per_unit: 2, zone: Europe/Berlin", "b: unit: month, requests_per_unit: 2"), Options{})
 	berlin, err := time.LoadLocation("Europe/Berlin")

@@ -11,10 +11,10 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// pending reports whether the ask has hits to count that the memo has not decided.
+// pending reports whether the ask has hits to count and was not decided by the memo.
 func (a *ask) pending() bool { return a.counts() && !a.remembered }
 
-// recall decides the asks that the memo knows, and reports whether it knew any.
+// recall decides the asks that the memo can decide, and reports whether there are any.
 func (s *Service) recall(asks []ask) (any bool) {
 	now := s.now()
 	for i := range asks {
@@ -23,8 +23,9 @@ func (s *Service) recall(asks []ask) (any bool) {
 	return any
 }
 
-// each calls a function for some asks. Asks in memory are called in their order. Asks in a store are called
-// concurrently; only those for the same counter keep the order of the request.
+// each calls do for the asks that which selects. For counters in memory, it makes the calls in the order of the
+// request. For counters in a store, it makes the calls concurrently. Only asks for the same counter keep the order of
+// the request.
 func (s *Service) each(asks []ask, which func(*ask) bool, do func(*ask) error) error {
 	if !s.tables.shared {
 		for i := range asks {
@@ -52,7 +53,7 @@ func inOrder(queue []*ask, do func(*ask) error) error {
 	return nil
 }
 
-// queues are asks in lists, one for each counter, in the order of the request.
+// queues returns the asks that which selects, in one list for each counter. The lists have the order of the request.
 func queues(asks []ask, which func(*ask) bool) [][]*ask {
 	type place struct {
 		table table
@@ -76,9 +77,10 @@ func queues(asks []ask, which func(*ask) bool) [][]*ask {
 	return all
 }
 
-// countStored takes the hits of asks in stores, each one separately, and then adds all asks that count to the
-// statistics. The fixed windows of a store share one script, because counting there never refuses. There are two
-// exceptions: a cluster, whose parts are asked concurrently, and a counter that the request names twice.
+// countStored takes the hits of asks in stores, each ask separately, and then adds all asks that count to the
+// statistics. The fixed windows of a store share one script, because a count there never refuses. There are two
+// exceptions, whose asks are sent separately: asks in a cluster, because its parts can decide concurrently, and asks
+// for a counter that the request names twice.
 func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) bool) error {
 	groups, inGroups := map[limits.Store][]*ask{}, s.tables.haveOnePart()
 	var all errgroup.Group
@@ -104,13 +106,14 @@ func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) 
 	return nil
 }
 
-// groups reports whether the ask charges hits to a fixed window.
+// groups reports whether the ask charges hits to a fixed window in a store, and so may share a script. It returns the
+// table.
 func (a *ask) groups() (storeTable, bool) {
 	t, ok := a.table.(storeTable)
 	return t, ok && !a.back && a.hits > 0 && a.limit.Algorithm == engine.AlgorithmFixedWindow
 }
 
-// take charges one ask in a store, separately.
+// take charges one ask in a store with a separate call.
 func (s *Service) take(ctx context.Context, a *ask) error {
 	now := s.now()
 	err := a.take(ctx, now)
@@ -120,7 +123,8 @@ func (s *Service) take(ctx context.Context, a *ask) error {
 	return err
 }
 
-// takeGroup charges asks for which groups is true, each for another counter of the store.
+// takeGroup charges a group of asks for which groups returns true. Each of them is for a different counter of the
+// store.
 func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*ask) error {
 	now := s.now()
 	parts := make([]limits.Ask, len(group))
@@ -150,8 +154,9 @@ func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*as
 	return nil
 }
 
-// countAllOrNothingStored is countAllOrNothing in stores. Limits that may refuse share one script for each store.
-// Limits that cannot refuse are asked after it. Asks without hits, and asks that give hits back, come before it.
+// countAllOrNothingStored is countAllOrNothing in stores. Limits that may refuse share one script for each store. Asks
+// without hits, and asks that give hits back, are decided before this script. Limits that cannot refuse are decided
+// after it.
 func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error {
 	first := func(a *ask) bool { return a.counts() && (a.table == nil || a.back || a.hits == 0) }
 	together := func(a *ask) bool { return a.counts() && !first(a) && !a.shadow() }
@@ -164,7 +169,7 @@ func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error
 	}
 	if err == nil {
 		err = s.each(asks, shadows, func(a *ask) error {
-			if refused || a.holds { // a rule in shadow mode holds nothing: the whole cost is counted later
+			if refused || a.holds { // if a rule in shadow mode refuses, nothing is held: all is counted later
 				return a.wouldPass(ctx, s.now())
 			}
 			return s.take(ctx, a)
@@ -182,8 +187,8 @@ func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error
 	return err
 }
 
-// takeTogether takes the hits of asks, all or nothing, and reports whether a limit refuses. If one refuses, or its
-// store fails, the hits of the others are given back.
+// takeTogether takes the hits of all asks that which selects, or of none, and reports whether a limit refuses. If a
+// limit refuses, or a store fails, hits that were already taken are given back.
 func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask) bool, now time.Time) (refused bool, err error) {
 	var back []func(context.Context) error
 	for store, group := range byStore(asks, which) {
@@ -192,15 +197,15 @@ func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask)
 			err = store.TakeAll(ctx, parts)
 		}
 		if slices.ContainsFunc(parts, refuses) {
-			err = nil // if hits are not given back, only too much is refused
+			err = nil // if giving hits back failed, too much is refused, but never too little
 		}
-		var kept []limits.Ask // unless one refuses, in which case the store has given them back
+		var kept []limits.Ask // what was taken; if one ask refuses, the store has already given the others back
 		for i, a := range group {
 			switch p := parts[i]; {
 			case err != nil:
 			case p.Err != nil:
 				err = a.lost(ctx, now, a.hits, p.Err)
-			case p.Decision.Limit > 0 || p.Decision.RetryAfter > 0: // it was decided
+			case p.Decision.Limit > 0 || p.Decision.RetryAfter > 0: // the store has decided this ask
 				a.underLimit(p.Decision, now)
 				a.held = p.Held
 				kept = append(kept, p)
@@ -251,7 +256,7 @@ func partsOf(group []*ask) ([]limits.Ask, error) {
 	return parts, nil
 }
 
-// underLimit notes the store's decision on the hits under the limit.
+// underLimit stores in the ask the store's decision on its hits under the limit.
 func (a *ask) underLimit(d engine.Decision, now time.Time) {
 	a.decided(d)
 	if a.limit.Algorithm == engine.AlgorithmFixedWindow {

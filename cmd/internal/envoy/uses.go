@@ -2,19 +2,19 @@ package envoy
 
 import "sync"
 
-// uses counts the requests in progress under a configuration. When no requests are left, the tables that the next
-// configuration does not need are closed. They must not be closed earlier: a closed table in a store would not charge
-// the tokens that it has admitted, and a closed table in memory forgets them. No request waits here.
+// uses counts the requests in progress under a configuration. When no such requests are left, the tables that the next
+// configuration does not need are closed. They must not be closed earlier, because a closed table in a store would not
+// charge tokens that it admits, and a closed table in memory forgets them. No request waits for a lock here.
 type uses struct {
-	requests sync.RWMutex // read-held by each
-	over     bool         // set under the lock
+	requests sync.RWMutex // each request holds it for reading
+	over     bool         // set while the lock is held for writing
 }
 
-// acquire returns the active configuration, which the caller must release; nil if there is none.
+// acquire returns the active configuration, or nil if there is none. The caller must release the configuration.
 func (s *Service) acquire() *active {
 	for {
 		now := s.active.Load()
-		// A replaced configuration cannot be acquired. Then there is another one.
+		// A replaced configuration cannot be acquired. In that case another one is active, so try again.
 		if now == nil || now.uses.acquire() {
 			return now
 		}
@@ -35,7 +35,7 @@ func (u *uses) acquire() bool {
 }
 
 // end waits until the requests have been answered. The configuration must have been replaced before, so that no new
-// ones come.
+// requests start to use it.
 func (u *uses) end() {
 	u.requests.Lock()
 	u.over = true

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// A guarded table notes what is asked of it after it was closed.
+// A guarded table counts the calls that it gets after it was closed.
 type guarded struct {
 	localTable
 	closed atomic.Bool
@@ -35,8 +35,8 @@ func (g *guarded) close() error {
 	return g.localTable.close()
 }
 
-// TestNoTableIsClosedWhileItIsUsed: no table is closed while it is used: neither the table of a removed rule, nor the
-// table of a request with its own limit.
+// TestNoTableIsClosedWhileItIsUsed: no table is closed while a request uses it: neither the table of a removed rule,
+// nor the table of a request that carries its own limit.
 func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
 	s, _ := newService(t, "", Options{MaxKeys: 10})
 	var late, made atomic.Int64
@@ -52,7 +52,7 @@ func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
 	}
 	var configs []*config.Config
 	for i := range 6 {
-		// The tables of a few rules leave room for tables that many rules then need.
+		// A configuration with a few rules leaves room for the tables of the next configuration, which has many rules.
 		configs = append(configs, compile(t, bucketsFrom(100*(i+1), []int{maxTables, 15}[i%2])))
 	}
 	require.NoError(t, s.SetConfig(configs[0]))
@@ -66,7 +66,7 @@ func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
 			for !stop.Load() {
 				_, err := s.ShouldRateLimit(context.Background(), ofRules)
 				assert.NoError(t, err)
-				_, _ = s.ShouldRateLimit(context.Background(), own) // there may be no room for its table
+				_, _ = s.ShouldRateLimit(context.Background(), own) // fails if there is no room for its table
 			}
 		})
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Law is a limit that the requests to an example must keep: a burst, and one more request after each interval.
+// A Law is a limit that the requests to an example must obey: a burst, plus one request after each interval.
 type Law struct {
 	Burst int
 	Every time.Duration
 }
 
-// Holds makes requests one after the other: twice the burst and some more, and up to a thousand if none is refused. It
-// checks that the burst is admitted, and beyond that at most what comes back in the meantime, however long the test
-// takes.
+// Holds makes requests one after the other: more than twice the burst, and up to a thousand if none is refused. It
+// checks that the burst is admitted. Beyond the burst, no more may be admitted than comes back while the test runs,
+// however long that takes.
 func (l Law) Holds(t *testing.T, admitted func(i int) bool) {
 	t.Helper()
 	start, passed, n := time.Now(), 0, 0
@@ -33,21 +33,21 @@ func (l Law) Holds(t *testing.T, admitted func(i int) bool) {
 	l.check(t, passed, time.Since(start))
 }
 
-// check checks how many requests of one key were admitted in a time.
+// check checks the number of requests of one key that were admitted in the time took.
 func (l Law) check(t *testing.T, passed int, took time.Duration) {
 	t.Helper()
 	assert.GreaterOrEqual(t, passed, l.Burst)
 	assert.LessOrEqual(t, passed, l.Burst+int(took/l.Every), "in %v", took)
 }
 
-// A Request is a request that an example limits by client.
+// A Request is a request that an example limits for each client.
 type Request struct {
 	Law
 	Method, Path, Body string
 	Header             []string
-	Limit              string // its name
-	Status             int    // of an admitted request
-	Bare               []int  // the statuses of answers that have no RateLimit fields
+	Limit              string // name of the limit
+	Status             int    // status of an admitted request
+	Bare               []int  // statuses of answers that have no RateLimit fields
 }
 
 // Clients starts the example twice, without and with a trusted proxy. It checks that a client has one bucket, whatever
@@ -79,7 +79,7 @@ func (r Request) Clients(t *testing.T) {
 	})
 }
 
-// Forged checks that a client which sends a different X-Forwarded-For each time has one bucket. url is where the
+// Forged checks that a client has only one bucket if it sends a different X-Forwarded-For each time. url is where the
 // example listens.
 func (r Request) Forged(t *testing.T, url string) {
 	t.Helper()

@@ -14,12 +14,12 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// seconds are the parts of an answer that the time between two requests changes.
+// seconds matches the parts of an answer that depend on the time between two requests.
 var seconds = regexp.MustCompile(`(t=|Retry-After: )\d+`)
 
-// README makes the curl requests of a document for which the document shows the output, and compares the output. start
-// starts the example, which the document calls at address. If the machine is so slow that a token comes back during the
-// test, by the law's interval, the example is started again.
+// README makes the curl requests of a document for which the document shows the output, and compares the output. In the
+// document, the example has the address address. start starts the example and returns its real URL. If the machine is
+// so slow that a token comes back during the test, by the law's interval, README starts the example again.
 func README(t *testing.T, name, address string, law Law, start func() string) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ports are the ports in the configurations of the examples: for clients, weir, its administrators, weir for other
-// proxies, the server behind weir, and weir for clients of Redis.
+// ports contains the ports in the configurations of the examples. They are, in this order: for clients, for weir, for
+// weir's administrators, for weir behind other proxies, for the server behind weir, and for weir's clients of Redis.
 var ports = []string{":8000", ":8080", ":8081", ":8090", ":3000", ":6380"}
 
-// Weir returns the path of weir, which the script with-weir in the folder of the examples builds.
+// Weir returns the path of weir. The script with-weir in the folder examples builds it.
 func Weir(t *testing.T, examples string) string {
 	t.Helper()
 	program, rules := filepath.Join(t.TempDir(), "weir"), filepath.Join(t.TempDir(), "weir.yaml")
@@ -31,8 +31,8 @@ func Weir(t *testing.T, examples string) string {
 	return program
 }
 
-// Script starts the run.sh of an example with a weir program until the test ends, and returns the URL for clients. The
-// working directory is that of all examples. It runs a copy of the example with free ports.
+// Script starts a copy of an example's run.sh with free ports and with the program weir. The script runs until the test
+// ends. Script returns the URL for clients. The working directory must be that of all examples.
 func Script(t *testing.T, example, weir string) (url string) {
 	t.Helper()
 	free := freePorts(t)
@@ -42,10 +42,10 @@ func Script(t *testing.T, example, weir string) (url string) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // or it has ended
+		_ = cmd.Process.Signal(syscall.SIGTERM) // an error means that it has already ended
 		<-ended
 	})
-	// A server that listens on several ports opens one after the other.
+	// A server that listens on several ports opens them one after the other.
 	deadline := time.Now().Add(time.Minute)
 	for _, port := range listened(t, example) {
 		address := "127.0.0.1" + free[port]
@@ -96,8 +96,8 @@ func Output(t *testing.T, example, weir string) string {
 	return string(out)
 }
 
-// Need skips the test if a program is missing. A program that the repository builds comes before an installed one,
-// because the test puts its folder first into PATH. An installed program may be another version: if there are
+// Need skips the test if a program is missing. A program that the repository builds is preferred to an installed one,
+// because the test puts its folder first into PATH. An installed program may be another version. So if there are
 // arguments, the program must exit with status 0 when it is called with them.
 func Need(t *testing.T, program string, works ...string) {
 	t.Helper()
@@ -125,7 +125,7 @@ func freePorts(t *testing.T) map[string]string {
 	for _, port := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		defer l.Close() // at the end, so that no two ports are the same
+		defer l.Close() // closed at the end, so that all ports are different
 		_, number, err := net.SplitHostPort(l.Addr().String())
 		require.NoError(t, err)
 		free[port] = ":" + number
@@ -133,7 +133,7 @@ func freePorts(t *testing.T) map[string]string {
 	return free
 }
 
-// copied returns the command of a copy of an example, with other ports.
+// copied returns the command that runs a copy of an example with other ports.
 func copied(t *testing.T, example, weir string, free map[string]string) *exec.Cmd {
 	t.Helper()
 	var pairs []string
@@ -164,6 +164,6 @@ func copied(t *testing.T, example, weir string, free map[string]string) *exec.Cm
 	workspace, err := filepath.Abs("go.work")
 	require.NoError(t, err)
 	cmd := exec.Command(filepath.Join(to, example, "run.sh"))
-	cmd.Env = append(os.Environ(), "WEIR="+weir, "GOWORK="+workspace) // a copy that is a program is found by its name
+	cmd.Env = append(os.Environ(), "WEIR="+weir, "GOWORK="+workspace) // run.sh finds Go programs through the workspace
 	return cmd
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// variable makes the test's program run as the example.
+// variable makes the test binary run as the example.
 const variable = "WEIR_EXAMPLE"
 
-// Main is the TestMain of an example. It runs main if [Start] has started the test's program, and the tests otherwise.
+// Main is the TestMain of an example. If [Start] has started the test binary, Main runs main, and otherwise the tests.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(variable) != "" {
 		main()
@@ -27,14 +27,15 @@ func Main(m *testing.M, main func()) {
 	os.Exit(m.Run())
 }
 
-// Start starts the example on a free port of 127.0.0.1 until the test ends, and returns where it listens:
-// "http://127.0.0.1:1234".
+// Start starts the example on a free port of 127.0.0.1 and returns its URL, such as "http://127.0.0.1:1234". The
+// example runs until the test ends.
 func Start(t *testing.T, args ...string) string {
 	t.Helper()
 	return Says(t, `listening on (\S+)`, args...)
 }
 
-// Says starts the example in the same way, and returns what the first group of a pattern matches in a line of its log.
+// Says starts the example in the same way. It returns the text that the first group of a pattern matches in a line of
+// the example's log.
 func Says(t *testing.T, pattern string, args ...string) string {
 	t.Helper()
 	program, err := os.Executable()
@@ -44,8 +45,8 @@ func Says(t *testing.T, pattern string, args ...string) string {
 	return Run(t, cmd, pattern)
 }
 
-// Run starts a program until the test ends, and returns what the first group of a pattern matches in a line of its
-// standard error.
+// Run starts a program, which runs until the test ends. It returns the text that the first group of a pattern matches
+// in a line of the program's standard error.
 func Run(t *testing.T, cmd *exec.Cmd, pattern string) (found string) {
 	t.Helper()
 	log, err := cmd.StderrPipe()
@@ -58,7 +59,7 @@ func Run(t *testing.T, cmd *exec.Cmd, pattern string) (found string) {
 	lines, said := bufio.NewScanner(log), ""
 	for lines.Scan() {
 		if m := regexp.MustCompile(pattern).FindStringSubmatch(lines.Text()); m != nil {
-			go func() { _, _ = io.Copy(io.Discard, log) }() // so that the program can go on logging
+			go func() { _, _ = io.Copy(io.Discard, log) }() // so that the program can continue to log
 			return m[1]
 		}
 		said += lines.Text() + "\n"
@@ -74,7 +75,7 @@ type Answer struct {
 	Body   string
 }
 
-// Do sends a request. header has alternating names and values. A name may occur twice.
+// Do sends a request. header contains names and values in turn. A name may occur several times.
 func Do(t *testing.T, method, url, body string, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(body))

@@ -1,5 +1,5 @@
-// Package refusal makes the details of a refused call's error, as messages of google.rpc, for every framework that has
-// them.
+// Package refusal makes the details of the error of a refused call, as messages of google.rpc. Both frameworks, gRPC
+// and Connect, use these messages.
 package refusal
 
 import (
@@ -21,17 +21,17 @@ import (
 // (https://github.com/grpc/proposal/blob/master/A6-client-retries.md).
 const PushbackName = "grpc-retry-pushback-ms"
 
-// longestPushback is the longest wait that is sent to automatic retries. A client's call hangs during the wait, so for
-// longer waits retries are turned off, and the call ends at once with the RetryInfo.
+// longestPushback is the longest wait that is sent to automatic retries. A client's call hangs during the wait. So for
+// longer waits, automatic retries are turned off, and the call ends at once with the RetryInfo.
 const longestPushback = time.Minute
 
-// Pushback returns the value of that trailer, or "" if it is not sent.
+// Pushback returns the value of the trailer [PushbackName], or "" if the trailer is not sent.
 func Pushback(res *rpclimit.Result) string {
 	if res.Code() != rpclimit.ResourceExhausted {
 		return ""
 	}
 	retry := res.RetryAfter()
-	if retry == 0 { // it is not known
+	if retry == 0 { // the time is not known
 		return ""
 	}
 	if retry > longestPushback {

@@ -23,15 +23,16 @@ const (
 	Tier  = "X-Tier"
 	Cost  = "X-Cost"
 	Quota = "X-Quota" // rate and burst: "1/3600000ms 5", "0" or "unlimited"
-	// Policy is the same as item "numbers" in the syntax of RateLimit-Policy, for fronts that read that of a proxy.
+	// Policy has the same numbers as Quota, as the item "numbers" in the syntax of RateLimit-Policy. It is for fronts
+	// that read the header field of a proxy.
 	Policy = "X-RateLimit-Policy"
 	ID     = "X-Id"
-	// Actual is a header field of an answer with what its request has cost.
+	// Actual is a header field of an answer. It has the actual cost of the request.
 	Actual = "X-Actual"
 	whole  = "X-Request" // as JSON
 )
 
-// Request returns the request of a case from its HTTP request.
+// Request returns the request of a case that an HTTP request carries.
 func Request(r *http.Request) (q conformance.Request) {
 	if err := json.Unmarshal([]byte(r.Header.Get(whole)), &q); err != nil {
 		panic(err)
@@ -39,8 +40,9 @@ func Request(r *http.Request) (q conformance.Request) {
 	return q
 }
 
-// Backend is the server behind a front. It answers as the request says, and for Broken panics. An answer says what the
-// request has cost, as one of a model does and in a field of its header.
+// Backend is the server behind a front. It answers as the request says, and panics if the request must end as Broken.
+// An answer contains the actual cost of the request twice: as the usage in its JSON, as answers of language models have
+// it, and in the header field Actual.
 func Backend(env *conformance.Env) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := env.Serve(r.Context(), r.Header.Get(ID))
@@ -66,7 +68,8 @@ type Client struct {
 	close  func()
 }
 
-// Serve serves a handler, over loopback or in a bubble over pipes, and returns a client of it.
+// Serve starts a server with a handler, and returns a client of it. The two are connected over loopback, or over pipes
+// in a bubble.
 func Serve(env *conformance.Env, h http.Handler) *Client {
 	l, dial := Listen(env)
 	server := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
@@ -92,10 +95,10 @@ func NewClient(url string, dial func(context.Context) (net.Conn, error)) *Client
 	return &Client{url: strings.TrimSuffix(url, "/"), client: &http.Client{Transport: transport}}
 }
 
-// HTTP and URL are for clients of protocols over HTTP.
+// HTTP returns the client of net/http. It is for clients of protocols that run over HTTP.
 func (c *Client) HTTP() *http.Client { return c.client }
 
-// URL is that of the server, without a slash at its end.
+// URL returns the URL of the server, without a slash at its end.
 func (c *Client) URL() string { return c.url }
 
 // Close closes the client's connections, and the server that Serve started.
@@ -106,7 +109,7 @@ func (c *Client) Close() {
 	}
 }
 
-// Do returns the HTTP request of a request.
+// Do returns the HTTP request that carries a request of a case.
 func Do(ctx context.Context, url string, q conformance.Request) *http.Request {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+q.Path, nil)
 	if err != nil {
@@ -142,7 +145,8 @@ func quota(n *conformance.Numbers) string {
 	return fmt.Sprintf("%d/%dms %d", n.N, n.Per.Milliseconds(), n.Burst)
 }
 
-// policy is a quota in the syntax of RateLimit-Policy, which has no word for one without a limit.
+// policy returns a quota in the syntax of RateLimit-Policy, or "" for an unlimited quota, which that syntax cannot
+// express.
 func policy(n *conformance.Numbers) string {
 	switch {
 	case n == nil || n.Constant == conformance.Unlimited:
@@ -182,7 +186,7 @@ func Read(status int, h http.Header, body []byte) (a conformance.Answer) {
 	return a
 }
 
-// Listen listens on loopback, or in a bubble for pipes.
+// Listen listens on loopback. In a bubble, it returns a listener for pipes, and the function that connects to it.
 func Listen(env *conformance.Env) (net.Listener, func(context.Context) (net.Conn, error)) {
 	if env.InBubble() {
 		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}

@@ -11,10 +11,10 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// Direct returns a front that asks package rpclimit as the interceptors of a framework do, without the framework. With
-// a source it runs the cases in a store, instead of the framework's own front, whose module requires no store. An
-// interceptor does not see where a limit is stored. Without a source it runs the others, which shows that it does what
-// the framework's front does.
+// Direct returns a front that calls package rpclimit as the interceptors of a framework do, without the framework. With
+// a source, it runs the cases with a store. The front of a framework cannot run these cases, because its module does
+// not require a store. An interceptor does not see where a limit is stored, so Direct is enough. Without a source,
+// Direct runs the other cases, to show that it behaves as the framework's front does.
 func Direct(name string, source conformance.SourceFunc) conformance.Front {
 	return conformance.Front{
 		Name: name, InBubble: InBubble,
@@ -26,7 +26,7 @@ func Direct(name string, source conformance.SourceFunc) conformance.Front {
 	}
 }
 
-// direct is a server whose limits change, and which is called without a network.
+// direct is a server whose limits can change. It is called without a network.
 type direct struct {
 	env      *conformance.Env
 	limiters conformance.Limiters
@@ -78,7 +78,7 @@ func (s *direct) serve(ctx context.Context, res *rpclimit.Result, q conformance.
 
 func (s *direct) Close() {}
 
-// metadata is that of a call.
+// metadata is the metadata of a call.
 type metadata map[string]string
 
 func (m metadata) Values(_ context.Context, name string) ([]string, bool) {

@@ -1,5 +1,5 @@
 // Package rpcfront makes the limits of package rpclimit for the cases of package conformance, and the server behind
-// them, whatever the framework of the calls is.
+// these limits. It works for any framework.
 package rpcfront
 
 import (
@@ -75,13 +75,14 @@ func Serve(ctx context.Context, env *conformance.Env, id string, held []conforma
 	return rpclimit.OK
 }
 
-// Runs says which cases a front with a framework runs: all without a store. Cases with a store run through [Direct].
+// Runs reports whether a front with a framework runs a case. It runs all cases without a store. The cases with a store
+// run through [Direct].
 func Runs(k *conformance.Case) bool { return !k.Stored }
 
-// InBubble says which cases run in simulated time: all that need no other process.
+// InBubble reports whether a case runs in simulated time. All cases that need no other process do.
 func InBubble(k *conformance.Case) bool { return !k.Stored && !k.Files }
 
-// Limits makes the limits of a configuration. Its next call is a reload.
+// Limits makes the limits of a configuration. Every later call with the same limiters is a reload.
 func Limits(limiters *conformance.Limiters, c conformance.Config) (*rpclimit.Limits, error) {
 	list := make([]rpclimit.Limit, len(c.Limits))
 	for i, l := range c.Limits {
@@ -151,7 +152,7 @@ func request(call rpclimit.Call) (q conformance.Request) {
 	return q
 }
 
-// Code is the answer of a code, without what the details say.
+// Code returns the answer for a code. It does not contain what the details of the error say.
 func Code(code rpclimit.Code, err error) conformance.Answer {
 	switch code {
 	case rpclimit.OK, rpclimit.Internal:

@@ -16,11 +16,11 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// Series has the values of all series, by the metric and its attributes in the order of their keys:
-// "weir.limit.requests weir.limit.name=a,weir.limit.outcome=allowed".
+// Series has the values of all series. The key of the map is the name of the metric and its attributes, which are
+// ordered by their keys: "weir.limit.requests weir.limit.name=a,weir.limit.outcome=allowed".
 type Series map[string]float64
 
-// From collects. A duplicate series fails the test, and so does a series of another scope.
+// From lets the reader collect, and returns the series. The test fails if a series occurs twice or has another scope.
 func From(t testing.TB, reader sdk.Reader) Series {
 	t.Helper()
 	s := Series{}
@@ -37,7 +37,7 @@ func From(t testing.TB, reader sdk.Reader) Series {
 	return s
 }
 
-// Metrics collects, and returns the metrics of this module's scope.
+// Metrics lets the reader collect, and returns the metrics of this module's scope.
 func Metrics(t testing.TB, reader sdk.Reader) []metricdata.Metrics {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -70,7 +70,7 @@ func (s Series) Of(prefix string) map[string]float64 {
 	return some
 }
 
-// Kind returns the name of a metric's kind in the documents.
+// Kind returns the name that the documents use for the kind of a metric.
 func Kind(m metricdata.Metrics) string {
 	monotonic := false
 	switch data := m.Data.(type) {

@@ -23,7 +23,7 @@ type Kind uint8
 const (
 	// Counter only increases.
 	Counter Kind = iota
-	// UpDownCounter rises and falls, and adds up over processes.
+	// UpDownCounter rises and falls. Values of several processes can be added up.
 	UpDownCounter
 	// Seconds is a counter of time.
 	Seconds
@@ -36,13 +36,13 @@ type Reading[S any] struct {
 	Unit       string // UCUM
 	Help       string
 	Attributes []attribute.KeyValue // in addition to those of the scope
-	Count      func(S) uint64       // of a Counter and an UpDownCounter
-	Seconds    func(S) float64      // of Seconds
+	Count      func(S) uint64       // for a Counter and an UpDownCounter
+	Seconds    func(S) float64      // for Seconds
 }
 
-// Register reports the readings at each collection, all from one snapshot, by one callback. Readings with the same name
-// may differ only in their attributes and functions. read is called from any goroutine, and by several collections at
-// once if the provider has several readers.
+// Register reports the readings at each collection. One callback reports all of them from one snapshot. Readings with
+// the same name may differ only in their attributes and functions. read is called from any goroutine, and concurrently
+// if the provider has several readers.
 func Register[S any](p metric.MeterProvider, s Scope, readings []Reading[S], read func() S) (metric.Registration, error) {
 	release, err := s.claim(p)
 	if err != nil {
@@ -59,7 +59,7 @@ func Register[S any](p metric.MeterProvider, s Scope, readings []Reading[S], rea
 	})}, nil
 }
 
-// A registration ends once.
+// A registration is a metric.Registration. Only the first call of Unregister has an effect.
 type registration struct {
 	embedded.Registration
 	unregister func() error
@@ -71,8 +71,8 @@ func (r *registration) Unregister() error { return r.unregister() }
 // A series is a reading with its instrument.
 type series[S any] struct {
 	*Reading[S]
-	count      metric.Int64Observable   // of a Counter and an UpDownCounter
-	seconds    metric.Float64Observable // of Seconds
+	count      metric.Int64Observable   // for a Counter and an UpDownCounter
+	seconds    metric.Float64Observable // for Seconds
 	attributes []metric.ObserveOption
 }
 
@@ -101,7 +101,7 @@ func report[S any](m metric.Meter, s *Scope, readings []Reading[S], read func() 
 	}, instruments...)
 }
 
-// make makes the instrument. A meter that has made one of that name returns the same again.
+// make makes the instrument. If the meter has already made an instrument with the same name, it returns that one.
 func (s *series[S]) make(m metric.Meter) (err error) {
 	unit, help := metric.WithUnit(s.Unit), metric.WithDescription(s.Help)
 	switch s.Kind {
@@ -126,7 +126,8 @@ func (s *series[S]) observe(o metric.Observer, now S) {
 	o.ObserveInt64(s.count, int64(min(s.Count(now), math.MaxInt64)), s.attributes...)
 }
 
-// moduleVersion returns the version of this module that the program was built with; "" if it was built in a checkout.
+// moduleVersion returns the version of this module with which the program was built, or "" if it was built in a
+// checkout.
 var moduleVersion = sync.OnceValue(func() string {
 	for _, module := range version.Info().Deps {
 		if module.Path == ScopeName {

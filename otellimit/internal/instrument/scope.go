@@ -16,13 +16,13 @@ const (
 	maxAttributes = 16
 )
 
-// A Scope has what the metrics of one registration have in common.
+// A Scope has the properties that all metrics of one registration have in common.
 type Scope struct {
 	Caller     string               // the function that registers, for errors
-	Kind       string               // what is registered: of each kind a name is there once
-	Key        attribute.Key        // of the attribute that has the name
+	Kind       string               // what is registered; a name is registered once for each kind
+	Key        attribute.Key        // the key of the attribute that has the name
 	Name       string               // the value of that attribute
-	Attributes []attribute.KeyValue // what the program adds
+	Attributes []attribute.KeyValue // the attributes that the program adds
 }
 
 // An Option changes one thing about a scope.
@@ -49,8 +49,8 @@ func (s *Scope) error(format string, args ...any) error {
 	return fmt.Errorf("%s(%.60q): %w", s.Caller, s.Name, fmt.Errorf(format, args...))
 }
 
-// CheckName returns an error for a name that a limit, a store or a front must not have: httplimit and rpclimit refuse
-// it too.
+// CheckName returns an error for a name that a limit, a store or a front must not have. Packages httplimit and rpclimit
+// refuse such a name, too.
 func CheckName(name string) error {
 	for i := range len(name) {
 		if name[i] < ' ' || name[i] > '~' {
@@ -84,7 +84,7 @@ func (s *Scope) Add(attributes []attribute.KeyValue) error {
 	return nil
 }
 
-// with returns the attributes of a series, as what an observer is given.
+// with returns the attributes of a series in the form in which an observer gets them.
 func (s *Scope) with(own []attribute.KeyValue) []metric.ObserveOption {
 	return []metric.ObserveOption{metric.WithAttributeSet(s.set(own))}
 }
@@ -94,8 +94,8 @@ func (s *Scope) set(own []attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(append(all, own...)...)
 }
 
-// A claim is a registered name. Two callbacks that report one series would overwrite or add up each other's values,
-// depending on the SDK.
+// A claim is a registered name. No name may be registered twice, because two callbacks that report the same series
+// would overwrite each other's values or add them up, depending on the SDK.
 type claim struct {
 	provider metric.MeterProvider
 	kind     string

@@ -1,5 +1,5 @@
-// Command weir-overshoot measures how much nodes that share a limit admit together, with a real redis-server and
-// a process for each node.
+// Command weir-overshoot measures how many tokens nodes that share a limit admit together. It uses a real redis-server
+// and a process for each node.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// A report is everything that was measured.
+// A report contains everything that was measured.
 type report struct {
 	Cost    overshoot.Cost     `json:"cost"`
 	Results []overshoot.Result `json:"results"`
@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	loads := flags.String("loads", "", "measure only loads whose name contains this `text`")
 	cost := flags.Uint64("cost", 0, "what every request costs, in `tokens`; 0 for the costs of the loads")
 	binary := flags.String("redis-server", "redis-server", "the server's `program`")
-	_ = flags.Parse(args) // exits if it fails
+	_ = flags.Parse(args) // exits on an error
 	ways := strings.Split(*only, ",")
 	for _, way := range ways {
 		if !slices.Contains(overshoot.Ways(), way) {
@@ -132,8 +132,8 @@ func measure(ctx context.Context, binary, loads string, cost uint64, ways []stri
 	return r, nil
 }
 
-// If requests of a run came later than this, other work had the machine, and the run did not offer the intended load.
-// It is repeated, up to this number of tries, and the last run counts.
+// If requests of a run came later than this, other programs used the machine, and the run did not offer the intended
+// load. Such a run is repeated, up to this number of tries. The last run counts.
 const (
 	tooLate = 100 * time.Millisecond
 	tries   = 3

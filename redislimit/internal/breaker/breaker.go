@@ -1,5 +1,5 @@
-// Package breaker stops calls to a store that does not answer. Time is an argument, in nanoseconds of a clock
-// that never goes back, so that the simulator runs the same code as a limiter.
+// Package breaker stops calls to a store that does not answer. Time is an argument, in nanoseconds of a clock that
+// never goes back. So the simulator can run the same code as a limiter.
 package breaker
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ProbeEvery is how often a store that counts as lost is asked whether it is back.
+// ProbeEvery is the time between two probes, which ask a lost store whether it is back.
 const ProbeEvery = 250 * time.Millisecond
 
 // A Breaker is open while its store counts as lost: then only one probe passes in every [ProbeEvery]. It opens when
@@ -17,12 +17,12 @@ const ProbeEvery = 250 * time.Millisecond
 type Breaker struct {
 	answered atomic.Int64 // when a call last succeeded
 	silent   atomic.Int64 // when the first of the calls that have failed since the last success was sent; 0 for none
-	probeAt  atomic.Int64 // while it is open: the time of the next probe; else 0
-	opened   atomic.Int64 // when it last opened, or a call tried to open it; never falls
-	late     atomic.Int64 // when a call was last answered after it had failed
+	probeAt  atomic.Int64 // while it is open: when the next probe is due; otherwise 0
+	opened   atomic.Int64 // when it last opened, or when a call tried to open it; never decreases
+	late     atomic.Int64 // when a call was last answered after its timeout
 }
 
-// latest is the factor by which the breaker opens later while answers come, but too late.
+// latest is the factor by which the breaker waits longer before it opens if answers come, but too late.
 const latest = 5
 
 // IsOpen reports whether the store counts as lost.
@@ -34,15 +34,15 @@ func (b *Breaker) IsFailing(now int64, after time.Duration) bool {
 	return since != 0 && now-since >= int64(after)
 }
 
-// LostSince reports whether the store counts as lost, and since when. The time is not before the last success, and not
-// before the breaker opened.
+// LostSince reports whether the store counts as lost, and since when. The time is not earlier than the last success,
+// and not earlier than the opening of the breaker.
 func (b *Breaker) LostSince() (since int64, lost bool) {
-	lost = b.IsOpen() // first: the times are then those of this loss, or later
+	lost = b.IsOpen() // read first, so that the other times are from this loss or later
 	return max(b.opened.Load(), b.answered.Load()), lost
 }
 
-// Allows reports whether a call may be made now. A closed breaker allows any call, an open one only one probe at a
-// time.
+// Allows reports whether a call may be made now. A closed breaker allows every call. An open breaker allows only one
+// probe in every [ProbeEvery].
 func (b *Breaker) Allows(now int64) bool {
 	at := b.probeAt.Load()
 	return at == 0 || now >= at && b.probeAt.CompareAndSwap(at, now+int64(ProbeEvery))
@@ -55,13 +55,13 @@ func (b *Breaker) Succeeded(now int64) (closed bool) {
 	return b.IsOpen() && b.probeAt.Swap(0) != 0
 }
 
-// Late notes that a call has failed by its timeout and was answered later. The store is alive but may be busier than
-// usual, so it counts as lost later.
+// Late notes that a call timed out and was answered afterwards. The store is alive but may be busier than usual, so the
+// breaker waits longer before it counts the store as lost.
 func (b *Breaker) Late(now int64) { b.late.Store(now) }
 
-// Failed notes that a call sent at the time sent failed now. It opens the breaker if there was no success for at least
-// after. A call that was sent before the last success counts as sent at that success. Failed reports whether it opened
-// the breaker.
+// Failed notes that a call failed now, which was sent at the time sent. It opens the breaker if there was no success
+// for at least after. A call that was sent before the last success counts as sent at that success. Failed reports
+// whether it opened the breaker.
 func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))
 	since := b.silent.Load()
@@ -72,8 +72,8 @@ func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 		return false
 	}
 	// The time is stored before the breaker opens, so a caller that finds the breaker open finds this time. The time
-	// never decreases, because a call that was delayed here may be later than one that opened the breaker and was
-	// answered.
+	// must never decrease: a call that is delayed here may have an older time than a call that opened the breaker
+	// since.
 	for old := b.opened.Load(); old < now && !b.opened.CompareAndSwap(old, now); old = b.opened.Load() {
 	}
 	return b.probeAt.CompareAndSwap(0, now+int64(ProbeEvery))

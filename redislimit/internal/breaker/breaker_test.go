@@ -13,7 +13,8 @@ const (
 	after = 200 * time.Millisecond
 )
 
-// Eight calls that fail in one moment are one hiccup. Five failures opened the breaker before.
+// Eight calls that fail at the same moment are one short delay, and must not open the breaker. An earlier breaker
+// opened after five failures.
 func TestAHiccupDoesNotOpenIt(t *testing.T) {
 	var b Breaker
 	b.Succeeded(1000 * ms)
@@ -47,7 +48,8 @@ func TestSilenceOpensIt(t *testing.T) {
 	assert.True(t, b.Allows(1700*ms))
 }
 
-// A call that is over late says nothing about the time before an answer that came meanwhile.
+// A call is sent, another call gets an answer, and then the first call fails. Its failure says nothing about the time
+// before that answer.
 func TestAnOldFailureCountsFromTheLastSuccess(t *testing.T) {
 	var b Breaker
 	b.Succeeded(2000 * ms)
@@ -57,8 +59,8 @@ func TestAnOldFailureCountsFromTheLastSuccess(t *testing.T) {
 	assert.True(t, b.IsOpen())
 }
 
-// A loss begins when the breaker opens, not when the first of the calls failed that opened it: other nodes may have
-// been answered since.
+// A loss begins when the breaker opens, not when the first of the calls that opened it failed, because in between other
+// nodes may have got answers.
 func TestALossBeginsWhenItOpens(t *testing.T) {
 	var b Breaker
 	b.Failed(1000*ms, 1050*ms, after)
@@ -77,7 +79,7 @@ func TestALossBeginsWhenItOpens(t *testing.T) {
 	assert.Equal(t, 9800*ms, since)
 }
 
-// A store whose answers come too late is there, and so counts as lost later. A store without answers is not.
+// If a store's answers come too late, the store is alive, so it counts as lost later than a store without answers.
 func TestLateAnswersKeepABreakerClosedForAWhile(t *testing.T) {
 	var b Breaker
 	const after = 200 * time.Millisecond

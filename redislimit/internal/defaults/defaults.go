@@ -13,7 +13,7 @@ const (
 	Prefix     = "weir"
 	Partitions = 64
 	Timeout    = 50 * time.Millisecond
-	BreakAfter = 200 * time.Millisecond // without an answer
+	BreakAfter = 200 * time.Millisecond // time without an answer
 )
 
 // Defaults of a limiter's options.
@@ -21,11 +21,11 @@ const (
 	Nodes     = 4
 	Overdraft = 8
 	MaxKeys   = 100_000
-	Trust     = KeepEvery // a refusal
+	Trust     = KeepEvery // how long a refusal is trusted
 )
 
-// KeepEvery is how often a limiter checks its leases, what its shares owe, and a lost store: once in the lifetime of a
-// lease.
+// KeepEvery is how often a limiter checks its leases, the debts of its shares, and whether a lost store is back. It is
+// once in the lifetime of a lease.
 const KeepEvery = 100 * time.Millisecond
 
 // Numbers of a queue of requests to the store.
@@ -33,6 +33,6 @@ const (
 	PerCall   = script.MaxKeys // questions in one call
 	UnderWay  = 8              // calls at the same time, full or not
 	MostCalls = 128            // calls at the same time, if each is full
-	Waiting   = 4096           // questions in a queue above which those that no caller waits for are removed
-	BusyAbove = Waiting / 2    // questions in a queue above which questions that are not urgent are put off
+	Waiting   = 4096           // if more questions are in a queue, those that no caller waits for are removed
+	BusyAbove = Waiting / 2    // if more questions are in a queue, questions that are not urgent are put off
 )

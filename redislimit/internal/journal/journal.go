@@ -1,12 +1,12 @@
-// Package journal keeps what a node owes a store in files, so that it outlives the process.
+// Package journal keeps a node's debts to a store in files, so that the debts outlive the process.
 //
-// A process has a file of its own. Every change of an entry is appended with one write, before the request that caused
-// it is answered. So a killed process has lost nothing, because the system has all writes. Nothing is flushed to a
-// disk, so a loss of power may lose what the system had not written yet.
+// Each process has a separate file. Every change of an entry is appended with one write, before the request that caused
+// the change is answered. So a killed process loses nothing, because the operating system has all writes. Nothing is
+// flushed to a disk, so a loss of power may lose the changes that the system has not written to the disk yet.
 //
-// The file is locked while its process lives. Any process takes over an unlocked file ([Journal.TakeOver]). A process
-// that is killed between taking over the entries and removing the file leaves the entries in two files. The debt is
-// then charged twice, but is never dropped.
+// The file is locked while its process lives. Any process takes over an unlocked file ([Journal.TakeOver]). If a
+// process is killed after taking over the entries and before removing the file, the entries are in two files. The debt
+// is then charged twice, but is never dropped.
 package journal
 
 import (
@@ -26,18 +26,18 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// An Entry names something that is owed.
+// An Entry identifies a debt.
 type Entry struct {
 	Tier          uint8
-	IsLease       bool   // owed by a lease; else by the node's share or beyond holds
-	Tokens, Units uint64 // of the quota; 0 for the limit's own
+	IsLease       bool   // the debt of a lease; otherwise of the node's share or of costs beyond holds
+	Tokens, Units uint64 // the quota of the debt; 0 for the limit's own policy
 	Key           string
 }
 
 const (
 	magic    = "weir debts 1\n"
-	smallest = 1 << 20 // a shorter file is not written again
-	most     = 1 << 20 // bytes of a record
+	smallest = 1 << 20 // a file shorter than this is not rewritten
+	most     = 1 << 20 // the maximum length of a record, in bytes
 )
 
 // A Journal is the file of a process. Its methods may be called from any goroutine.
@@ -46,19 +46,19 @@ type Journal struct {
 	failed       func(error)
 
 	mu   sync.Mutex
-	file *os.File         // nil after Close, and of a journal that rests
+	file *os.File         // nil after Close, and while a journal that rests owes nothing
 	owed map[Entry]uint64 // nil after Close
 	size int64
-	full int64 // the size at which the file is written again
+	full int64 // the size at which the file is rewritten
 	is   struct {
 		torn bool // the end of the file may be half of a record
-		rest bool // there is a file only while something is owed
+		rest bool // there is a file only while something is owed: see Rest
 	}
 	err string // the last error that was reported
 }
 
-// Open makes the file of this process. Its name is stem and a random word. identity names the limit and the store of
-// the entries: files with another identity are not taken over. failed is called with each error of a later write,
+// Open makes the file of this process. Its name is stem and a random word. identity identifies the limit and the store
+// of the entries: files with another identity are not taken over. failed is called with each error of a later write,
 // unless the previous write had the same error.
 func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	if !filepath.IsAbs(stem) {
@@ -71,8 +71,8 @@ func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	return j, j.rewrite()
 }
 
-// Note writes that the whole debt of the entry is owed. (It is not a difference.) If the file cannot be written to,
-// [Journal.Mend] makes it again.
+// Note writes the debt of the entry to the file. owed is the complete debt, not a difference. If the file cannot be
+// written to, [Journal.Mend] makes it again.
 func (j *Journal) Note(e Entry, owed uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -102,13 +102,13 @@ func (j *Journal) Note(e Entry, owed uint64) {
 	j.size += int64(n)
 	j.is.torn = err != nil
 	if j.size >= j.full && err == nil {
-		j.full = 2 * j.size // until it is written again
+		j.full = 2 * j.size // the size at the next rewrite
 		err = j.rewrite()
 	}
 	j.tell(err)
 }
 
-// Mend makes the file again if writing to it has failed.
+// Mend makes the file again if a write to it has failed.
 func (j *Journal) Mend() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -117,7 +117,7 @@ func (j *Journal) Mend() {
 	}
 }
 
-// Rest makes the journal keep a file only while something is owed, because entries are rare from now on.
+// Rest must be called if entries will be rare from now on. The journal then has a file only while something is owed.
 func (j *Journal) Rest() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -136,7 +136,7 @@ func (j *Journal) remove() error {
 	return err
 }
 
-// Path returns where the file is; "" if there is none.
+// Path returns the path of the file, or "" if there is none.
 func (j *Journal) Path() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -179,7 +179,7 @@ func (j *Journal) tell(err error) {
 	j.err = text
 }
 
-// rewrite writes all that is owed to a new file, and then removes the old one.
+// rewrite writes all debts to a new file, and then removes the old file.
 func (j *Journal) rewrite() error {
 	next, err := j.create()
 	if err != nil {
@@ -195,7 +195,7 @@ func (j *Journal) rewrite() error {
 	if j.file != nil {
 		err = errors.Join(os.Remove(j.file.Name()), j.file.Close())
 		if errors.Is(err, os.ErrNotExist) {
-			err = nil // somebody has removed it
+			err = nil // another process has removed it
 		}
 	}
 	j.file, j.size, j.is.torn = next, int64(len(content)), false
@@ -216,11 +216,11 @@ func (j *Journal) create() (*os.File, error) {
 		case has:
 			return f, nil
 		}
-		_ = f.Close() // it has no use
+		_ = f.Close() // its content does not matter
 	}
 }
 
-// suffix ends the names of all files.
+// suffix is the end of the names of all files.
 const suffix = ".debts"
 
 var random = regexp.MustCompile(`^\.[A-Z2-7]{26}` + regexp.QuoteMeta(suffix) + `$`)
@@ -234,13 +234,13 @@ func Stem(path string) (stem string, is bool) {
 	return path[:at], true
 }
 
-// A Former has the contents of an unlocked file.
+// A Former contains the contents of an unlocked file.
 type Former struct {
 	Path string
 	Last time.Time // when it was last written to, by the machine's clock
 	Owed map[Entry]uint64
-	// Err reports that the file has another identity, or that its end cannot be read. In the second case Owed lacks
-	// that end.
+	// Err reports that the file has another identity, or that its end cannot be read. If the end cannot be read, Owed
+	// lacks the debts in it.
 	Err error
 }
 
@@ -285,7 +285,7 @@ func (j *Journal) takeOver(path string, take func(Former) bool) error {
 				return nil
 			}
 		}
-	} else if !strings.HasPrefix(j.header, string(content)) { // otherwise its process was killed while it made the file
+	} else if !strings.HasPrefix(j.header, string(content)) { // otherwise the process was killed while it made the file
 		first, _, _ := bytes.Cut(content[:min(len(content), 500)], []byte("\n"))
 		if rest, is := bytes.CutPrefix(content, []byte(magic)); is {
 			first, _, _ = bytes.Cut(rest[:min(len(rest), 500)], []byte("\n"))
@@ -331,8 +331,8 @@ const (
 	fixed = 26 // bytes of a record before its key
 )
 
-// appendRecord appends a record of what an entry owes. The record has the length and the checksum of the rest, then the
-// tier, whether the entry is of a lease, the debt, the quota and the key.
+// appendRecord appends a record of an entry's debt. The record contains the length and the checksum of the rest, the
+// tier, whether the debt is a lease's, the debt, the quota and the key.
 func appendRecord(to []byte, e Entry, owed uint64) []byte {
 	at := len(to)
 	to = append(to, make([]byte, head)...)

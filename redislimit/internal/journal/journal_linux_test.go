@@ -25,7 +25,7 @@ func begin(t *testing.T, stem string) *Journal {
 	return j
 }
 
-// end leaves the file of a journal as a process does that is killed.
+// end leaves the file of a journal as a killed process would.
 func end(t *testing.T, j *Journal) string {
 	t.Helper()
 	path := j.Path()
@@ -47,7 +47,7 @@ func files(t *testing.T, stem string) []string {
 	return all
 }
 
-// TestWhatIsNotedIsFound: another process reads the last note of each entry, whatever was noted before, and however
+// TestWhatIsNotedIsFound: another process reads the last note of each entry, no matter what was noted before, and how
 // often the file was rewritten.
 func TestWhatIsNotedIsFound(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a.rule")
@@ -78,7 +78,7 @@ func TestWhatIsNotedIsFound(t *testing.T) {
 	assert.Empty(t, files(t, stem), "nothing is owed")
 }
 
-// TestAFileThatIsNotTakenStays.
+// TestAFileThatIsNotTakenStays: if take returns false for a file, the file is not removed.
 func TestAFileThatIsNotTakenStays(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a")
 	first := begin(t, stem)
@@ -96,7 +96,7 @@ func TestAFileThatIsNotTakenStays(t *testing.T) {
 	assert.Empty(t, takeOver(t, next))
 }
 
-// TestOfWhomFilesAre: files of another stem, of another limit and of another version are not taken over.
+// TestOfWhomFilesAre: TakeOver leaves files of another stem, of another limit and of another version alone.
 func TestOfWhomFilesAre(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a")
 	other, err := Open(stem, "another limit", func(err error) { t.Error(err) })
@@ -156,7 +156,7 @@ func TestAnEndThatIsMissing(t *testing.T) {
 		all := takeOver(t, j)
 		require.Len(t, all, 1)
 		assert.Equal(t, map[Entry]uint64{{Key: "k"}: 7}, all[0].Owed)
-		if at > len(content)-one+1 { // else the record is longer: a part of it is missing
+		if at > len(content)-one+1 { // otherwise the record is longer, and a part of it is missing
 			assert.Error(t, all[0].Err, at)
 		}
 	}
@@ -167,8 +167,8 @@ func TestAnEndThatIsMissing(t *testing.T) {
 	assert.ErrorContains(t, all[0].Err, "a record of 0 bytes, 4096 bytes before the end")
 }
 
-// TestAFileThatCannotBeWritten: a file that cannot be written is reported once. When it can be written again, it is
-// made again with all debts.
+// TestAFileThatCannotBeWritten: if a file cannot be written, this is reported once. When it can be written again, a new
+// file with all debts is made.
 func TestAFileThatCannotBeWritten(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "folder", "a")
 	require.NoError(t, os.Mkdir(filepath.Dir(stem), 0o700))
@@ -193,13 +193,13 @@ func TestAFileThatCannotBeWritten(t *testing.T) {
 	end(t, j)
 	all := takeOver(t, begin(t, stem))
 	last := all[len(all)-1]
-	for _, f := range all { // the file that could not be written may be there still
+	for _, f := range all { // the file that could not be written may still exist
 		if len(f.Owed) > len(last.Owed) {
 			last = f
 		}
 	}
 	assert.Equal(t, map[Entry]uint64{{Key: "k"}: 7, {Key: "l"}: 8, {Key: "m"}: 9, {Key: "n"}: 10}, last.Owed)
-	j.Note(Entry{Key: strings.Repeat("k", most)}, 1) // of a closed journal: nothing
+	j.Note(Entry{Key: strings.Repeat("k", most)}, 1) // the journal is closed, so this has no effect
 	assert.NoError(t, j.Close())
 }
 
@@ -216,8 +216,9 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	assert.ErrorContains(t, err, "everybody can remove files from the folder")
 }
 
-// TestProcessesThatAreKilled: each process makes a file and notes forever, and is killed at any instruction. For each
-// entry, later processes find the last note or the note before it, and no file is left.
+// TestProcessesThatAreKilled: each of several processes makes a file and notes debts forever, until it is killed at a
+// random instruction. For each entry, later processes find the last note or the note before it. At the end no file is
+// left.
 func TestProcessesThatAreKilled(t *testing.T) {
 	const key = "JOURNAL_TEST_STEM"
 	if stem := os.Getenv(key); stem != "" {
@@ -227,7 +228,7 @@ func TestProcessesThatAreKilled(t *testing.T) {
 		}
 		for n := uint64(1); ; n++ {
 			j.Note(Entry{Key: fmt.Sprint(os.Getpid())}, n)
-			_, _ = fmt.Printf("%d\n", n) // answered for
+			_, _ = fmt.Printf("%d\n", n) // this number was noted
 		}
 	}
 	stem := filepath.Join(t.TempDir(), "a")
@@ -250,7 +251,7 @@ func TestProcessesThatAreKilled(t *testing.T) {
 				last = n
 			}
 			assert.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
-			for n := uint64(0); ; last = n { // what it had answered when it was killed
+			for n := uint64(0); ; last = n { // the last number that the process printed before it was killed
 				if _, err := fmt.Fscanln(out, &n); err != nil {
 					break
 				}
@@ -283,7 +284,7 @@ func TestProcessesThatAreKilled(t *testing.T) {
 	assert.Empty(t, files(t, stem))
 }
 
-// BenchmarkNote measures the time that a file adds when a share admits.
+// BenchmarkNote measures how much time a file adds when a share admits a request.
 func BenchmarkNote(b *testing.B) {
 	j, err := Open(filepath.Join(b.TempDir(), "a"), "a limit", func(err error) { b.Error(err) })
 	require.NoError(b, err)

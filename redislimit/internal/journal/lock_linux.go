@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// lock locks a file, and reports whether this process has it now: another one may have locked it, or have removed it.
+// lock locks a file. It reports whether this process now has the file: another process may have locked or removed it.
 func lock(f *os.File) (has bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

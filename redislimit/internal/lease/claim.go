@@ -2,8 +2,8 @@ package lease
 
 import "github.com/weir-go/weir/internal/word"
 
-// A Claim says who may ask the store about a hold or the places of a request in flight, until the request is over. The
-// zero Claim is open. Its methods may be called from any goroutine and are lock-free.
+// A Claim decides which caller may ask the store about a hold, or about the places of a request in flight, until the
+// request is over. The zero Claim is open. Its methods may be called from any goroutine and are lock-free.
 type Claim struct{ word word.Word }
 
 const (
@@ -11,8 +11,9 @@ const (
 	claimSettled              // the request is over
 )
 
-// Settle ends the claim. first reports whether this call ended it (L6). Only if send is true may this caller ask the
-// store at once. Otherwise a renewal is in progress, and its caller asks when the renewal ends (L7).
+// Settle ends the claim. first reports whether this call ended it (L6). If send is true, this caller asks the store at
+// once. Otherwise it does not ask: either another call has ended the claim already, or a renewal is in progress, and
+// the caller of that renewal asks when the renewal ends (L7).
 func (c *Claim) Settle() (first, send bool) {
 	for {
 		w := c.word.Load()
@@ -25,11 +26,11 @@ func (c *Claim) Settle() (first, send bool) {
 	}
 }
 
-// Renew reports whether the caller may renew the claim. If so, the caller must call Renewed, whether the renewal
-// succeeds or not.
+// Renew reports whether the caller may renew the claim. If so, the caller must call Renewed when the renewal has ended,
+// even if it has failed.
 func (c *Claim) Renew() bool { return c.word.CompareAndSwap(0, claimRenewing) }
 
-// Renewed ends a renewal. If send is true, the claim was settled meanwhile, and the caller must send that settlement to
+// Renewed ends a renewal. If send is true, the claim was settled meanwhile, and the caller must send the settlement to
 // the store.
 func (c *Claim) Renewed() (send bool) {
 	for {

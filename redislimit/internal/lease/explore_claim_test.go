@@ -14,11 +14,11 @@ import (
 type claimCall uint8
 
 const (
-	settle claimCall = iota // and asks the store for that, if it is told to
+	settle claimCall = iota // settles the claim, and asks the store if send is true
 	renewal
 )
 
-// A claimScenario is calls on one claim that are interleaved in every way.
+// A claimScenario consists of calls on one claim, which are interleaved in every way.
 type claimScenario struct {
 	name    string
 	threads [][]claimCall
@@ -33,7 +33,8 @@ var claimScenarios = []claimScenario{
 	{"two renew a claim that is settled", [][]claimCall{{renewal, renewal}, {renewal}, {settle}}},
 }
 
-// A claimWorld is a claim and what is on its way to the store. A question may be lost, or its answer.
+// A claimWorld contains a claim and the questions that are on their way to the store. A question or its answer may be
+// lost.
 type claimWorld struct {
 	claim   Claim
 	threads []*claimThread
@@ -41,9 +42,9 @@ type claimWorld struct {
 	trace func(string)
 }
 
-// claimed has the events so far.
+// claimed contains the events so far.
 type claimed struct {
-	firsts, renewing int // calls that settled, renewals that are under way
+	firsts, renewing int // calls that settled, and renewals in progress
 	sent             int // settlements
 	over             bool
 }
@@ -52,7 +53,7 @@ type claimThread struct {
 	*interleave.Thread
 	program []claimCall
 	made    int
-	does    claimCall // what it asks of the store
+	does    claimCall // what it asks the store
 	failure error
 }
 
@@ -94,7 +95,7 @@ func (w *claimWorld) call(th *claimThread, c claimCall) {
 	}
 }
 
-// ask asks the store, which takes a step.
+// ask asks the store. This is one step of the thread.
 func (w *claimWorld) ask(th *claimThread, c claimCall) {
 	if c == settle {
 		w.sent++

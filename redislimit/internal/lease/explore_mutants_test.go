@@ -14,10 +14,10 @@ const (
 	claimGo = "claim.go"
 )
 
-// cas is how a spending ends.
+// cas is the code with which a spending ends.
 const cas = "if next == w || l.word.CompareAndSwap(uint64(w), uint64(next)) {\n\t\t\treturn v, renew"
 
-// mutants are the lease with one of its rules broken.
+// mutants lists changes of the lease's code, each of which breaks one of its rules.
 var mutants = []mutant{
 	{"L1", "a spending does not compare", "two takers of the last token", "L1", []edit{
 		{leaseGo, cas, "if next == w {\n\t\t\treturn v, renew\n\t\t}\n\t\tif l.word.Store(uint64(next)); true {\n\t\t\treturn v, renew"},

@@ -9,14 +9,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// begin enters that a thread looks at its lease.
+// begin records that a thread reads its lease.
 func (w *world) begin(th *thread) {
 	h := &w.leases[th.lease-1]
 	th.History = interleave.Mix(interleave.Mix(th.History, interleave.Bit(h.touched)), h.lease.visited)
 	th.idle, h.touched = !h.touched, false
 }
 
-// changed checks a change of a lease's word against what the thread, as it was before, may do to it.
+// changed checks a change of a lease's word: the thread, in its state before the step, must be allowed to make it.
 func (w *world) changed(th *thread, before thread, i int, from, to state) error {
 	h := &w.leases[i]
 	if from&retired != 0 {
@@ -41,7 +41,7 @@ func (p phase) String() string {
 	return [...]string{"elsewhere", "in Take", "in Renewal", "in Settlement", "in Apply", "in Fail", "in Expire", "in Refund", "asking the store"}[p]
 }
 
-// counted checks the tokens and the debt of a change, and enters them.
+// counted checks the tokens and the debt of a change, and records them.
 func (w *world) counted(th *thread, before thread, from, to state) error {
 	n := th.program[before.made].n
 	tokens, debt := int64(to.tokens())-int64(from.tokens()), int64(to.debt())-int64(from.debt())
@@ -81,10 +81,10 @@ func (w *world) counted(th *thread, before thread, from, to state) error {
 	return nil
 }
 
-// isPaid reports whether the answer to a renewal pays the request that waits for it.
+// isPaid reports whether the answer to a renewal pays for the request that waits for it.
 func (th *thread) isPaid() bool { return th.carried > 0 && th.answer.Granted >= th.carried }
 
-// spent checks what Take did to tokens and debt, and enters it.
+// spent checks the change that Take made to tokens and debt, and records it.
 func (w *world) spent(th *thread, before thread, from state, tokens, debt int64) error {
 	n := int64(th.program[before.made].n)
 	switch {
@@ -131,7 +131,7 @@ func (w *world) flagged(th *thread, before thread, h *held, from, to state) erro
 	return nil
 }
 
-// serve lets the store answer the thread's question, if it is not lost on the way, and checks it.
+// serve makes the store answer the thread's question, unless the question is lost on the way, and checks the answer.
 func (w *world) serve(th *thread, way int) error {
 	th.way, th.answer, th.charged = way, script.Answer{}, 0
 	if th.phase != returning {
@@ -165,8 +165,8 @@ func (w *world) serve(th *thread, way int) error {
 	return nil
 }
 
-// check checks the conditions for every state, and the answer that the thread has just got. plain has the fields that
-// are not words, as they were before the step.
+// check checks the conditions for every state, and the answer that the thread has just got. plain contains the fields
+// that are not words, as they were before the step.
 func (w *world) check(th *thread, plain []fields) error {
 	if th.said != nil {
 		if err := w.checkTake(th); err != nil {
@@ -197,15 +197,15 @@ func (w *world) check(th *thread, plain []fields) error {
 	if w.admitted+balance > w.store.net {
 		return fmt.Errorf("L1: %d admitted, %d in hand less debt, and the store has charged %d", w.admitted, balance, w.store.net)
 	}
-	// The bound, for one node and without time. A lease gives overdraft when it begins. If the previous lease has used
-	// its overdraft up and no tokens have come back, no new lease begins.
+	// This is the bound for one node, without time. A lease gives overdraft when it begins. If the previous lease has
+	// used its overdraft up and no tokens have come back, no new lease begins.
 	if most := w.terms.Limit - w.scenario.others + w.terms.Overdraft; w.admitted > int64(most)+w.store.back {
 		return fmt.Errorf("L5: %d admitted, want at most %d: what the store had and one overdraft", w.admitted, most)
 	}
 	return nil
 }
 
-// checkTake checks what Take has said.
+// checkTake checks the result of Take.
 func (w *world) checkTake(th *thread) error {
 	verdict, paid, h := th.said.verdict, th.paid, w.leases[th.lease-1]
 	th.paid = 0
@@ -221,8 +221,8 @@ func (w *world) checkTake(th *thread) error {
 	return nil
 }
 
-// CheckEnd checks the world when every thread has finished. Nothing is under way. The store has charged the tokens that
-// were admitted, are in hand, or are stranded, minus the debt.
+// CheckEnd checks the world when every thread has finished, so no call is in progress. The tokens that the store has
+// charged must equal the tokens that were admitted, are in hand, or are stranded, minus the debt.
 func (w *world) CheckEnd() error {
 	balance := w.stranded
 	for i, h := range w.leases {

@@ -4,21 +4,21 @@ package lease
 
 import "cmp"
 
-// A scenario is explored: it has the calls that are made one by one before, and the threads whose calls are then
-// interleaved in every way. The key has a lease at the beginning.
+// A scenario is explored. Its calls in before are made first, one by one. Then the calls of its threads are interleaved
+// in every way. The key has a lease at the beginning.
 type scenario struct {
 	name      string
-	limit     uint64 // of the store; 0 means 16: a lease has 8 at most, and asks for 4
+	limit     uint64 // of the store; 0 means 16: then a lease has at most 8 tokens, and asks for 4
 	overdraft uint64 // 0 means 2
 	others    uint64 // charged to other nodes
 	asked     uint64 // admitted by asking the store, before there was a lease
-	debt      uint64 // that the lease begins with
+	debt      uint64 // the lease begins with this debt
 	before    []call
 	threads   [][]call
 	large     bool // explored with -large only
 }
 
-// A token in hand lives for 100, and after a failure the store is left alone for 10.
+// A token in hand lives for 100 ns. After a failure the store is left alone for 10 ns.
 func (s scenario) terms() *Terms {
 	return &Terms{
 		Limit: cmp.Or(s.limit, 16), PerSecond: 1e8, Nodes: 1, Overdraft: cmp.Or(s.overdraft, 2),
@@ -26,7 +26,7 @@ func (s scenario) terms() *Terms {
 	}
 }
 
-// together makes a thread of every call.
+// together makes a separate thread of every call.
 func together(calls ...call) (threads [][]call) {
 	for _, c := range calls {
 		threads = append(threads, []call{c})
@@ -37,20 +37,21 @@ func together(calls ...call) (threads [][]call) {
 var (
 	one, two = takes(1), takes(2)
 
-	// Calls before: the third renewal is the first that brings something. Two tokens are in hand, and nothing is asked
-	// before the last is taken; or one of them; or four, and the first taken has four more asked for.
+	// These calls are made before the threads start. The third renewal is the first that brings tokens. With hasTwo,
+	// two tokens are in hand, and the store is asked when the last is taken. With hasOne, one of these two is left.
+	// With hasFour, four are in hand, and taking the first makes a renewal ask for four more.
 	hasTwo  = []call{one, one.at(10), one.at(20)}
 	hasOne  = []call{one, one.at(10), one.at(20), one.at(21)}
 	hasFour = []call{one, one.at(1), one.at(2)}
 
-	// Nothing is in hand, and a check has seen that.
+	// Nothing is in hand, and Expire has seen that.
 	drained = []call{one, looks().at(late)}
 
-	late = int64(200) // what is in hand has been there too long
+	late = int64(200) // by then tokens have been in hand too long
 )
 
 var scenarios = []scenario{
-	// A new lease, which has nothing in hand: overdraft and the first renewal.
+	// A new lease has nothing in hand. These scenarios use the overdraft and the first renewal.
 	{name: "one taker", threads: together(one)},
 	{name: "two takers of a new lease", threads: together(one, one)},
 	{name: "three takers of a new lease", threads: together(one, one, one)},
@@ -62,7 +63,7 @@ var scenarios = []scenario{
 	{name: "a lease that begins with a debt", debt: 2, threads: together(one, two)},
 	{name: "two takers twice", threads: [][]call{{one, one.at(20)}, {one, one.at(20)}}},
 
-	// Tokens in hand.
+	// In these scenarios, tokens are in hand.
 	{name: "two takers of the last token", before: hasOne, threads: together(one.at(30), one.at(30))},
 	{name: "three takers of two tokens", before: hasTwo, threads: together(one.at(30), one.at(30), one.at(30))},
 	{name: "takers of 2 and 1 of two tokens", before: hasTwo, threads: together(two.at(30), one.at(30))},
@@ -75,7 +76,7 @@ var scenarios = []scenario{
 	},
 	{name: "takers while it is refused", others: 14, before: hasTwo, threads: [][]call{{one.at(30), one.at(50)}, {two.at(30)}}},
 
-	// Looks: tokens that have been in hand too long, and debt left over, are settled.
+	// In these scenarios, a look settles tokens that have been in hand too long, and debt that is left over.
 	{name: "a look at two tokens beside a taker", before: hasTwo, threads: together(one.at(late), looks().at(late))},
 	{name: "a look at two tokens beside two takers", before: hasTwo, threads: together(one.at(late), one.at(late), looks().at(late))},
 	{name: "a look at four tokens beside a taker", before: hasFour, threads: together(one.at(late), looks().at(late))},
@@ -83,7 +84,7 @@ var scenarios = []scenario{
 	{name: "looks at a debt beside a taker", debt: 1, threads: [][]call{{looks(), looks()}, {one}}},
 	{name: "two looks beside a taker twice", before: hasTwo, threads: [][]call{{looks().at(late), looks().at(late + 20)}, {one.at(late), one.at(late + 20)}}},
 
-	// Retirement, and the key's next lease.
+	// In these scenarios, a lease is retired and the key gets its next lease.
 	{name: "a lease goes beside a taker", before: []call{looks()}, threads: together(one.at(late), looks().at(late))},
 	{name: "a lease goes beside two takers", before: []call{looks()}, threads: together(one.at(late), one.at(late), looks().at(late))},
 	{name: "a used lease and three looks", before: []call{one, one}, threads: [][]call{{looks().at(late), looks().at(late + 100), looks().at(late + 200)}, {one.at(late + 200)}}},
@@ -92,7 +93,7 @@ var scenarios = []scenario{
 
 	{name: "a lease that cannot be paid, and three looks", others: 16, before: []call{one}, threads: [][]call{{looks().at(12), looks().at(13), looks().at(14)}, {two.at(13), two.at(14)}}},
 
-	// Refunds.
+	// In these scenarios, tokens are refunded.
 	{name: "refund beside two takers", before: hasTwo, threads: together(refunds(1).at(30), one.at(30), one.at(30))},
 	{name: "refund beside a look", before: hasTwo, threads: together(refunds(1).at(late), looks().at(late))},
 	{name: "refund to a lease that goes", before: drained, threads: together(refunds(1).at(late), looks().at(late))},
@@ -103,7 +104,7 @@ var scenarios = []scenario{
 	{name: "refund beside a large renewal", before: hasFour, threads: together(one.at(3), refunds(2).at(3))},
 	{name: "refund between looks", asked: 1, before: []call{looks()}, threads: [][]call{{looks().at(late)}, {refunds(1).at(late), one.at(late)}}},
 
-	// Larger ones.
+	// These scenarios are larger.
 	{name: "three takers twice", threads: [][]call{{one, one.at(20)}, {one, one.at(20)}, {one, one.at(20)}}, large: true},
 	{name: "two looks beside two takers twice", before: hasTwo, threads: [][]call{{looks().at(late), looks().at(late + 20)}, {one.at(late), one.at(late + 20)}, {one.at(late), one.at(late + 20)}}, large: true},
 	{name: "a lease goes beside two takers twice", before: []call{looks()}, threads: [][]call{{looks().at(late), looks().at(late)}, {one.at(late), one.at(late)}, {one.at(late), one.at(late)}}, large: true},

@@ -8,15 +8,15 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A store does what the server does, at one moment: time passes there only before the threads begin, so only tokens
-// that are given back come back.
+// A store does what the server does, in one step. Time passes in the store only before the threads begin, so while they
+// run, only tokens that are given back come back.
 type store struct {
-	left int64 // of the limit; below 0 by what was charged as debt beyond it
-	net  int64 // charged to this node, less what it gave back
-	back int64 // what came back with time
+	left int64 // tokens left of the limit; below 0 if debt was charged beyond the limit
+	net  int64 // tokens charged to this node, minus those that it gave back
+	back int64 // tokens that came back with time
 }
 
-// ask does what is asked.
+// ask answers the question.
 func (s *store) ask(a script.Ask, limit uint64) script.Answer {
 	s.charge(int64(a.Debt) - int64(a.Returned))
 	room := uint64(max(s.left, 0))
@@ -32,7 +32,7 @@ func (s *store) ask(a script.Ask, limit uint64) script.Answer {
 	return answer
 }
 
-// refill is time that passes.
+// refill makes n tokens come back with time.
 func (s *store) refill(n int64) {
 	s.left += n
 	s.back += n
@@ -43,10 +43,10 @@ func (s *store) charge(n int64) {
 	s.net += n
 }
 
-// retryAfter is how long the store says that there will be no tokens.
+// retryAfter is the time for which the store says, in a refusal, that it has no tokens.
 const retryAfter = 10
 
-// The ways of a question.
+// These are the ways in which a question can end.
 const (
 	answered = iota
 	answerLost

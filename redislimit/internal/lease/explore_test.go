@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// Every interleaving of a few calls on a lease, by package internal/interleave: requests, the renewals that their
-// answers ask for, peeks and the settlements that follow, refunds, and the next lease of a key whose lease was retired.
+// The tests in these files explore every interleaving of a few calls on a lease, by package internal/interleave. The
+// calls are requests and the renewals that they cause, checks of the lease and the settlements that follow, refunds,
+// and calls on the next lease of a key whose lease was retired.
 //
 //	explore_scenarios_test.go   what is explored
 //	explore_thread_test.go      a thread, and its calls as package redislimit makes them

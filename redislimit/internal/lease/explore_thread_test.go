@@ -17,10 +17,10 @@ const (
 	take verb = iota
 	look
 	refund
-	refill // no call: tokens come back in the store. Only of calls before
+	refill // no call: tokens come back in the store. Only used before the threads start
 )
 
-// A call is one call of package redislimit, by a clock that reads late.
+// A call is one call of package redislimit. It is made when the clock reads late.
 type call struct {
 	verb verb
 	n    uint64
@@ -40,10 +40,10 @@ func (c call) String() string {
 	return fmt.Sprintf("look at %d", c.late)
 }
 
-// at returns the call made by a clock that reads late.
+// at returns the same call, made when the clock reads late.
 func (c call) at(late int64) call { c.late = late; return c }
 
-// start is the time of a clock that reads 0: to a lease that is none.
+// start is the time of a clock that reads 0. It is not 0, because 0 means no time to a lease.
 const start = 1000
 
 func (c call) now() int64 { return start + c.late }
@@ -53,7 +53,7 @@ func looks() call           { return call{verb: look} }
 func refills(n uint64) call { return call{verb: refill, n: n} }
 func refunds(n uint64) call { return call{verb: refund, n: n} }
 
-// A phase is which function of the lease a thread is in.
+// A phase says which function of the lease a thread is in.
 type phase uint8
 
 const (
@@ -65,32 +65,32 @@ const (
 	failing
 	looking
 	refunding
-	returning // asks the store to take tokens back for which the lease has no room
+	returning // asks the store to take back tokens for which the lease has no room
 )
 
-// A thread makes its calls one after the other. The rest is about the present call.
+// A thread makes its calls one after the other. The fields from phase on are about the current call.
 type thread struct {
 	*interleave.Thread
 	name    int
 	program []call
-	made    int    // calls returned
-	loop    uint64 // history when it came to stand before it loads a lease's word
-	again   bool   // it has come to a retired lease and begins from the start
+	made    int    // calls that have returned
+	loop    uint64 // the history when it last came to the load of a lease's word
+	again   bool   // it has met a retired lease and starts over
 
 	phase   phase
-	lease   int           // the number of the lease that it is about; 0 for none
-	idle    bool          // nothing has happened to it between this look and the one before
-	paid    int           // times that this Take was charged
-	said    *said         // what Take has said, if this step made it say it
-	gone    bool          // Expire has said so, in this step
-	carried uint64        // what its request costs that goes with the renewal; 0 for none
-	told    *bool         // what Apply has said of that, if this step made it say it
-	debt    uint64        // when it got the duty to ask the store
+	lease   int           // the number of the lease that the call uses; 0 for none
+	idle    bool          // the lease was not changed between this look and the previous one
+	paid    int           // how many times this Take was charged
+	said    *said         // the result of Take, if Take returned in this step
+	gone    bool          // Expire returned gone in this step
+	carried uint64        // the cost of its request that goes with the renewal; 0 for none
+	told    *bool         // the result of Apply for that request, if Apply returned in this step
+	debt    uint64        // the debt when it got the duty to ask the store
 	taken   uint64        // tokens taken out of hand to be given back
 	ask     script.Ask    // the question
-	way     int           // that it went
-	answer  script.Answer // if it was answered
-	charged uint64        // of the debt, as the answer says
+	way     int           // the way in which the question ended
+	answer  script.Answer // the answer, if there was one
+	charged uint64        // the debt that the answer charged
 }
 
 // said is the result of Take.
@@ -123,17 +123,17 @@ func newThread(name int, program []call, w *world) *thread {
 
 func (th *thread) finished() bool { return th.made == len(th.program) }
 
-// call returns the call under way.
+// call returns the call in progress.
 func (th *thread) call() call { return th.program[th.made] }
 
-// rewind takes the thread back to before its first call.
+// rewind resets the thread to the state before its first call.
 func (th *thread) rewind() {
 	th.Rewind()
 	*th = thread{Thread: th.Thread, name: th.name, program: th.program}
 }
 
-// hash stands for the thread's part of the state. Threads of one program are interchangeable, so its name is not in it.
-// Its knowledge is in its history.
+// hash returns a number for the thread's part of the state. Threads with the same program are interchangeable, so the
+// name is not included. The history includes everything that the thread knows.
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made), th.History)
 	for _, c := range th.program[th.made:] {
@@ -142,8 +142,8 @@ func (th *thread) hash() uint64 {
 	return h
 }
 
-// take does the same as Limiter.local and Limiter.carry. A request that is sent to the store alone, without a lease, is
-// left out: it does not involve the lease.
+// take does the same as Limiter.local and Limiter.carry. It leaves out a request that is sent to the store alone,
+// because that request does not involve the lease.
 func (w *world) take(th *thread, c call) {
 	for {
 		l := w.lookup(th)
@@ -166,7 +166,7 @@ func (w *world) take(th *thread, c call) {
 	}
 }
 
-// look does the same for a key as Limiter.keep.
+// look does the same as Limiter.keep does for one key.
 func (w *world) look(th *thread, c call) {
 	if th.lease = int(w.table.Load()); th.lease == 0 {
 		return
@@ -197,7 +197,7 @@ func (w *world) refund(th *thread, c call) {
 	th.Pause(word.Access{})
 }
 
-// question has the store asked what a renewal or a settlement says, and ends that.
+// question makes the store answer a renewal or a settlement, and ends it.
 func (w *world) question(th *thread, l *Lease, ask script.Ask) {
 	th.ask = ask
 	th.Pause(word.Access{})
@@ -211,7 +211,7 @@ func (w *world) question(th *thread, l *Lease, ask script.Ask) {
 	}
 }
 
-// lookup returns the lease of the key, a new one if there is none.
+// lookup returns the lease of the key. If there is none, it makes one.
 func (w *world) lookup(th *thread) *Lease {
 	if th.lease = int(w.table.Load()); th.lease == 0 {
 		fresh := New(w.terms, 0)
@@ -224,7 +224,7 @@ func (w *world) lookup(th *thread) *Lease {
 	return w.lease(th)
 }
 
-// lease returns the lease that the thread is about.
+// lease returns the lease that the thread uses.
 func (w *world) lease(th *thread) *Lease { return w.leases[th.lease-1].lease }
 
 // forget takes the thread's lease out of the table.

@@ -13,18 +13,18 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A world is everything that an execution changes: a key's leases on one node, and the store.
+// A world contains everything that an execution changes: a key's leases on one node, and the store.
 type world struct {
 	scenario scenario
 	terms    *Terms
-	table    word.Word // the number of the key's lease; 0: none
-	leases   []held    // all that there have been
-	shared             // what is known of tokens
+	table    word.Word // the number of the key's lease; 0 for none
+	leases   []held    // all leases so far
+	shared             // what is known about tokens
 	threads  []*thread
-	watched  bool // a thread looks, so leases may go
+	watched  bool // a thread makes looks, so leases may be retired
 	trace    func(line string)
 
-	origin struct { // where every execution begins
+	origin struct { // the state in which every execution begins
 		table  uint64
 		leases []held
 		values []Lease
@@ -32,21 +32,21 @@ type world struct {
 	}
 }
 
-// A held is a lease, and what is known of it.
+// A held is a lease, and what is known about it.
 type held struct {
 	lease   *Lease
 	owner   *thread // the thread that has the duty to ask the store
-	touched bool    // something has happened to it since the last look
+	touched bool    // it was changed since the last look
 }
 
-// shared is what is known of tokens, the store's part in it.
+// shared contains what is known about tokens, including the store's part.
 type shared struct {
 	store    store
-	admitted int64 // less what was refunded
-	stranded int64 // charged and in no hand, because a question or an answer was lost
+	admitted int64 // tokens admitted, minus tokens refunded
+	stranded int64 // tokens that were charged and are in no hand, because a question or an answer was lost
 }
 
-// newWorld returns the world of a scenario, its calls of before made.
+// newWorld returns the world of a scenario in which the calls of before have been made.
 func newWorld(s scenario) (*world, error) {
 	w := &world{scenario: s, terms: s.terms(), watched: true}
 	w.store.left = int64(w.terms.Limit) - int64(s.others)
@@ -72,7 +72,7 @@ func newWorld(s scenario) (*world, error) {
 	return w, nil
 }
 
-// keep makes the present state the one where executions begin.
+// keep makes the current state the state in which executions begin.
 func (w *world) keep() {
 	w.origin.table, w.origin.shared = w.table.Peek(), w.shared
 	w.origin.leases, w.origin.values = slices.Clone(w.leases), nil
@@ -81,7 +81,7 @@ func (w *world) keep() {
 	}
 }
 
-// Restart begins an execution: every thread stands before its first operation.
+// Restart begins an execution: every thread is before its first operation.
 func (w *world) Restart() {
 	for _, th := range w.threads {
 		th.rewind()
@@ -99,7 +99,7 @@ func (w *world) Restart() {
 	}
 }
 
-// Unfinished returns the threads that have a next step, a bit each.
+// Unfinished returns the threads that have a next step, as one bit for each.
 func (w *world) Unfinished() (threads uint64) {
 	for i, th := range w.threads {
 		threads |= (1 - interleave.Bit(th.finished())) << i
@@ -107,8 +107,8 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns in how many ways the next step of a thread can go: a question may be lost, or
-// its answer.
+// Ways returns the number of ways in which the next step of a thread can end: a question may be lost, or its answer may
+// be lost.
 func (w *world) Ways(thread int) int {
 	if w.threads[thread].Pending.Word == nil {
 		return ways
@@ -116,10 +116,10 @@ func (w *world) Ways(thread int) int {
 	return 1
 }
 
-// Trace reports every step from now on.
+// Trace makes the world report every step from now on.
 func (w *world) Trace(tell func(line string)) { w.trace = tell }
 
-// tell reports a step, if steps are traced.
+// tell reports a step, if Trace was called.
 func (w *world) tell(format string, arguments ...any) {
 	if w.trace != nil {
 		w.trace(fmt.Sprintf(format, arguments...))
@@ -133,12 +133,12 @@ func words(l *Lease) [8]*word.Word {
 
 var names = [...]string{"word", "denyUntil", "expires", "low", "denyFrom", "resetAt", "remaining", "retryAt"}
 
-// The position of words in names.
+// These are positions of words in names.
 const (
 	theWord   = 0
 	expires   = 2
 	resetAt   = 5
-	remaining = 6 // this and what follows is only reported to people
+	remaining = 6 // this word and the following ones are only used in reports
 )
 
 // position returns which lease a word belongs to, and which of its words it is.
@@ -152,9 +152,9 @@ func (w *world) position(a *word.Word) (lease, name int, ok bool) {
 	return 0, 0, false
 }
 
-// passes reports whether an operation is no step, because it does not affect other threads: an operation on a lease
-// that is not in the table yet, on a word that is only reported to people, on a word that is only peeked at if there
-// are no peeks, or on a table that does not change.
+// passes reports whether an operation does not count as a step, because it does not affect other threads. This is so
+// for an operation on a lease that is not in the table yet, on a word that is only used in reports, on a word that is
+// only used by looks if there are no looks, and on a table that does not change.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.table {
 		return !w.watched
@@ -163,7 +163,7 @@ func (w *world) passes(a word.Access) bool {
 	return !ok || name >= remaining || !w.watched && (name == expires || name == resetAt)
 }
 
-// Step lets a thread do its next operation, in one of its ways, and checks everything.
+// Step makes a thread do its next operation, in one of its ways, and checks everything.
 func (w *world) Step(thread, way int) error {
 	th := w.threads[thread]
 	a := th.Pending
@@ -192,13 +192,13 @@ func (w *world) Step(thread, way int) error {
 	return err
 }
 
-// remember sets the history to what the thread knows. A call that starts over carries nothing over.
+// remember sets the history to what the thread knows. If a call starts over, it keeps no knowledge.
 func (w *world) remember(th *thread, before thread, a word.Access, from uint64) {
 	th.said, th.told, th.gone = nil, nil, false
 	if th.made != before.made || th.again {
 		th.History, th.again = 0, false
 	}
-	for i, h := range w.leases { // what is not shared by words it reads at any time, if it has the duty
+	for i, h := range w.leases { // it reads what is not shared by words at any time, if it has the duty
 		if h.owner == th {
 			th.History = interleave.Mix(th.History, w.fields(i).hash())
 		}
@@ -213,7 +213,7 @@ func (w *world) remember(th *thread, before thread, a word.Access, from uint64) 
 	th.loop = th.History
 }
 
-// fields are those of a lease that only the owner of a renewal may touch.
+// fields contains the fields of a lease that only the owner of a renewal may touch.
 type fields struct {
 	asked   script.Ask
 	carried uint64
@@ -251,7 +251,7 @@ func (w *world) plain() []fields {
 	return all
 }
 
-// Hash stands for the state of the world.
+// Hash returns a number that represents the state of the world.
 func (w *world) Hash() (h uint64) {
 	mix := interleave.Mix
 	h = mix(mix(mix(mix(w.table.Peek(), uint64(w.store.left)), uint64(w.store.net)), uint64(w.admitted)), uint64(w.stranded))
@@ -272,7 +272,7 @@ func (w *world) Hash() (h uint64) {
 	return h
 }
 
-// describe is a line of a schedule.
+// describe returns a line of a schedule.
 func (w *world) describe(th *thread, a word.Access, from, to uint64) string {
 	name, show := "table", func(v uint64) string { return fmt.Sprint(v) }
 	if i, which, ok := w.position(a.Word); ok {
@@ -293,7 +293,7 @@ func (w *world) describe(th *thread, a word.Access, from, to uint64) string {
 	return fmt.Sprintf("t%d  %s = %s (was %s)", th.name, name, show(to), show(from))
 }
 
-// String says what the state is.
+// String returns the state as text.
 func (s state) String() string {
 	flags := ""
 	for _, f := range []struct {

@@ -7,35 +7,35 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A Lease has the tokens that a node has in hand of a key. Make one with [New]. Take, Refund, Held, Remaining and Waits
-// may be called from any goroutine, Expire by one goroutine at a time, and the other methods only by a caller for which
-// Take returned renew.
+// A Lease contains the tokens of one key that a node has in hand. Make one with [New]. Take, Refund, Held, Remaining
+// and Waits may be called from any goroutine, Expire by one goroutine at a time, and the other methods only by a caller
+// for which Take returned renew, or Expire returned settle.
 type Lease struct {
 	word      word.Word  // a state
-	denyUntil word.Int64 // until then, the node refuses without asking
-	denyFrom  word.Word  // requests that cost at least this
-	expires   word.Int64 // then tokens in hand are given back
+	denyUntil word.Int64 // until this time, the node refuses without asking
+	denyFrom  word.Word  // the smallest cost of the requests that it refuses until then
+	expires   word.Int64 // when the tokens in hand must be given back
 	low       word.Word
-	remaining word.Word  // in the store, by the last answer
+	remaining word.Word  // what the store had left at the last answer
 	retryAt   word.Int64 // when there are tokens again, by the last refusal
 	resetAt   word.Int64 // when everything will be back, by the last answer
 
 	terms *Terms
-	// Of the renewal.
+	// The following fields belong to the renewal.
 	asked   script.Ask
 	carried uint64 // the cost of the request that waits for the renewal; 0 if none does
-	sent    int64  // when it began
+	sent    int64  // when the renewal began
 	before  int64  // when the last answered renewal began; 0 for none
 	held    uint64 // tokens in hand after the last answered renewal
 	least   uint64 // the fewest tokens worth a renewal, without the waiting request
-	small   pace   // at which tokens in hand, and requests up to the overdraft, were spent
-	all     pace   // small, plus large requests that went with renewals
-	window  int64  // of the tokens in hand
-	visited uint64 // the word, when Expire last looked
+	small   pace   // the pace of spending tokens in hand, and of requests up to the overdraft
+	all     pace   // the pace of small, plus large requests that went with renewals
+	window  int64  // the window of the tokens in hand
+	visited uint64 // the word at the last call of Expire
 }
 
 // New returns a lease without tokens, with a debt of at most the overdraft. Until the first answer it assumes that the
-// limit is available: the first requests of a key are admitted on overdraft.
+// whole limit is available, so the first requests of a key are admitted on overdraft.
 func New(terms *Terms, debt uint64) *Lease {
 	l := &Lease{terms: terms}
 	l.word.Store(uint64(healthy.with(0, debt)))
@@ -48,18 +48,18 @@ type Verdict uint8
 const (
 	// Refused: no tokens are in hand, and the store has none for now.
 	Refused Verdict = iota
-	// Admitted: paid from what is in hand, or on overdraft.
+	// Admitted: the request is paid with tokens in hand, or on overdraft.
 	Admitted
-	// Unknown: the lease cannot decide, because the tokens in hand do not pay the request. The caller asks the store:
-	// with the renewal if renew is true, otherwise with a question of its own.
+	// Unknown: the lease cannot decide, because the tokens in hand are too few for the request. The caller asks the
+	// store: with the renewal if renew is true, otherwise with a separate question.
 	Unknown
-	// Retired: the lease is no longer one. Look the key up again.
+	// Retired: the lease is no longer in use. Look the key up again.
 	Retired
 )
 
-// Take takes n tokens, all or none. It calls now only if it needs the time, which tokens in hand do not. If renew is
-// true, the caller must call Renewal and then Apply or Fail, whatever happens. If the verdict is Unknown, the renewal
-// carries the request. Take is lock-free: a CAS fails only because another call has succeeded.
+// Take takes n tokens, all or none. It calls now only if it needs the time, which it does not if tokens in hand pay. If
+// renew is true, the caller must call Renewal and then Apply or Fail, whatever happens. If the verdict is Unknown, the
+// renewal carries the request. Take is lock-free: a CAS fails only because another call has succeeded.
 func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	for {
 		w := state(l.word.Load())
@@ -91,11 +91,11 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	}
 }
 
-// Renewal returns the question to the store. It asks for n tokens for the request, if the request waits for the answer,
-// and for the tokens that the next 2τ may need, and it charges the debt. now is when the question is sent, and n is the
-// cost of the request that caused the renewal. If the next 2τ are not known to need at least two such requests, the
-// question asks for no tokens for them: unused tokens would stay on this node until another call gives them back, and
-// other nodes would lack them.
+// Renewal returns the question to the store. now is when the question is sent, and n is the cost of the request that
+// caused the renewal. If waits is true, the question asks for n tokens for the request. It also asks for the tokens
+// that the next 2τ may need, and it charges the debt. If the next 2τ are not known to need at least two such requests,
+// the question asks for no tokens for them: unused tokens would stay on this node until another call gives them back,
+// and other nodes would lack them.
 func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	w := state(l.word.Load())
 	l.sent, l.carried = now, 0
@@ -117,7 +117,7 @@ func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	}
 	l.least, l.asked = 0, script.Ask{Need: l.carried, Want: l.carried, Debt: w.debt()}
 	if ahead := 2 * l.terms.Ahead.Seconds(); p.low*ahead >= 2*float64(n) {
-		room := max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1) // at most Cap tokens are in hand afterwards
+		room := max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1) // afterwards at most Cap tokens are in hand
 		l.least = min(l.terms.need(p.last), room)
 		l.asked.Need = max(l.least, l.carried)
 		l.asked.Want += min(l.terms.bounded(p.last*ahead), room)
@@ -137,8 +137,8 @@ func (l *Lease) Settlement(now int64) script.Ask {
 	}
 }
 
-// Apply ends a renewal with the store's answer. It reports whether the waiting request is paid. The cost of that
-// request never comes into the hand (L1).
+// Apply ends a renewal with the store's answer. It reports whether the waiting request is paid. The tokens for that
+// request never get into the node's hand (L1).
 func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	l.remaining.Store(a.Remaining)
 	l.resetAt.Store(now + int64(a.ResetAfter))
@@ -160,9 +160,10 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	return paid
 }
 
-// deny refuses requests until the store can have the tokens that were asked for. If the question asked for more than
-// makes a renewal worthwhile, only requests that cost at least that are refused. Otherwise all requests are refused
-// until that many tokens are available, plus a random time, so that the nodes do not return at the same moment.
+// deny makes the lease refuse requests until the store can have the tokens that the question asked for. If the question
+// asked for more than a renewal needs to be worthwhile, only requests that cost at least that much are refused.
+// Otherwise all requests are refused until that many tokens are available, plus a random time, so that the nodes do not
+// return at the same moment.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
 	if l.carried > l.least {
@@ -175,8 +176,8 @@ func (l *Lease) deny(retry time.Duration, now int64) {
 	l.denyUntil.Store(now + int64(wait))
 }
 
-// Fail ends a renewal without an answer. The debt stays, tokens that the call gave back are gone, and the lease does
-// not ask the store again for one τ.
+// Fail ends a renewal without an answer. The debt stays, tokens that the call gave back are gone, and for one τ the
+// lease does not ask the store again.
 func (l *Lease) Fail(now int64) {
 	l.denyFrom.Store(0)
 	l.denyUntil.Store(now + int64(l.terms.Ahead))
@@ -203,10 +204,10 @@ func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 	}
 }
 
-// Expire checks the lease from time to time. settle means that tokens have been in hand too long, or that debt is left
-// over: call Settlement and then Apply or Fail. gone means that the lease has nothing in it and has not changed since
-// the last look: it is now retired and can be forgotten. A lease that is not healthy is kept until the store has
-// everything back, because a new lease would start with a new overdraft that could not be paid. One goroutine calls it.
+// Expire must be called from time to time, by one goroutine. settle means that tokens have been in hand too long, or
+// that debt is left over: call Settlement and then Apply or Fail. gone means that the lease is empty and has not
+// changed since the last call: it is now retired and can be forgotten. A lease that is not healthy is kept until the
+// store has everything back, because a new lease would start with a new overdraft that could not be paid.
 func (l *Lease) Expire(now int64) (settle, gone bool) {
 	w := state(l.word.Load())
 	idle := uint64(w) == l.visited
@@ -222,7 +223,7 @@ func (l *Lease) Expire(now int64) (settle, gone bool) {
 	return false, false
 }
 
-// Refund puts back into the hand n tokens that were taken, and reports whether there was room for them.
+// Refund adds n tokens that were taken to the tokens in hand, and reports whether there was room for them.
 func (l *Lease) Refund(n uint64) bool {
 	for {
 		w := state(l.word.Load())
@@ -245,8 +246,8 @@ func (l *Lease) Held() (tokens, debt uint64) {
 	return w.tokens(), w.debt()
 }
 
-// Remaining returns about how many tokens are left of the limit: the tokens in hand and what the store had at its last
-// answer.
+// Remaining returns about how many tokens are left of the limit: the tokens in hand plus the tokens that the store had
+// at its last answer.
 func (l *Lease) Remaining() uint64 {
 	return min(l.remaining.Load()+state(l.word.Load()).tokens(), l.terms.Limit)
 }

@@ -71,8 +71,8 @@ func TestARefusalIsTrusted(t *testing.T) {
 	assert.True(t, renew)
 }
 
-// paced returns a lease from which 2,000 tokens a second were spent until 30ms: 40 are in hand, and with less than 20
-// more are asked for.
+// paced returns a lease from which 2,000 tokens per second were spent until 30ms. It has 40 tokens in hand. If fewer
+// than 20 are in hand, it asks for more.
 func paced(t *testing.T) *Lease {
 	l, now := New(terms(), 0), time.Duration(0)
 	for range 3 {
@@ -109,7 +109,7 @@ func TestTokensAreGivenBackOnce(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(1, at(0))
 	l.Renewal(0, 1, false)
-	// They live from the question on.
+	// Tokens live from the time at which the question was sent.
 	l.Apply(script.Answer{Granted: 10, Remaining: 389, Window: 7}, int64(5*time.Millisecond))
 	settle, gone := l.Expire(int64(100*time.Millisecond) - 1)
 	require.False(t, settle || gone)
@@ -142,7 +142,7 @@ func TestADebtThatIsLeftOverIsCharged(t *testing.T) {
 func TestWhatIsAskedForFollowsTheRate(t *testing.T) {
 	l := New(terms(), 0)
 	now, spent := time.Duration(0), uint64(0)
-	for range 2000 { // 1,000 a second
+	for range 2000 { // 1,000 per second
 		now += time.Millisecond
 		v, renew := l.Take(1, at(now))
 		require.NotEqual(t, Refused, v)
@@ -165,8 +165,8 @@ func TestLocalDecisionsDoNotAllocate(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { l.Take(1, now) }))
 }
 
-// A request that tokens in hand do not pay goes with the renewal, in one call, and is paid before the rest comes into
-// the hand.
+// A request that costs more than the tokens in hand goes with the renewal, in one call. It is paid before the remaining
+// tokens get into the node's hand.
 func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	l := New(terms(), 0)
 	v, renew := l.Take(60, at(0))
@@ -177,10 +177,10 @@ func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	tokens, debt := l.Held()
 	assert.Zero(t, tokens+debt)
 
-	paced(t) // of requests that come often, one call brings more than one costs
+	paced(t) // if such requests come often, one call brings more than one of them costs
 }
 
-// A refusal of a large request says nothing about a small one.
+// If a large request is refused, the lease still asks about a small one.
 func TestALargeRefusalIsTrustedForLargeRequests(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(60, at(0))

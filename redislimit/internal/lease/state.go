@@ -19,7 +19,7 @@ const (
 func (w state) tokens() uint64 { return uint64(w) & MaxTokens }
 func (w state) debt() uint64   { return uint64(w) >> debtShift & MaxDebt }
 
-// with returns the state with other numbers, which must be in range.
+// with returns the state with these numbers of tokens and debt, which must be in range.
 func (w state) with(tokens, debt uint64) state {
 	return w&^(MaxTokens|MaxDebt<<debtShift) | state(tokens) | state(debt)<<debtShift
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// The tokens that many goroutines are admitted equal the granted tokens and the debt (L1, L2), while one goroutine
-// expires, retires and renews leases.
+// Many goroutines take tokens, while one goroutine expires, retires and renews leases. The number of admitted tokens
+// must equal the granted tokens plus the debt (L1, L2).
 func TestNothingIsSpentTwice(t *testing.T) {
 	var current atomic.Pointer[Lease]
 	current.Store(New(terms(), 0))
@@ -26,7 +26,7 @@ func TestNothingIsSpentTwice(t *testing.T) {
 		switch {
 		case i%5 == 4: // the call is lost, or its answer
 			l.Fail(now())
-			granted.Add(-a.Returned) // gone: never spent
+			granted.Add(-a.Returned) // these tokens are gone, so no request spends them
 		case i%3 == 2:
 			granted.Add(-a.Returned)
 			charged.Add(a.Debt)

@@ -18,17 +18,17 @@ const (
 // Terms are the numbers that all leases of a limit have in common.
 type Terms struct {
 	Limit     uint64        // the burst, or the tokens of a window
-	PerSecond float64       // the rate of the whole limit, tokens a second
+	PerSecond float64       // the rate of the whole limit, in tokens per second
 	Nodes     int           // how many nodes share it
-	First     uint64        // the part of D that a node admits of a key before it has a lease of it
-	Overdraft uint64        // the other part of D, which is a lease's; at most MaxDebt
-	Ahead     time.Duration // τ: a renewal is for twice this, and made when half of that is left
-	Life      time.Duration // L: how long tokens are kept, and a refusal is trusted at most
+	First     uint64        // the part of D that a node admits of a key before it has a lease for it
+	Overdraft uint64        // the other part of D, which belongs to the lease; at most MaxDebt
+	Ahead     time.Duration // τ: a renewal asks for twice this, and is made when half of that is left
+	Life      time.Duration // L: how long tokens are kept, and the longest time for which a refusal is trusted
 	// Random returns numbers in [0, 1), from any goroutine. If it is nil, math/rand/v2 is used.
 	Random func() float64
 }
 
-// NewTerms returns the terms on which nodes nodes lease a limit, with overdraft tokens (D) for each node. It returns an
+// NewTerms returns the terms for leasing a limit to nodes nodes, with overdraft tokens (D) for each node. It returns an
 // error if leases do not suit the limit; see [Suits].
 func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	if !Suits(p, nodes) {
@@ -46,11 +46,11 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	}, nil
 }
 
-// Suits reports whether leases suit the limit: a token bucket or a fixed window with at least one token in each τ, and
-// at least four tokens for each node. With less, a node's part of the limit is a handful of tokens.
+// Suits reports whether leases suit the limit: it must be a token bucket or a fixed window with at least one token in
+// each τ, and at least four tokens for each node. With fewer tokens, a node's part of the limit is only a handful.
 func Suits(p engine.Policy, nodes int) bool {
 	if _, _, isCalendar := p.Calendar(); isCalendar {
-		return false // a lease lasts a moment, and a budget of a day needs few calls
+		return false // a budget per day needs few calls, and a lease would last only a moment
 	}
 	switch p.Algorithm() {
 	case engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow:
@@ -66,16 +66,16 @@ func (t *Terms) random() float64 {
 	return t.Random()
 }
 
-// need returns the fewest tokens for which a renewal is worthwhile, at a recent rate of perSecond tokens a second.
+// need returns the fewest tokens for which a renewal is worthwhile, at a recent rate of perSecond tokens per second.
 func (t *Terms) need(perSecond float64) uint64 {
 	return t.bounded(perSecond * t.Ahead.Seconds())
 }
 
-// bounded returns n as whole tokens: at least one and at most a quarter of the limit.
+// bounded returns n as a whole number of tokens: at least one and at most a quarter of the limit.
 func (t *Terms) bounded(n float64) uint64 {
 	most := min(t.Limit/4, MaxTokens/2)
 	return max(uint64(min(math.Ceil(n), float64(most))), 1)
 }
 
-// Cap is the largest number of tokens that a node can have in hand of a key. So O is at most Nodes * Cap.
+// Cap is the largest number of tokens of one key that a node can have in hand. So O is at most Nodes * Cap.
 func (t *Terms) Cap() uint64 { return max(2*min(t.Limit/4, MaxTokens/2), 1) }

@@ -14,15 +14,15 @@ import (
 )
 
 // clockLibraries lists where Debian and other systems put the library that gives a process another time than the
-// system's, by the dynamic loader.
+// system's. The dynamic loader loads it into the process.
 var clockLibraries = []string{
 	"/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1", "/usr/lib64/faketime/libfaketimeMT.so.1",
 	"/usr/local/lib/faketime/libfaketimeMT.so.1",
 }
 
-// StartWithClock starts a server as Start does, with a clock that stands still at a time, to the microsecond, until
-// [Server.SetClock]. Only the time of day stands still: the server's monotonic clock runs on. With Valkey the test is
-// skipped.
+// StartWithClock starts a server as Start does, but with a clock that stands still at a given time, to the microsecond,
+// until [Server.SetClock] is called. Only the time of day stands still: the server's monotonic clock continues. With
+// Valkey the test is skipped.
 func StartWithClock(t testing.TB, at time.Time) *Server {
 	t.Helper()
 	library := clockLibrary(t)
@@ -32,7 +32,7 @@ func StartWithClock(t testing.TB, at time.Time) *Server {
 	file := filepath.Join(t.TempDir(), "clock")
 	s := &Server{clock: file, environment: []string{
 		// Debian's redis-server is linked with jemalloc, which asks for the time before the library can answer. So the
-		// C library's own allocator is used instead.
+		// server uses the C library's own allocator instead.
 		"LD_PRELOAD=" + library + ":libc_malloc_debug.so.0",
 		"FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "TZ=UTC",
 	}}
@@ -44,7 +44,7 @@ func StartWithClock(t testing.TB, at time.Time) *Server {
 	return s
 }
 
-// SetClock sets the clock of a server that StartWithClock started, forward or back.
+// SetClock sets the clock of a server that StartWithClock started. The time may go forward or back.
 func (s *Server) SetClock(at time.Time) {
 	s.t.Helper()
 	if err := writeClock(s.clock, at); err != nil {
@@ -56,9 +56,9 @@ func (s *Server) SetClock(at time.Time) {
 	}
 }
 
-// writeClock writes what the library reads, all of it at once.
+// writeClock writes the file that the library reads. The file changes all at once.
 func writeClock(file string, at time.Time) error {
-	// The library truncates the fraction, which is a double. Half a microsecond more keeps the last microsecond.
+	// The library truncates the fraction, which is a double. Adding half a microsecond keeps the last microsecond.
 	text := at.UTC().Truncate(time.Microsecond).Add(500 * time.Nanosecond).Format("2006-01-02 15:04:05.0000000")
 	if err := os.WriteFile(file+".new", []byte(text+"\n"), 0o600); err != nil {
 		return err

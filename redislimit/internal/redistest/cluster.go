@@ -15,15 +15,15 @@ const (
 	masters = 3
 )
 
-// nodeConfig is the configuration of a cluster's nodes. A replica takes its master's place, however long the two were
-// disconnected.
+// nodeConfig is the configuration of a cluster's nodes. A replica replaces its master even if the two were disconnected
+// for a long time.
 var nodeConfig = []string{
 	"cluster-node-timeout 2000", "cluster-require-full-coverage no", "cluster-config-file nodes.conf",
 	"cluster-replica-validity-factor 0",
 }
 
-// A Cluster is three masters without replicas, until [Cluster.AddReplica]. If a node stops, its slots are not served,
-// and the other nodes keep serving theirs.
+// A Cluster has three masters, and no replicas until [Cluster.AddReplica] is called. If a node stops, its slots are not
+// served, and the other nodes continue to serve theirs.
 type Cluster struct {
 	Nodes []*Server
 
@@ -31,8 +31,8 @@ type Cluster struct {
 	ids []string // the ids of the nodes in the cluster
 }
 
-// StartCluster starts three servers with a third of the slots each and returns when each of them
-// knows that the cluster is whole. It takes some three seconds.
+// StartCluster starts three servers with a third of the slots each. It returns when each of them knows that the cluster
+// is complete. This takes about three seconds.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
@@ -83,7 +83,7 @@ func (c *Cluster) Slot(key string) int {
 	return slot
 }
 
-// Owner returns which of Nodes serves a slot.
+// Owner returns the index in Nodes of the node that serves a slot.
 func (c *Cluster) Owner(slot int) int {
 	c.t.Helper()
 	client := c.Nodes[0].Client()
@@ -116,8 +116,8 @@ func (c *Cluster) Owner(slot int) int {
 	return -1
 }
 
-// MoveSlot moves a slot and its keys to the node with this index in Nodes, as an operator does. When it returns, every
-// node knows of the move; clients do not.
+// MoveSlot moves a slot and its keys to the node with the index to in Nodes, as an operator does. When it returns,
+// every node knows about the move, but clients do not.
 func (c *Cluster) MoveSlot(slot, to int) {
 	c.t.Helper()
 	c.BeginMove(slot, to)
@@ -126,8 +126,8 @@ func (c *Cluster) MoveSlot(slot, to int) {
 	c.EndMove(slot, to)
 }
 
-// BeginMove starts the move of a slot to the node with this index in Nodes. Both nodes then answer: each for the keys
-// that it has, and the new one also for keys that no node has.
+// BeginMove starts the move of a slot to the node with the index to in Nodes. From then on both nodes answer. Each
+// answers for the keys that it has, and the new one also for keys that no node has.
 func (c *Cluster) BeginMove(slot, to int) {
 	c.t.Helper()
 	from := c.Owner(slot)
@@ -139,7 +139,7 @@ func (c *Cluster) BeginMove(slot, to int) {
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
 }
 
-// MoveKeys moves keys of a slot whose move has begun, up to the number most, and returns how many it moved.
+// MoveKeys moves at most most keys of a slot whose move has begun, and returns how many it moved.
 func (c *Cluster) MoveKeys(slot, to, most int) int {
 	c.t.Helper()
 	source, target := c.Nodes[c.Owner(slot)], c.Nodes[to]
@@ -152,11 +152,11 @@ func (c *Cluster) MoveKeys(slot, to, most int) int {
 	return len(keys)
 }
 
-// EndMove ends the move of a slot, whose keys must all have been moved: it announces the new owner to every node.
+// EndMove ends the move of a slot, whose keys must all have been moved. It announces the new owner to every node.
 func (c *Cluster) EndMove(slot, to int) {
 	c.t.Helper()
 	from, number := c.Owner(slot), strconv.Itoa(slot)
-	// The new owner first: otherwise the old one redirects clients to a node that redirects them back.
+	// The new owner is told first. Otherwise the old owner redirects clients to a node that redirects them back.
 	c.Nodes[to].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	for i, node := range c.Nodes {

@@ -1,10 +1,9 @@
 // Package redistest gives tests real Redis or Valkey servers, a real cluster, real sentinels, and servers whose clock
 // the test sets. It also has a network between client and server that can be made slow, silent or broken.
 //
-// Every server is a process of its own on a free port of 127.0.0.1, without persistence, and is
-// killed when the test ends. A service that the machine runs, on port 6379 or elsewhere, is never
-// used. Without a redis-server or valkey-server on the PATH a test is skipped; where CI is set
-// it fails.
+// Every server is a separate process on a free port of 127.0.0.1, without persistence. It is killed when the test ends.
+// Services that already run on the machine, on port 6379 or elsewhere, are never used. If there is no redis-server or
+// valkey-server on the PATH, a test is skipped, or fails if CI is set.
 //
 // The package needs signals. On systems without them it is empty.
 package redistest

@@ -28,7 +28,7 @@ func TestClusterReplica(t *testing.T) {
 	_, err := master.ask("GET", name)
 	assert.ErrorContains(t, err, "MOVED")
 
-	// And back: the one that was the master is the replica now.
+	// Now the failover goes back: the server that was the master is now the replica.
 	master.AwaitReplica()
 	master.Forget()
 	assert.Equal(t, "0", master.Do("DBSIZE"))
@@ -78,7 +78,7 @@ func TestSentinels(t *testing.T) {
 
 	other := Start(t)
 	s.Replace(other)
-	s.Nodes[1].Stop() // which is not waited for
+	s.Nodes[1].Stop() // the old master is not waited for
 	s.AwaitMaster(other)
 }
 

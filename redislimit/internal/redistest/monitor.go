@@ -12,12 +12,12 @@ import (
 
 // A Command is a command that a server carried out.
 type Command struct {
-	InScript bool // a script called it
+	InScript bool // whether a script called it
 	Words    []string
 }
 
-// Monitor returns all commands that the server carries out while do runs, for any client, in their order. It leaves out
-// PING, which idle clients send. The commands of a script come after the script.
+// Monitor returns all commands that the server carries out for any client while do runs, in their order. It leaves out
+// PING, which idle clients send. The commands of a script follow the script.
 func (s *Server) Monitor(do func()) []Command {
 	s.t.Helper()
 	connection, err := net.DialTimeout("tcp", s.Addr(), startTimeout)

@@ -4,5 +4,5 @@ package redistest
 
 import "syscall"
 
-// attributes asks for nothing: only Linux can kill a process together with its parent.
+// attributes returns nil, because only Linux can kill a process together with its parent.
 func attributes() *syscall.SysProcAttr { return nil }

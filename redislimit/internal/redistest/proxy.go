@@ -13,15 +13,15 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A Proxy is the network between a client and a server: a loopback port that forwards everything unless a fault is set.
-// Each fault replaces the previous one.
+// A Proxy stands for the network between a client and a server. It is a loopback port that forwards everything unless a
+// fault is set. Each fault replaces the previous one.
 type Proxy struct {
 	t     testing.TB
 	proxy *toxiproxy.Proxy
 }
 
-// StartProxy starts a proxy on a free port of 127.0.0.1 that forwards to upstream, an address such as Server.Addr
-// returns. It ends with the test.
+// StartProxy starts a proxy on a free port of 127.0.0.1. It forwards to upstream, which is an address such as
+// Server.Addr returns. The proxy ends with the test.
 func StartProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -39,15 +39,15 @@ func (p *Proxy) Addr() string { return p.proxy.Listen }
 // URL returns the proxy's address as a URL, such as redis://127.0.0.1:40123.
 func (p *Proxy) URL() string { return "redis://" + p.Addr() }
 
-// Latency delays every answer by d, rounded to milliseconds, on connections old and new.
+// Latency delays every answer by d, rounded to milliseconds, on old and new connections.
 func (p *Proxy) Latency(d time.Duration) {
 	p.t.Helper()
 	p.Clear()
 	p.add("latency", "downstream", fmt.Sprintf(`{"latency": %d}`, d.Milliseconds()))
 }
 
-// BlackHole swallows everything in both directions: connections stay open, new ones are
-// accepted, requests do not arrive.
+// BlackHole swallows everything in both directions. Connections stay open, new ones are accepted, and requests do not
+// arrive.
 func (p *Proxy) BlackHole() {
 	p.t.Helper()
 	p.Clear()
@@ -62,8 +62,8 @@ func (p *Proxy) LoseAnswers() {
 	p.add("timeout", "downstream", `{"timeout": 0}`)
 }
 
-// Reset cuts every connection, old or new, when the first answer arrives on it. The request may have been carried out
-// or not.
+// Reset cuts every connection, old or new, when the first answer arrives on it. The request may or may not have been
+// carried out.
 func (p *Proxy) Reset() {
 	p.t.Helper()
 	p.Clear()

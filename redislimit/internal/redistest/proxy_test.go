@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// through is a server with a proxy before it and a client that goes through the proxy.
+// through starts a server, a proxy in front of it, and a client that uses the proxy.
 func through(t *testing.T) (*Server, *Proxy, rueidis.Client) {
 	s := Start(t)
 	p := StartProxy(t, s.Addr())
@@ -21,7 +21,7 @@ func through(t *testing.T) (*Server, *Proxy, rueidis.Client) {
 		ForceSingleClient: true,
 		DisableCache:      true,
 		DisableRetry:      true,
-		PipelineMultiplex: -1, // one connection, which is there when a fault begins
+		PipelineMultiplex: -1, // one connection, which exists when a fault begins
 	})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
@@ -74,9 +74,9 @@ func TestBlackHole(t *testing.T) {
 
 func TestLoseAnswers(t *testing.T) {
 	s, p, client := through(t)
-	require.NoError(t, incr(t.Context(), client, 10*time.Second)) // the connection's greetings are not lost
+	require.NoError(t, incr(t.Context(), client, 10*time.Second)) // the connection's first commands must arrive
 	p.LoseAnswers()
-	// Long enough for a busy machine to send it.
+	// This is long enough for a busy machine to send the request.
 	assert.ErrorIs(t, incr(t.Context(), client, 2*time.Second), context.DeadlineExceeded)
 	require.Eventually(t, func() bool { return s.Do("GET", "n") == "2" }, 10*time.Second, time.Millisecond)
 	p.Clear()

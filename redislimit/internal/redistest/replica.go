@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// AddReplica starts a server that is a replica of the node with this index in Nodes. It returns when the replica has
-// the node's data and every node knows of it. The replica is not in Nodes. It becomes the master about three seconds
-// after its master is gone, or after the command CLUSTER FAILOVER.
+// AddReplica starts a server that is a replica of the node with the index of in Nodes. It returns when the replica has
+// the node's data and every node knows about it. The replica is not added to Nodes. It becomes the master about three
+// seconds after its master has ended, or after the command CLUSTER FAILOVER.
 func (c *Cluster) AddReplica(of int) *Server {
 	c.t.Helper()
 	replica := start(c.t, true, nodeConfig...)
@@ -38,8 +38,8 @@ func (c *Cluster) AddReplica(of int) *Server {
 	return replica
 }
 
-// AwaitMaster returns when every node of Nodes that runs, and the server itself, know the server as a master
-// that has slots.
+// AwaitMaster returns when the server itself, and every node of Nodes that runs, sees the server as a master with
+// slots.
 func (c *Cluster) AwaitMaster(server *Server) {
 	c.t.Helper()
 	nodes := append([]*Server{server}, c.Nodes...)
@@ -56,7 +56,7 @@ func (c *Cluster) AwaitMaster(server *Server) {
 	}
 }
 
-// role returns how a node sees another server: how many ranges of slots that server serves, and its flags, such as
+// role returns how a node sees another server: how many ranges of slots the server serves, and its flags, such as
 // myself and master.
 func (c *Cluster) role(node, server *Server) (served int, flags []string) {
 	c.t.Helper()
@@ -82,7 +82,7 @@ func (s *Server) AwaitReplica() {
 	})
 }
 
-// Forget makes a replica lose all its data while it stays a replica, as if its master had not sent any yet.
+// Forget makes a replica lose all its data while it stays a replica, as if its master had not sent any data yet.
 func (s *Server) Forget() {
 	s.t.Helper()
 	s.Do("CONFIG", "SET", "replica-read-only", "no")

@@ -13,16 +13,16 @@ import (
 // masterSet is the sentinels' name for the servers that they watch.
 const masterSet = "weir"
 
-// Sentinels are three Sentinel processes that watch a master and its replica. When two of them find that the master is
-// gone, they make the replica the master, about three seconds after the master went.
+// Sentinels are three Sentinel processes that watch a master and its replica. If two of them find that the master has
+// ended, they make the replica the master, about three seconds after the master's end.
 type Sentinels struct {
 	Nodes []*Server
 
 	t testing.TB
 }
 
-// StartSentinels starts three sentinels and returns when they know of one another and of the replica. It
-// takes a second or two.
+// StartSentinels starts three sentinels. It returns when they know about each other and about the replica, which takes
+// a second or two.
 func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 	t.Helper()
 	s := &Sentinels{t: t}
@@ -35,8 +35,8 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			},
 			arguments: []string{"--sentinel"},
 		}).start(t, false)
-		// With these settings they find one another sooner. And after the machine has stood still for two seconds, they
-		// do not stay inactive for half a minute.
+		// With these settings, the sentinels find each other sooner. They also do not stay inactive for half a minute
+		// after the machine has stood still for two seconds.
 		node.Do("SENTINEL", "DEBUG", "publish-period", "200", "info-period", "1000", "tilt-trigger", "60000")
 		s.Nodes = append(s.Nodes, node)
 	}
@@ -55,14 +55,14 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			return nil
 		})
 	}
-	// This is the default: a sentinel that gets no news of a failover for four times that long undoes it.
+	// This is the default. If a sentinel gets no news of a failover for four times that long, it undoes the failover.
 	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "DEBUG", "publish-period", "2000")
 	}
 	return s
 }
 
-// URL returns the sentinels' addresses as one URL, with the name that they have for the master.
+// URL returns the sentinels' addresses and their name for the master as one URL.
 func (s *Sentinels) URL() string {
 	addresses := make([]string, len(s.Nodes))
 	for i, node := range s.Nodes {
@@ -71,7 +71,7 @@ func (s *Sentinels) URL() string {
 	return SentinelURL(addresses...)
 }
 
-// SentinelURL returns the URL of sentinels, or of proxies before them, at these addresses.
+// SentinelURL returns the URL of sentinels at these addresses, or of proxies in front of them.
 func SentinelURL(addresses ...string) string {
 	url := "redis://" + addresses[0] + "?master_set=" + masterSet
 	for _, address := range addresses[1:] {
@@ -87,11 +87,12 @@ func (s *Sentinels) Failover() {
 	s.Nodes[0].Do("SENTINEL", "FAILOVER", masterSet)
 }
 
-// Replace makes another server the master without telling clients, as an operator does who sets up the sentinels again.
+// Replace makes another server the master without informing clients, as an operator does who reconfigures the
+// sentinels.
 func (s *Sentinels) Replace(master *Server) {
 	s.t.Helper()
-	// All forget the old master before any learns the new one: a sentinel that still knew the old one would announce it
-	// to the others, with a higher epoch.
+	// All sentinels forget the old master before any of them learns the new one. Otherwise a sentinel that still knows
+	// the old one would announce it to the others, with a higher epoch.
 	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "REMOVE", masterSet)
 	}

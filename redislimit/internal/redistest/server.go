@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	attempts     = 10               // to start, each on another free port
-	startTimeout = 20 * time.Second // of one process, until it answers; machines are slow at times
-	newMaster    = 60 * time.Second // for an election: one without a winner is repeated after six seconds
+	attempts     = 10               // how often to try to start, each time on another free port
+	startTimeout = 20 * time.Second // until one process answers; machines are slow at times
+	newMaster    = 60 * time.Second // for an election, which is repeated after six seconds if there is no winner
 )
 
 // A Server is a process of redis-server or valkey-server. Its methods are safe for concurrent
@@ -34,12 +34,12 @@ type Server struct {
 	program string
 	dir     string
 	port    int
-	busPort int // of a cluster's node, 0 of others
+	busPort int // only for a node of a cluster; otherwise 0
 	config  []string
 
-	arguments   []string // of the program, after its configuration
-	environment []string // in addition to that of the test
-	clock       string   // the file that says what time it is, of [StartWithClock]
+	arguments   []string // arguments of the program, after its configuration
+	environment []string // in addition to the environment of the test
+	clock       string   // the file with the server's time; only for [StartWithClock]
 
 	mu      sync.Mutex
 	command *exec.Cmd
@@ -47,14 +47,14 @@ type Server struct {
 	client  rueidis.Client
 }
 
-// Start starts a server on a free port of 127.0.0.1 and returns when it answers. It is killed
-// when t ends.
+// Start starts a server on a free port of 127.0.0.1 and returns when the server answers. The server is killed when t
+// ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	return start(t, false)
 }
 
-// StartReplica starts a server that is a replica of master and returns when it has its data.
+// StartReplica starts a server as a replica of master. It returns when the replica has the master's data.
 func StartReplica(t testing.TB, master *Server) *Server {
 	t.Helper()
 	s := start(t, false, fmt.Sprintf("replicaof 127.0.0.1 %d", master.port), "repl-diskless-load swapdb")
@@ -62,7 +62,7 @@ func StartReplica(t testing.TB, master *Server) *Server {
 	return s
 }
 
-// program returns the server's program. Without one it skips the test, or fails it if CI is set.
+// program returns the path of the server's program. If there is none, it skips the test, or fails it if CI is set.
 func program(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"redis-server", "valkey-server"} {
@@ -95,7 +95,7 @@ func (s *Server) start(t testing.TB, cluster bool) *Server {
 	})
 	var err error
 	for range attempts {
-		// Another process may take the port before the start. The loop then tries another one.
+		// Another process may take the port before the server starts. The loop then tries another port.
 		if s.port, err = freePort(); err != nil {
 			continue
 		}
@@ -122,7 +122,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// launch starts the process and waits until it, and no other on its port, answers.
+// launch starts the process, and waits until this process, and no other one, answers on its port.
 func (s *Server) launch() error {
 	lines := append([]string{
 		"bind 127.0.0.1",
@@ -154,7 +154,7 @@ func (s *Server) launch() error {
 		return err
 	}
 	go func() {
-		_ = command.Wait() // killed, mostly
+		_ = command.Wait() // an error is normal, because the process is usually killed
 		close(ended)
 	}()
 	s.mu.Lock()
@@ -208,14 +208,14 @@ func (s *Server) answers(pid int) error {
 	return nil
 }
 
-// Addr returns the server's address, such as 127.0.0.1:40123. It outlives a Restart.
+// Addr returns the server's address, such as 127.0.0.1:40123. The address stays the same after a Restart.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 // URL returns the server's address as a URL, such as redis://127.0.0.1:40123.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
-// Client returns a client of this server alone, whatever it is part of. It is closed when the
-// test ends and connects again after a Restart.
+// Client returns a client that only uses this server, even if the server belongs to a cluster. The client is closed
+// when the test ends, and connects again after a Restart.
 func (s *Server) Client() rueidis.Client {
 	s.t.Helper()
 	s.mu.Lock()
@@ -225,7 +225,7 @@ func (s *Server) Client() rueidis.Client {
 			InitAddress:       []string{s.Addr()},
 			ForceSingleClient: true,
 			DisableCache:      true,
-			AlwaysRESP2:       true, // without maps, so that text only has to handle arrays
+			AlwaysRESP2:       true, // no maps, so that text only has to handle arrays
 		})
 		if err != nil {
 			s.t.Fatalf("client of %s: %v", s.Addr(), err)
@@ -284,7 +284,7 @@ func text(message rueidis.RedisMessage) (string, error) {
 	}
 }
 
-// await polls until done returns nil and fails the test when it does not within startTimeout.
+// await polls until done returns nil. It fails the test if that does not happen within startTimeout.
 func (s *Server) await(what string, done func() error) {
 	s.t.Helper()
 	await(s.t, what, done)
@@ -310,7 +310,7 @@ func awaitFor(t testing.TB, timeout time.Duration, what string, done func() erro
 	}
 }
 
-// Pause stops the process by SIGSTOP: connections stay open and nothing answers.
+// Pause stops the process by SIGSTOP: its connections stay open, but it does not answer.
 func (s *Server) Pause() { s.t.Helper(); s.signal(syscall.SIGSTOP) }
 
 // Resume lets a paused process continue, by SIGCONT.
@@ -328,15 +328,15 @@ func (s *Server) signal(signal syscall.Signal) {
 	}
 }
 
-// runs reports whether the server was started and not stopped since.
+// runs reports whether the server was started and has not been stopped since.
 func (s *Server) runs() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.command != nil
 }
 
-// Stop kills the process, by SIGKILL, and returns when it is gone: its port refuses connections
-// and its data are lost. Stopping a server that does not run does nothing.
+// Stop kills the process by SIGKILL, and returns when it has ended. Then its port refuses connections and its data are
+// lost. Stop does nothing if the server does not run.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -348,13 +348,13 @@ func (s *Server) Stop() {
 	s.command = nil
 }
 
-// Restart stops the server if it runs and starts it on the same port, without data and without
-// scripts. It returns when the server answers.
+// Restart stops the server if it runs, and starts it on the same port, without data and without scripts. It returns
+// when the server answers.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
-	// The system may use the port for a moment as the local port of a connection.
+	// For a moment, the system may use the port as the local port of a connection.
 	s.await("a restart on the same port", s.launch)
-	// The client notices by an error that its connection was to the old process.
+	// The client gets an error when it first uses its connection to the old process, so it is used here once.
 	s.await("a new connection", func() error { _, err := s.ask("PING"); return err })
 }

@@ -30,7 +30,7 @@ func TestStart(t *testing.T) {
 }
 
 func TestTheProcessEndsWithTheTest(t *testing.T) {
-	program(t) // a skip of the inner test would not be one of this
+	program(t) // skip here; otherwise only the inner test would be skipped
 	var address string
 	t.Run("inner", func(t *testing.T) { address = Start(t).Addr() })
 	require.NotEmpty(t, address)
@@ -43,14 +43,14 @@ func TestStopAndRestart(t *testing.T) {
 	address := s.Addr()
 	s.Do("SET", "k", "v")
 	s.Stop()
-	s.Stop() // does nothing
+	s.Stop() // the second call does nothing
 	_, err := net.DialTimeout("tcp", address, time.Second)
 	require.Error(t, err)
 	s.Restart()
 	assert.Equal(t, address, s.Addr())
 	assert.Equal(t, "PONG", s.Do("PING"))
 	assert.Empty(t, s.Do("GET", "k"), "data outlived a restart")
-	s.Restart() // of a server that runs
+	s.Restart() // the server runs
 	assert.Equal(t, "PONG", s.Do("PING"))
 }
 
@@ -64,7 +64,7 @@ func TestPauseAndResume(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	s.Resume()
 	assert.Equal(t, "PONG", s.Do("PING"))
-	s.Pause() // and the end of the test kills it
+	s.Pause() // the end of the test kills the paused server
 }
 
 func TestAPortInUseIsNotOurs(t *testing.T) {
@@ -110,7 +110,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// A recorder is a test that notes how it would have ended.
+// A recorder is a test that records how it would have ended.
 type recorder struct {
 	testing.TB
 	failed, skipped string

@@ -10,19 +10,19 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An algorithm is all that differs between the algorithms that a store keeps.
+// An algorithm contains everything that differs between the algorithms that a store keeps.
 type algorithm struct {
-	number  uint8                                   // in the script of several limits
-	kind    string                                  // in names of keys
-	most    uint64                                  // the largest limit, which is the engine's
+	number  uint8                                   // identifies it in the script for several limits
+	kind    string                                  // part of the names of keys
+	most    uint64                                  // the largest limit, which is the same as in the engine
 	debts   uint64                                  // how many limits a key may owe by default
 	numbers func(*Limit) []string                   // the numbers of a limit that the script gets
 	source  string                                  // the two parts of a script
-	script  *rueidis.Lua                            // made of them; it decides about one limit on the server
+	script  *rueidis.Lua                            // made of both parts; it decides about one limit on the server
 	model   func(*Model, *Limit, int64, Ask) Answer // decides as the script does
 }
 
-// algorithms has every algorithm that a store keeps. For any other, [NewLimit] returns an error.
+// algorithms contains every algorithm that a store keeps. For any other algorithm, [NewLimit] returns an error.
 //
 // A script is called by EVALSHA and, if a server does not know it, by EVAL once. The client library does not repeat
 // either when a connection breaks, because it may have been carried out.
@@ -62,7 +62,7 @@ var (
 	//go:embed fixedwindow.lua
 	fixedWindowLua string
 	//go:embed count.lua
-	countLua string // of both kinds of fixed windows
+	countLua string // for both kinds of fixed windows
 	//go:embed calendarwindow.lua
 	calendarWindowLua string
 	//go:embed slidingwindow.lua
@@ -73,8 +73,8 @@ var (
 	slidingLogLua string
 )
 
-// compose inserts the two parts of an algorithm into the text that all scripts share. A script is one text, because a
-// function in a script would be created again in every call.
+// compose inserts the two parts of an algorithm into the text that all scripts share. The result is one text without
+// functions, because a function in a script would be created again in every call.
 func compose(algorithm string) string { return fill(frameLua, 0, algorithm) }
 
 // composeTogether does the same with all algorithms, each in its own function, because one call may have several limits

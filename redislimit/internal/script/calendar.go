@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// calendarNumbers is how many numbers about the calendar's periods a script gets.
+// calendarNumbers is how many numbers about calendar periods a script gets.
 const calendarNumbers = 6
 
 // calendarWindow is the algorithm of windows that are periods of the calendar. The engine treats them as fixed windows.
@@ -36,8 +36,8 @@ func (l *Limit) makeCalendar(p engine.Policy) error {
 	return l.makeWindow(per.Longest())
 }
 
-// ZoneOf returns the time zone of a window of the calendar. All nodes must mean the same zone, so it must have a name
-// by which they find it.
+// ZoneOf returns the time zone of a window of the calendar. All nodes must use the same zone, so it must have a name by
+// which every machine finds it.
 func ZoneOf(p engine.Policy) (*time.Location, error) {
 	per, name, _ := p.Calendar()
 	if name == "" || name == "Local" {
@@ -51,7 +51,7 @@ func ZoneOf(p engine.Policy) (*time.Location, error) {
 }
 
 // tell appends the arguments that describe the limit to the script. For a calendar, these include the starts of the
-// periods around the current one. A server whose time is in none of these periods answers with its time.
+// periods around the current one. If the server's time is in none of these periods, the script answers with that time.
 func (l *Limit) tell(args []string) []string {
 	args = append(args, l.arguments...)
 	if l.calendar == nil {
@@ -68,7 +68,7 @@ func (l *Limit) tell(args []string) []string {
 // timeReply is the beginning of a reply in which the server answers with its time.
 const timeReply = "WEIRTIME "
 
-// timeOf returns the time of the server, in seconds since 1970, if the error is such a reply.
+// timeOf returns the server's time, in seconds since 1970, if the error is such a reply.
 func timeOf(err error) (seconds int64, ok bool) {
 	reply, is := rueidis.IsRedisErr(err)
 	if !is || !strings.HasPrefix(reply.Error(), timeReply) {
@@ -78,7 +78,7 @@ func timeOf(err error) (seconds int64, ok bool) {
 	return seconds, err == nil
 }
 
-// learn notes by how many seconds the server is ahead.
+// learn notes by how many seconds the server's clock is ahead.
 func (l *Limit) learn(seconds int64) { l.ahead.Store(seconds - time.Now().Unix()) }
 
 func (m *Model) calendar(l *Limit, now int64, a Ask) Answer {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// changes are limits of one kind each, whose numbers follow one another.
+// changes maps a name to limits of one kind that follow one another, so that their numbers change.
 var changes = map[string][]engine.Policy{
 	"bucket": {
 		engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.PerSecond(1000), 10),
@@ -28,10 +28,11 @@ var changes = map[string][]engine.Policy{
 	"log":     {engine.SlidingLog(10, time.Second), engine.SlidingLog(300, time.Second), engine.SlidingLog(2, time.Second)},
 }
 
-// Random asks at random times by limits whose numbers change give the same answers from the script and from the model.
+// At random times, random asks are decided under limits whose numbers change. The script and the model give the same
+// answers.
 func TestScriptsAreTheModelWhileNumbersChange(t *testing.T) {
 	asks := 3000
-	if testing.Short() { // under the race detector
+	if testing.Short() { // set under the race detector, which is slow
 		asks = 300
 	}
 	for name, policies := range changes {
@@ -94,8 +95,8 @@ func TestScriptsAreTheModelWhileNumbersChange(t *testing.T) {
 	}
 }
 
-// However numbers change, over any time a key gets at most the largest burst and the largest rate for that time, of a
-// window or a log at most the largest limit for each window that the time touches.
+// While numbers change, a bucket gets, over any time, at most the largest burst plus the tokens of the largest rate. A
+// window or a log gets at most the largest limit for each window that the time touches.
 func TestChangesHandOutNoSecondLimit(t *testing.T) {
 	for name, policies := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +113,8 @@ func TestChangesHandOutNoSecondLimit(t *testing.T) {
 			for round := range 20 {
 				var m Model
 				now, total := int64(1_800_000_000_000_000), uint64(0)
-				var at []int64      // of grants
-				var before []uint64 // what was granted before each
+				var at []int64      // times of the grants
+				var before []uint64 // the total granted before each of them
 				for i := range 400 {
 					if random.IntN(10) == 0 {
 						now += random.Int64N(1_500_000)
@@ -146,7 +147,7 @@ func TestChangesHandOutNoSecondLimit(t *testing.T) {
 	}
 }
 
-// A changed limit counts what was taken before, to the token.
+// After a change of its limit, a key still owes exactly the tokens that it took before.
 func TestAChangeKeepsTheTokens(t *testing.T) {
 	c := start(t)
 	for name, of := range map[string]func(limit uint64) engine.Policy{

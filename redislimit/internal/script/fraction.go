@@ -10,14 +10,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// exactly: a double, and so a number in Lua, can represent all whole numbers up to it.
+// exactly is the largest whole number up to which a double, and so a number in Lua, can represent all whole numbers.
 const exactly = 1<<53 - 1
 
-// slowest is the longest that a bucket may take to fill.
+// slowest is the longest time that a bucket may take to fill.
 const slowest = 10 * 365 * 24 * time.Hour
 
-// perMicrosecond returns a rate in tokens a microsecond, with the tokens as they are written in decimal: 0.7 is 7/10
-// and not the nearest double.
+// perMicrosecond returns a rate in tokens per microsecond. It takes the number of tokens as it is written in decimal:
+// 0.7 is 7/10 and not the nearest double.
 func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	if err := atomicbucket.CheckRate(rate.Tokens, rate.Period); err != nil {
 		return nil, err
@@ -29,9 +29,10 @@ func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period))), nil
 }
 
-// fraction returns num/den for a rate in tokens a microsecond. A key may owe debts times its limit, and one limit more
-// must stay exact in a double in units of 1/den. If that is possible with the rate itself, fraction returns the rate.
-// Otherwise it returns the largest fraction below it that stays exact, which is slower by less than two millionths.
+// fraction returns num/den for a rate in tokens per microsecond. A key may owe debts times its limit. That number plus
+// one more limit must stay exact in a double, in units of 1/den. If that is possible with the rate itself, fraction
+// returns the rate. Otherwise it returns the largest fraction below the rate that stays exact. It is slower by less
+// than two millionths.
 func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	fill := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(limit)), rate)
 	if fill.Cmp(big.NewRat(slowest.Microseconds(), 1)) > 0 {
@@ -49,8 +50,8 @@ func mostUnits(limit, debts uint64, whole int64) int64 {
 	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
 
-// floor returns the largest fraction above 0 that is at most x, and whose denominator is not above most. It descends
-// the Stern-Brocot tree, and takes consecutive steps in one direction at once.
+// floor returns the largest fraction above 0 that is at most x and whose denominator is at most most. It descends the
+// Stern-Brocot tree, and takes consecutive steps in the same direction at once.
 func floor(x *big.Rat, most int64) *big.Rat {
 	if x.Denom().IsInt64() && x.Denom().Int64() <= most {
 		return x
@@ -59,7 +60,7 @@ func floor(x *big.Rat, most int64) *big.Rat {
 	// low <= x < high, and no fraction between them has a denominator below the sum of theirs.
 	lowN, lowD, highN, highD := big.NewInt(0), big.NewInt(1), big.NewInt(1), big.NewInt(0)
 	for {
-		// low + k*high <= x for the largest k, and within the limit.
+		// The left side is low + k*high <= x for the largest k within the limit of the denominator.
 		k := steps(
 			sub(x.Num(), lowD, x.Denom(), lowN),
 			sub(x.Denom(), highN, x.Num(), highD))
@@ -68,8 +69,8 @@ func floor(x *big.Rat, most int64) *big.Rat {
 		}
 		lowN.Add(lowN, new(big.Int).Mul(k, highN))
 		lowD.Add(lowD, new(big.Int).Mul(k, highD))
-		// high + k*low > x for the largest k, and within the limit. (x is no fraction within it,
-		// so low is below x.)
+		// Now high + k*low > x for the largest k within the limit of the denominator. (x itself is not a fraction
+		// within the limit, so low is below x.)
 		up := sub(x.Denom(), highN, x.Num(), highD)
 		down := sub(x.Num(), lowD, x.Denom(), lowN)
 		j := steps(up.Sub(up, big.NewInt(1)), down)
@@ -103,7 +104,7 @@ func least(a, b *big.Int) *big.Int {
 	return b
 }
 
-// whole returns a window in microseconds, rounded up.
+// whole returns the length of a window in microseconds, rounded up.
 func whole(window time.Duration) int64 {
 	return int64((window + time.Microsecond - 1) / time.Microsecond)
 }

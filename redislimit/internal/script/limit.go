@@ -12,22 +12,22 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// longest is the longest window, which is the engine's.
+// longest is the longest window, which is the same as in the engine.
 const longest = 365 * 24 * time.Hour
 
-// A Limit is a policy in the numbers that the scripts take. Concurrent use is safe.
+// A Limit is a policy in the numbers that the scripts take. It is safe for concurrent use.
 type Limit struct {
 	*algorithm
 	terms     Terms
-	tokens    uint64 // 0: every question has a quota
-	num, den  int64  // of a token bucket: num/den tokens a microsecond
-	widest    uint64 // the largest limit of keys: in units of a bucket, else in tokens
+	tokens    uint64 // 0 if every question has a quota
+	num, den  int64  // for a token bucket: num/den tokens per microsecond
+	widest    uint64 // the largest limit of keys: in units for a bucket, otherwise in tokens
 	window    int64  // in microseconds
 	aligned   bool
-	calendar  *atomicbucket.Calendar // of windows of the calendar; nil for others
-	kind      string                 // of those
-	ahead     atomic.Int64           // for the calendar: by how many seconds the server is ahead
-	arguments []string               // what the script gets
+	calendar  *atomicbucket.Calendar // for windows of the calendar; nil for others
+	kind      string                 // the kind of these windows
+	ahead     atomic.Int64           // for the calendar: by how many seconds the server's clock is ahead
+	arguments []string               // arguments that the script gets
 	weight    int
 }
 
@@ -41,10 +41,10 @@ type Terms struct {
 	Life time.Duration
 }
 
-// NewLimit returns the limit of a policy: a token bucket, token buckets for quotas, a fixed window (aligned or not), a
-// sliding window, a sliding log, a window of the calendar, or requests in flight. It refuses a batch refill, numbers
-// out of the ranges that [engine.Policy] states, a bucket that takes more than 10 years to fill, and terms that leave
-// no room for all that a key may owe. A window is rounded up to whole microseconds.
+// NewLimit returns the limit for a policy: a token bucket, token buckets for quotas, a fixed window (aligned or not), a
+// sliding window, a sliding log, a window of the calendar, or requests in flight. It returns an error for a batch
+// refill, for numbers out of the ranges that [engine.Policy] states, for a bucket that takes more than 10 years to
+// fill, and for terms that leave no room for all that a key may owe. A window is rounded up to whole microseconds.
 func NewLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	limit, err := newLimit(p, terms)
 	if err != nil {
@@ -102,7 +102,7 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	return limit, nil
 }
 
-// makeBucket makes the numbers of a token bucket that fills within a time.
+// makeBucket makes the numbers of a token bucket that fills within the time fill.
 func (l *Limit) makeBucket(r engine.Rate, fill time.Duration) error {
 	rate, err := perMicrosecond(r)
 	if err != nil {
@@ -128,7 +128,7 @@ func (l *Limit) makeWindow(window time.Duration) error {
 	return l.checkTerms(window)
 }
 
-// PlaceLife is how long a place in flight is kept without a renewal, unless [Terms] say otherwise.
+// PlaceLife is how long a place in flight is kept without a renewal, unless [Terms] has another time.
 const PlaceLife = 10 * time.Second
 
 // makeInFlight makes the numbers of a limit of requests in flight.
@@ -156,10 +156,10 @@ func (l *Limit) checkTerms(fill time.Duration) error {
 	case l.terms.MaxQuota > l.most:
 		return fmt.Errorf("MaxQuota(%d): want at most %d", l.terms.MaxQuota, l.most)
 	}
-	// As much as the numbers of the scripts hold exactly.
+	// The maximum is what the numbers of the scripts hold exactly.
 	most := l.debts * l.most / max(l.tokens, l.terms.MaxQuota, 1)
 	if fill > 0 {
-		most = max(min(most, uint64(longestDebt/fill)), l.debts) // what fills slower than that is another error
+		most = max(min(most, uint64(longestDebt/fill)), l.debts) // a slower fill is another error
 	}
 	if l.terms.MaxDebt < l.debts || l.terms.MaxDebt > most {
 		return fmt.Errorf("MaxDebt(%d): want %d limits, because the shares of nodes may owe so much, to %d", l.terms.MaxDebt, l.debts, most)
@@ -167,7 +167,7 @@ func (l *Limit) checkTerms(fill time.Duration) error {
 	return nil
 }
 
-// longestDebt is the longest in which what a key may owe comes back.
+// longestDebt is the longest time that the largest debt of a key may take to come back.
 const longestDebt = 3 * slowest
 
 // arrange makes the arguments for the script.
@@ -181,7 +181,7 @@ func (l *Limit) arrange() {
 	}
 }
 
-// Tokens returns the limit of a key; 0 if every question has a quota.
+// Tokens returns the limit of a key, or 0 if every question has a quota.
 func (l *Limit) Tokens() uint64 { return l.tokens }
 
 // MaxDebt returns how many tokens a key may owe under a limit of tokens tokens.
@@ -191,16 +191,16 @@ func (l *Limit) MaxDebt(tokens uint64) uint64 { return l.terms.MaxDebt * tokens 
 func (l *Limit) IsOfQuotas() bool { return l.tokens == 0 }
 
 // Weight returns how much of a call one key takes. A call carries one key, or up to [MaxKeys] keys whose weights sum to
-// at most [Full]. A sliding log and requests in flight store one entry for each token, and the server answers no other
-// client while a script runs.
+// at most [Full]. Keys of a sliding log and of requests in flight weigh more, because they store one entry for each
+// token, and the server answers no other client while a script runs.
 func (l *Limit) Weight() int { return l.weight }
 
-// Full is how many tokens the logs of one call may have together. A server adds that many within a millisecond.
+// Full is how many tokens the logs in one call may have together. A server adds that many within a millisecond.
 const Full = 1 << 15
 
-// Kind returns what identifies compatible states: the algorithm and its window, such as "fixed60000000" (microseconds).
-// It must be part of a key's name. Limits of one kind with different numbers share their state: tokens that were taken
-// stay taken.
+// Kind returns a text that identifies compatible states: the algorithm and its window, such as "fixed60000000"
+// (microseconds). It must be part of a key's name. Limits of one kind with different numbers share their state, so
+// tokens that were taken under one of them also count under the others.
 func (l *Limit) Kind() string {
 	switch {
 	case l.window == 0 && l.tokens == 0:

@@ -39,7 +39,7 @@ func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
 	}
 }
 
-// Limits whose states understand one another are of one kind, and no others.
+// Limits have the same kind if each can use the states of the others, and only then.
 func TestKind(t *testing.T) {
 	for want, policies := range map[string][]engine.Policy{
 		"bucket":         {engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.Per(1, time.Hour), 3)},
@@ -56,11 +56,11 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// floor finds what trying every denominator finds.
+// floor finds the same fraction as a search over every denominator.
 func TestFloorIsTheLargestFractionBelow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	rounds := 3000
-	if testing.Short() { // under the race detector
+	if testing.Short() { // set under the race detector, which is slow
 		rounds = 100
 	}
 	for range rounds {
@@ -74,13 +74,14 @@ func TestFloorIsTheLargestFractionBelow(t *testing.T) {
 			}
 		}
 		if want.Sign() == 0 {
-			continue // none above 0
+			continue // no fraction above 0
 		}
 		assert.Zero(t, want.Cmp(floor(x, most)), "%v within %d: want %v, got %v", x, most, want, floor(x, most))
 	}
 }
 
-// The rate of the scripts is never faster than the one asked for, and hardly slower, and what it counts stays exact.
+// The rate of the scripts is never faster than the requested rate and only slightly slower. All numbers that it counts
+// are exact.
 func TestFraction(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -88,11 +89,11 @@ func TestFraction(t *testing.T) {
 		limit := 1 + random.Uint64N(1<<random.Int64N(33))
 		rate, err := perMicrosecond(engine.PerSecond(tokens))
 		if err != nil {
-			continue // above 1e9/s
+			continue // faster than 1e9/s
 		}
 		num, den, err := fraction(rate, limit, 3)
 		if err != nil {
-			continue // more than ten years to fill
+			continue // it takes more than ten years to fill
 		}
 		assert.LessOrEqual(t, big.NewRat(num, den).Cmp(rate), 0, "%v/s", tokens)
 		part, _ := new(big.Rat).Quo(big.NewRat(num, den), rate).Float64()
@@ -102,7 +103,7 @@ func TestFraction(t *testing.T) {
 	}
 }
 
-// A store keeps every algorithm of the engine or says why not: none falls into another one's script.
+// A store either keeps an algorithm of the engine or says why not. No algorithm uses the script of another one.
 func TestEveryAlgorithmIsKeptOrRefused(t *testing.T) {
 	policies := map[engine.Algorithm]engine.Policy{
 		engine.AlgorithmTokenBucket:   engine.TokenBucket(engine.PerSecond(1), 10),

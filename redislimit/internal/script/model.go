@@ -9,22 +9,22 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Model is the server's state of one key. It decides as the scripts do, but in Go and at any time: for simulation,
-// and to check the scripts. The zero Model is a key that was never asked about. All its limits must be of one kind
-// ([Limit.Kind]). One goroutine may use it at a time.
+// A Model is the server's state of one key. It decides as the scripts do, but in Go and at any given time. It is used
+// for simulation, and to check the scripts. The zero Model is a key that was never asked about. All its limits must be
+// of one kind ([Limit.Kind]). One goroutine may use it at a time.
 type Model struct {
 	known             bool
 	at                int64   // the time of the level; the start of a window; the index of a sliding window
-	level             float64 // as in Lua: in the units of den
-	num, den          int64   // of the level
+	level             float64 // a float64 as in Lua: in the units of den
+	num, den          int64   // units of the level
 	count             uint64
-	wide              uint64 // how many tokens the window counts, if more were charged to it; else 0
+	wide              uint64 // how many tokens the window counts, if more were charged to it; otherwise 0
 	current, previous uint64
-	log               []int64 // the oldest first
-	places            []place // in flight, in the order in which they are forgotten
+	log               []int64 // oldest first
+	places            []place // places in flight, in the order in which they are forgotten
 }
 
-// Ask answers as [Limit.Run] would if the server's time were nowMicros, in microseconds since 1970. That time may go
+// Ask answers as [Limit.Run] would if the server's time were nowMicros, in microseconds since 1970. nowMicros may go
 // back. As with Run, Need is at most Want, or Want is 0.
 func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 	a = l.bounded(a)
@@ -32,7 +32,7 @@ func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 	if l.terms.Refusals == engine.ChargeNothing || a.Want == 0 || a.All || a.Returned+a.Debt > 0 || answer.Granted > 0 || a.Need == 0 {
 		return answer
 	}
-	a.Want, a.Debt = 0, a.Need // the cost of a refused request is a debt
+	a.Want, a.Debt = 0, a.Need // the cost of a refused request becomes a debt
 	if l.terms.Refusals == engine.ChargeTheRest {
 		a.Debt = min(a.Need, answer.Remaining)
 	}
@@ -48,7 +48,8 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	if l.tokens == 0 {
 		by = int64(q.Units)
 	}
-	// If the state is in units of an earlier limit, or of another quota, the number of tokens stays.
+	// If the state is in units of an earlier limit, or of another quota, it is converted: the number of tokens stays
+	// the same.
 	if m.known && (m.num != l.num || m.den != by) {
 		level = max(0, level-float64(max(0, now-at)*m.num))
 		left, other = level, l.tokens == 0 && at <= now && (m.den < by || a.Want == 0)
@@ -140,7 +141,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// holds returns how many tokens of count the window can count. Without debt, these are all.
+// holds returns how many of count tokens the window can count. Without debt, it can count all of them.
 func (m *Model) holds(l *Limit, count uint64) uint64 {
 	if m.wide > 0 {
 		return max(l.widest, m.wide)
@@ -148,7 +149,7 @@ func (m *Model) holds(l *Limit, count uint64) uint64 {
 	return max(l.widest, count)
 }
 
-// after returns how many windows must end after the current one until at most room tokens of count are left.
+// after returns how many windows must end after the current one until at most room of the count tokens are left.
 func after(count, wide, widest, room uint64) uint64 {
 	if count <= wide+room {
 		return 0
@@ -199,7 +200,7 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 			}
 			end, spare = finish+int64(more+1)*l.window, q.Tokens-a.Need-over
 		}
-		// The largest part of a window that counts for less than spare+1.
+		// This is the largest part of the window such that the previous window's tokens count for less than spare+1.
 		hi, lo := bits.Mul64(spare+1, uint64(l.window))
 		inside, rest := bits.Div64(hi, lo, count)
 		if rest == 0 {
@@ -227,7 +228,7 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 		m.log[i] = min(at, now)
 	}
 	gone, _ := slices.BinarySearch(m.log, now-l.window+1)
-	first, last := max(gone, len(m.log)-int(a.Returned)), len(m.log) // the entries that are given back
+	first, last := max(gone, len(m.log)-int(a.Returned)), len(m.log) // entries that are given back
 	if a.Window > AnyWindow {
 		at, _ := slices.BinarySearch(m.log, a.Window)
 		last, _ = slices.BinarySearch(m.log, a.Window+1)
@@ -250,7 +251,7 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 		answer.RetryAfter = micros(uint64(m.log[len(m.log)+int(a.Need)-int(q.Tokens)-1] + l.window - now))
 	}
 	if isLess || added > 0 && (count == 0 || uint64(gone) > 16+count/4) {
-		m.log = slices.Delete(m.log, 0, gone) // requests that have left the window are forgotten
+		m.log = slices.Delete(m.log, 0, gone) // entries that have left the window are forgotten
 	}
 	answer.Window = AnyWindow
 	if answer.Granted > 0 {
@@ -259,13 +260,13 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// unknown is the RetryAfter of a refusal until it is computed.
+// unknown is the RetryAfter of a refusal before it is computed.
 const unknown time.Duration = -1
 
-// charged returns what is owed after charging a debt, up to most.
+// charged returns what is owed after a debt is charged, up to most.
 func charged(owed, debt, most uint64) uint64 { return max(owed, min(owed+debt, most)) }
 
-// decide answers an ask under a quota that has room for that many tokens.
+// decide answers an ask under a quota that has room for room tokens.
 func decide(q Quota, a Ask, room uint64) Answer {
 	switch {
 	case a.Need > q.Tokens:
@@ -286,7 +287,7 @@ func micros(n uint64) time.Duration { return time.Duration(n) * time.Microsecond
 // up returns a/b, rounded up.
 func up(a, b uint64) uint64 { return (a + b - 1) / b }
 
-// scaled returns n*part/whole, rounded down, for a part of the whole.
+// scaled returns n*part/whole, rounded down. part is at most whole.
 func scaled(n uint64, part, whole int64) uint64 {
 	hi, lo := bits.Mul64(n, uint64(part))
 	quotient, _ := bits.Div64(hi, lo, uint64(whole))

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// inFlight keeps places by the numbers of their requests.
+// inFlight decides about requests in flight. It keeps places by the numbers of their requests.
 func (m *Model) inFlight(l *Limit, now int64, a Ask) Answer {
 	q := l.quota(a)
 	m.places = slices.DeleteFunc(m.places, func(p place) bool { return p.until <= now })
@@ -58,7 +58,7 @@ func (m *Model) add(n uint64, now, life int64) (id int64) {
 	return id
 }
 
-// keep keeps n places of a request until a time.
+// keep keeps n places of a request until the time until.
 func (m *Model) keep(id int64, n uint64, until int64) {
 	m.places = slices.DeleteFunc(m.places, func(p place) bool { return p.id == id && p.i <= n })
 	for i := range n {
@@ -73,7 +73,7 @@ func (m *Model) sort() {
 	})
 }
 
-// A place is one of those that a request has in flight.
+// A place is an entry for the places that one request has in flight.
 type place struct {
 	id    int64
 	i     uint64

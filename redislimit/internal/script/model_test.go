@@ -33,14 +33,14 @@ func (w *world) set(now int64) {
 	if now > w.now {
 		w.FastForward(time.Duration(now-w.now) * time.Microsecond)
 	} else {
-		for _, key := range w.Keys() { // a key expires at a time of the server's clock
+		for _, key := range w.Keys() { // a key expires at a time of the server's clock, so its time to live changes
 			w.SetTTL(key, w.TTL(key)+time.Duration(w.now-now)*time.Microsecond)
 		}
 	}
 	w.now = now
 }
 
-// models have a limit of every algorithm and of every form.
+// models contains policies of every algorithm and in every form.
 var models = []engine.Policy{
 	engine.TokenBucket(engine.PerSecond(97), 50),
 	engine.TokenBucket(engine.PerSecond(333333), 1<<32),
@@ -61,7 +61,7 @@ var models = []engine.Policy{
 	engine.Concurrency(1000, 100*time.Microsecond),
 }
 
-// A form is a limit with terms, and quotas of keys in addition to it.
+// A form is a limit with terms, and with quotas of keys.
 type form struct {
 	policy engine.Policy
 	terms  Terms
@@ -72,7 +72,7 @@ func (f form) String() string {
 	return fmt.Sprintf("%v %+v %d quotas", f.policy, f.terms, len(f.quotas))
 }
 
-// forms are limits whose keys may owe more, have quotas, and are charged for what is refused.
+// forms are limits whose keys may owe more, have quotas, or are charged for refused requests.
 var forms = []form{
 	{engine.TokenBucket(engine.PerSecond(97), 50), Terms{MaxDebt: 10}, nil},
 	{engine.TokenBucket(engine.PerSecond(1000), 50), Terms{}, []engine.Policy{
@@ -109,10 +109,10 @@ var forms = []form{
 	{engine.SlidingLog(10, time.Second), Terms{Refusals: engine.ChargeTheRest}, nil},
 }
 
-// Random asks at random times give the same answers from the script and from the model.
+// At random times, random asks get the same answers from the script and from the model.
 func TestScriptsAreTheModel(t *testing.T) {
 	asks := 1000
-	if testing.Short() { // under the race detector
+	if testing.Short() { // set under the race detector, which is slow
 		asks = 150
 	}
 	all := forms[:len(forms):len(forms)]
@@ -150,7 +150,7 @@ func TestScriptsAreTheModel(t *testing.T) {
 				return random.Uint64N(tokens()/4 + 2)
 			}
 			var m Model
-			var windows [3]int64 // of the last answers
+			var windows [3]int64 // windows of the last answers
 			granted, refused := 0, 0
 			period := policy.Window().Microseconds() + 1
 			if len(form.quotas) > 0 {
@@ -160,7 +160,7 @@ func TestScriptsAreTheModel(t *testing.T) {
 				quota = quotas[random.IntN(len(quotas))]
 				held := w.Exists("key")
 				switch random.IntN(8) {
-				case 0: // nothing: the same microsecond
+				case 0: // the time stays at the same microsecond
 				case 1:
 					w.set(w.now + random.Int64N(3*period))
 				case 2:
@@ -173,7 +173,8 @@ func TestScriptsAreTheModel(t *testing.T) {
 					w.set(w.now + random.Int64N(period/8+2))
 				}
 				if held && !w.Exists("key") {
-					// It expired, for good, even if the clock goes back: there was nothing left to know.
+					// The key expired. Even if the clock goes back, no information is lost, because there was nothing
+					// left to know.
 					require.Equal(t, tokens(), m.copy().Ask(p, w.now, Ask{Need: 1, Quota: quota}).Remaining, "a key expired before its state did")
 					m = Model{}
 				}
@@ -184,7 +185,7 @@ func TestScriptsAreTheModel(t *testing.T) {
 				if p.IsOfQuotas() && a.Need == 0 {
 					a.Need = 1
 				}
-				if random.IntN(8) > 0 { // else it only looks
+				if random.IntN(8) > 0 { // otherwise the ask takes nothing
 					a.Want = a.Need + amount()
 				}
 				switch random.IntN(4) {
@@ -204,12 +205,13 @@ func TestScriptsAreTheModel(t *testing.T) {
 				if windows[i%len(windows)] = got.Window; got.Granted > 0 {
 					granted++
 				}
-				// A look under a faster quota answers as a request, which would make what is owed come back faster.
+				// A look under a faster quota converts the state as a request does. Then what is owed would come back
+				// faster, so it is not checked.
 				looks := p.IsOfQuotas() && a.Want == 0
 				if got.RetryAfter > 0 && got.RetryAfter != engine.Never && !looks {
 					refused++
 					need := Ask{Need: a.Need, Want: a.Need, Quota: quota}
-					// Exact: so much later it passes, a microsecond sooner it does not.
+					// RetryAfter is exact: the request passes after this time, and is refused a microsecond earlier.
 					later := m.copy()
 					assert.GreaterOrEqual(t, later.Ask(p, w.now+got.RetryAfter.Microseconds(), need).Granted, a.Need, "%+v", a)
 					sooner := m.copy()
@@ -231,7 +233,8 @@ func (m *Model) copy() *Model {
 	return &c
 }
 
-// A client that polls far faster than tokens come back gets each at its time: no remainder is lost.
+// A client polls far faster than tokens come back. It must get each token exactly at its time, because no remainder is
+// lost.
 func TestExactRates(t *testing.T) {
 	for _, test := range []struct {
 		rate     engine.Rate
@@ -242,10 +245,10 @@ func TestExactRates(t *testing.T) {
 		{engine.PerSecond(333333), 10 * time.Second, 3_333_330},
 		{engine.Per(1, time.Hour), 100_000 * time.Hour, 100_000},
 		{engine.PerSecond(0.7), 1_000_000 * time.Second, 700_000},
-		{engine.PerSecond(1e6 / 3), 3 * time.Second, 999_999}, // no decimal: never faster
+		{engine.PerSecond(1e6 / 3), 3 * time.Second, 999_999}, // not a decimal: the rate must never be faster
 	} {
 		p, m := limitOf(t, engine.TokenBucket(test.rate, 5)), Model{}
-		if testing.Short() { // under the race detector
+		if testing.Short() { // set under the race detector, which is slow
 			test.span, test.admitted = test.span/100, test.admitted/100
 		}
 		begin := int64(1_800_000_000_000_000)
@@ -260,7 +263,7 @@ func TestExactRates(t *testing.T) {
 	}
 }
 
-// The same through the script itself, which is slower to ask.
+// This is the same test with the script itself, which is slower than the model.
 func TestPollingLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	c, err := connect(w.Addr())
@@ -270,7 +273,7 @@ func TestPollingLosesNothing(t *testing.T) {
 	require.EqualValues(t, 5, one(t, p, c, "key", strict(5)).Granted)
 	sum, begin := uint64(0), w.now
 	seconds := uint64(10)
-	if testing.Short() { // under the race detector
+	if testing.Short() { // set under the race detector, which is slow
 		seconds = 1
 	}
 	for i := range int64(500 * seconds) {
@@ -280,8 +283,8 @@ func TestPollingLosesNothing(t *testing.T) {
 	assert.Equal(t, 97*seconds, sum)
 }
 
-// A forward jump of the clock by J gives rate*J at most, and a burst at most; a backward one
-// gives nothing and costs no more than what had come back, or one more window.
+// The clock jumps by J. A jump forward gives at most rate*J tokens and at most one burst. A jump back gives nothing,
+// and costs at most the tokens that had come back, or one more window.
 func TestClockJumps(t *testing.T) {
 	for _, policy := range []engine.Policy{
 		engine.TokenBucket(engine.PerSecond(10), 10), engine.FixedWindow(10, time.Second), engine.FixedWindow(10, time.Second).Aligned(),
@@ -296,7 +299,7 @@ func TestClockJumps(t *testing.T) {
 				c, err := connect(w.Addr())
 				require.NoError(t, err)
 				t.Cleanup(c.Close)
-				w.set(w.now - w.now%1_000_000 + 1_000_000) // where windows of the clock begin
+				w.set(w.now - w.now%1_000_000 + 1_000_000) // aligned windows begin here
 				require.EqualValues(t, 10, one(t, p, c, "key", strict(10)).Granted)
 				w.set(w.now + jump.Microseconds())
 				took := uint64(0)
@@ -319,10 +322,10 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// A client cannot affect the time: no number that it sends is near the time.
+// A client cannot affect the time, because no number that it sends is near the time.
 func TestNoTimeIsSent(t *testing.T) {
 	w := newWorld(t)
-	w.set(1_000_000_000) // 1970, while the client is in its own time
+	w.set(1_000_000_000) // the server is in 1970, and the client in its own time
 	c, err := connect(w.Addr())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
@@ -363,8 +366,8 @@ func TestCallsThatCannotBe(t *testing.T) {
 	assert.NoError(t, run(64, 64, 64, strict(0)))
 }
 
-// What is charged as debt, up to two limits beyond a full one, is taken off what comes back, all of it: of a sliding
-// log, of which every token leaves a window after it was charged, not.
+// A debt of up to two limits beyond a full limit is subtracted in full from the tokens that come back. The sliding log
+// is not in this test, because each of its tokens leaves the log one window after it was charged.
 func TestDebtIsPaidInFull(t *testing.T) {
 	const limit, windows = 100, 6
 	for _, policy := range []engine.Policy{

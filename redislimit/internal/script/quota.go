@@ -9,18 +9,20 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Quota is the limit of one question, in the numbers that the scripts take: how many tokens, and how many units of
-// the state a token has. Only token buckets have more than one unit a token. The zero Quota is the limit's own.
+// A Quota is the limit of one question, in the numbers that the scripts take: how many tokens it has, and how many
+// units of the state one token is. Only token buckets have more than one unit per token. The zero Quota stands for the
+// limit's own numbers.
 type Quota struct{ Tokens, Units uint64 }
 
-// slower: a rate may be slower by one part in slower, because a token is rounded up to whole units.
+// A quota's rate may be slower by one part in slower, because a token is rounded up to whole units.
 const slower = 1000
 
-// finest is the most units in a microsecond, for a limit that only has quotas.
+// finest is the maximum number of units in a microsecond, for a limit that only has quotas.
 const finest = 1_000_000
 
-// makeTicks makes a limit that has quotas only: token buckets of any rate that fill within longest. A unit is a part of
-// a microsecond, a power of ten. It is as small as possible while all that a key may owe stays exact in a double.
+// makeTicks makes a limit that only has quotas: token buckets of any rate that fill within longest. A unit is a
+// microsecond divided by a power of ten. It is as small as possible while all that a key may owe stays exact in a
+// double.
 func (l *Limit) makeTicks(longest time.Duration) error {
 	if longest < time.Microsecond || longest > slowestQuota {
 		return fmt.Errorf("buckets that fill within %v: want 1µs to %v", longest, slowestQuota)
@@ -37,13 +39,13 @@ func (l *Limit) makeTicks(longest time.Duration) error {
 	return nil
 }
 
-// slowestQuota is the longest that a bucket of a quota may take to fill, which is the engine's.
+// slowestQuota is the longest time that a bucket of a quota may take to fill, which is the same as in the engine.
 const slowestQuota = 365 * 24 * time.Hour
 
-// Quota returns a policy as a quota of the limit. For a token bucket, p has the same rate and no larger burst. For
-// token buckets of quotas, p fills within the time that the limit is made for. For any other limit, p is the same
-// policy with another limit, up to the larger of the limit's own and [Terms].MaxQuota. A token of a bucket is rounded
-// up to whole units, so its rate is never faster, and slower by a thousandth at most.
+// Quota returns a policy as a quota of the limit. For a token bucket, p must have the same rate and no larger burst.
+// For token buckets of quotas, p must fill within the time that the limit is made for. For any other limit, p must be
+// the same policy with another limit, up to the larger of the limit's own and [Terms].MaxQuota. A token of a bucket is
+// rounded up to whole units, so its rate is never faster, and slower by at most a thousandth.
 func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	if l.IsInFlight() {
 		return Quota{}, errors.New("requests in flight have no quotas in a store")
@@ -69,10 +71,10 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	if err != nil {
 		return Quota{}, err
 	}
-	exact := rate.Quo(big.NewRat(l.num, 1), rate) // units of a token
+	exact := rate.Quo(big.NewRat(l.num, 1), rate) // units per token
 	units := new(big.Int).Add(exact.Num(), new(big.Int).Sub(exact.Denom(), big.NewInt(1)))
 	units.Quo(units, exact.Denom())
-	if l.tokens > 0 && (!units.IsUint64() || units.Uint64() != uint64(l.den)) { // the state has no other
+	if l.tokens > 0 && (!units.IsUint64() || units.Uint64() != uint64(l.den)) { // the state has no other units
 		return Quota{}, fmt.Errorf("rate %v: the limiter's is %v: want that, or a limiter of engine.TokenBuckets", p.Rate(), own.Rate())
 	}
 	if all := new(big.Int).Mul(units, new(big.Int).SetUint64(tokens)); all.Cmp(new(big.Int).SetUint64(l.widest)) > 0 {
@@ -100,7 +102,7 @@ func haveSamePeriods(a, b engine.Policy) bool {
 	return per == of && zone == in && ok == is
 }
 
-// Holds reports whether a question may use a quota that another limit of the same kind may have made.
+// Holds reports whether the limit can use a quota that another limit of the same kind may have made.
 func (l *Limit) Holds(q Quota) bool {
 	switch {
 	case q == Quota{}:

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// each has a limit of every algorithm with a limit of 10, slow enough that nothing comes back during a test.
+// each contains a limit of 10 for every algorithm. No tokens come back during a test.
 var each = map[string]engine.Policy{
 	"token bucket":   engine.TokenBucket(engine.Per(10, time.Hour), 10),
 	"fixed window":   engine.FixedWindow(10, time.Hour),
@@ -32,7 +32,7 @@ func limitOf(t testing.TB, p engine.Policy) *Limit {
 	return limit
 }
 
-// dump returns all that a server holds of a key but its time to live.
+// dump returns everything that a server stores for a key, except the key's time to live.
 func dump(t testing.TB, c rueidis.Client, key string) string {
 	t.Helper()
 	text, err := c.Do(context.Background(), c.B().Dump().Key(key).Build()).ToString()
@@ -62,22 +62,22 @@ func TestDecisions(t *testing.T) {
 				ask                Ask
 				granted, remaining uint64
 			}{
-				{Ask{}, 0, 10}, // makes nothing
+				{Ask{}, 0, 10}, // makes no key
 				{strict(3), 3, 7},
 				{Ask{Need: 1, Want: 100}, 1, 6}, // a quarter of 7, in whole tokens
-				{Ask{Need: 2, Want: 100}, 2, 4}, // what is needed, if a quarter is less
+				{Ask{Need: 2, Want: 100}, 2, 4}, // as much as is needed, if a quarter is less
 				{strict(5), 0, 4},
-				{Ask{Need: 4}, 0, 4}, // only looks
+				{Ask{Need: 4}, 0, 4}, // only checks whether 4 would fit
 				{Ask{Need: 5}, 0, 4},
 				{strict(4), 4, 0},
 				{strict(1), 0, 0},
 				{Ask{Returned: 5}, 0, 5},
 				{Ask{Returned: 2, Debt: 4, Need: 3, Want: 3}, 3, 0},
 				{Ask{Debt: 4}, 0, 0},
-				{Ask{Returned: 4}, 0, 0}, // pays the debt and no more
+				{Ask{Returned: 4}, 0, 0}, // pays the debt, and nothing beyond it
 				{Ask{Returned: 1}, 0, 1},
 				{Ask{Debt: 1000}, 0, 0},
-				{Ask{Returned: remembered}, 0, 0}, // so much debt was remembered
+				{Ask{Returned: remembered}, 0, 0}, // as much debt as was remembered
 				{Ask{Returned: 1}, 0, 1},
 				{Ask{Returned: 1000}, 0, 10},
 				{strict(10), 10, 0},
@@ -106,7 +106,7 @@ func TestRefusedConsumesNothing(t *testing.T) {
 	for name, policy := range each {
 		t.Run(name, func(t *testing.T) {
 			p := limitOf(t, policy)
-			got := one(t, p, c, name, strict(11)) // the first request, and above the limit
+			got := one(t, p, c, name, strict(11)) // a first request above the limit
 			assert.Zero(t, got.Granted)
 			assert.Equal(t, engine.Never, got.RetryAfter)
 			assert.Empty(t, dump(t, c, name), "a request that can never pass made a key")
@@ -136,7 +136,7 @@ func TestTimeToLive(t *testing.T) {
 				got := one(t, p, c, name, a)
 				life := ttl(t, c, name)
 				require.Positive(t, life, "%+v: the key has no time to live", a)
-				// The clock has gone on since, by less than this.
+				// The clock has moved on meanwhile, by less than this.
 				assert.GreaterOrEqual(t, life+5*time.Second, got.ResetAfter, "%+v", a)
 				assert.GreaterOrEqual(t, life+5*time.Second, got.RetryAfter, "%+v", a)
 			}

@@ -22,25 +22,26 @@ var ErrReply = errors.New("redislimit: not a reply of this limiter's script")
 
 // An Ask is a request for one key.
 type Ask struct {
-	// At least Need and at most Want tokens are wanted, or none if Need are not available. Need is at most Want. If
-	// they are equal, exactly that many are taken; if both are 0, none. A Want of 0 with a Need takes none and asks
-	// whether Need would fit.
+	// The key gets at least Need and at most Want tokens, or none if Need tokens are not available. Need is at most
+	// Want. If they are equal, exactly that many are taken; if both are 0, none are taken. If Want is 0 and Need is
+	// not, none are taken, and the answer says whether Need would fit.
 	Need, Want uint64
 	// All asks for all available tokens up to Want, instead of a part of them: see [Answer].Granted. Need may then be
-	// more than Want. A refusal costs nothing, whatever [Terms] has.
+	// more than Want. A refusal costs nothing, even if [Terms] charges refusals.
 	All bool
-	// Returned tokens are given back first. If they are more than was taken, nothing is owed afterwards.
+	// Returned tokens are given back first. If they are more than what is owed, nothing is owed afterwards.
 	Returned uint64
 	// Debt tokens are charged next, whether they are available or not. [Terms] bounds what a key may owe. A sliding log
-	// forgets it after a window.
+	// forgets a debt after a window.
 	Debt uint64
-	// Window is the Window of the Answer that Returned tokens came from, or [AnyWindow]. Tokens of a fixed window are
-	// given back only within that window, and tokens of a sliding window only in the current and the previous one. A
-	// sliding log gives back only tokens that were taken then. A token bucket gives back at most what was owed then and
-	// has not come back since. With AnyWindow, the latest entries of a log are removed first, and a bucket gives back
-	// all tokens. A bucket has a Window in its Answer only if the Ask has one.
+	// Window is the Window of the Answer with which the Returned tokens were taken, or [AnyWindow]. A fixed window gets
+	// tokens back only while it lasts, and a sliding window only while it is the current or the previous one. A sliding
+	// log gives back only tokens that were taken at that time. A token bucket gives back at most the tokens that were
+	// owed at that time and have not come back since. With AnyWindow, a log removes its latest entries first, and a
+	// bucket gives back all tokens. For a bucket, the Answer has a Window only if the Ask has one.
 	Window int64
-	// Quota is the limit for this question. Returned and Debt are counted by it. The zero Quota is the limit's own.
+	// Quota is the limit for this question. Returned and Debt are counted in its tokens. The zero Quota stands for the
+	// limit's own numbers.
 	Quota Quota
 }
 
@@ -54,9 +55,9 @@ type Answer struct {
 	// RetryAfter is 0 if Need fitted. Otherwise it is the time until Need would fit if nothing else is taken, exact to
 	// the microsecond. It is [engine.Never] if Need is above the limit.
 	RetryAfter time.Duration
-	// ResetAfter is as in [engine.Decision], rounded up to microseconds.
+	// ResetAfter means the same as in [engine.Decision], rounded up to microseconds.
 	ResetAfter time.Duration
-	// Window identifies the state that Granted was taken from: see [Ask].
+	// Window identifies the state from which Granted was taken: see [Ask].
 	Window int64
 	// Foreign reports that the key has a value of another type. Nothing was done, and the other fields are 0.
 	Foreign bool
@@ -65,10 +66,10 @@ type Answer struct {
 // Run asks asks[i] about keys[i] for all keys in one call, and writes the answers to answers[i]. There are 1 to
 // [MaxKeys] keys. In a cluster they must have the same slot. A key may occur more than once.
 //
-// For each key, in order and at the server's time, Returned is given back, Debt is charged, and what is then left
-// decides. After an error the answers are undefined, and the call may or may not have been carried out, for all keys or
-// for none. If the error is about the arguments, it was not carried out. A reply that is not the script's gives
-// [ErrReply].
+// For each key, in order and at the server's time, Returned is given back first, then Debt is charged, and then the
+// rest of the ask is decided by what is left. After an error the answers are undefined. The call may or may not have
+// been carried out, but either for all keys or for none. If the error is about the arguments, it was not carried out.
+// For a reply that is not the script's, Run returns [ErrReply].
 func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks []Ask, answers []Answer) error {
 	if len(keys) < 1 || len(keys) > MaxKeys {
 		return fmt.Errorf("redislimit: a call of %d keys: want 1 to %d", len(keys), MaxKeys)
@@ -107,7 +108,7 @@ func call(
 	return reply, nil
 }
 
-// badReply returns the error of a call, which is an [ErrReply] if the server has answered something else.
+// badReply returns the error for a call. It is an [ErrReply] if the server's answer is not a reply of the script.
 func badReply(err error) error {
 	if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) {
 		return fmt.Errorf("%w: %w", ErrReply, err)
@@ -115,8 +116,8 @@ func badReply(err error) error {
 	return err
 }
 
-// write returns the arguments of a script. Plain requests get only what each needs, and quotas are included only if
-// there are any.
+// write returns the arguments for a script. If the asks are plain requests, it writes only the Need of each. It
+// includes quotas only if there are any.
 func (l *Limit) write(asks []Ask) []string {
 	wide := slices.ContainsFunc(asks, func(a Ask) bool { return a != Ask{Need: a.Need, Want: a.Need} })
 	quotas := slices.ContainsFunc(asks, func(a Ask) bool { return a.Quota != Quota{} })
@@ -161,7 +162,7 @@ func (l *Limit) check(a Ask) error {
 	return nil
 }
 
-// bounded returns an ask that means the same in numbers that Lua holds exactly.
+// bounded returns an ask with the same meaning, in numbers that Lua represents exactly.
 func (l *Limit) bounded(a Ask) Ask {
 	tokens := l.quota(a).Tokens
 	owes := l.terms.MaxDebt * tokens
@@ -174,7 +175,7 @@ func (l *Limit) bounded(a Ask) Ask {
 	return a
 }
 
-// read reads a reply: five numbers for every answer.
+// read reads a reply, which has five numbers for every answer.
 func (l *Limit) read(reply []int64, asks []Ask, answers []Answer) error {
 	if len(reply) != 5*len(answers) {
 		return fmt.Errorf("%w: %d numbers for %d keys", ErrReply, len(reply), len(answers))

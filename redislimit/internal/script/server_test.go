@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// start starts a redis-server of its own for a test and returns a client of it.
+// start starts a redis-server for this test alone, and returns a client for it.
 func start(t testing.TB) rueidis.Client {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
@@ -27,7 +27,7 @@ func start(t testing.TB) rueidis.Client {
 	require.NoError(t, server.Start())
 	t.Cleanup(func() {
 		require.NoError(t, server.Process.Kill())
-		_ = server.Wait() // killed: always an error
+		_ = server.Wait() // always an error, because the server was killed
 	})
 	var client rueidis.Client
 	require.Eventually(t, func() bool {
@@ -53,5 +53,5 @@ func one(t testing.TB, p *Limit, c rueidis.Client, key string, a Ask) Answer {
 	return answers[0]
 }
 
-// strict is the ask to take n tokens or none.
+// strict returns the ask to take n tokens or none.
 func strict(n uint64) Ask { return Ask{Need: n, Want: n} }

@@ -9,23 +9,23 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// An Item is a group's request for one key of a limit. Its ask has a Need, which equals Want unless the ask is for All,
-// or Returned tokens, which go back to all windows that still count. It may have a Quota.
+// An Item is a group's request for one key of a limit. Its ask has either a Need or Returned tokens. A Need equals Want
+// unless the ask has All. Returned tokens go back to all windows that still count. The ask may have a Quota.
 type Item struct {
 	Limit *Limit
 	Key   string
 	Ask   Ask
 }
 
-// Fits reports whether the Need of a key of a group was available. If all keys of a group fit, all have taken.
+// Fits reports whether the Need of a key was available. If all keys of a group fit, all have taken their tokens.
 func (a Answer) Fits() bool { return !a.Foreign && a.RetryAfter == 0 }
 
 // RunTogether asks about groups of keys in one call, and writes the answers to answers, group after group. If all keys
-// of a group fit, each takes what it needs, and Returned tokens are given back. Otherwise none takes anything, except
-// that a key which refuses is charged for the refusal if its limit says so. Foreign keys do not count. There are 1 to
-// [MaxKeys] keys in all, each at most once in a group. In a cluster they must have the same slot.
+// of a group fit, each takes what it needs, and Returned tokens are given back. Otherwise no key takes anything. The
+// one exception is a key that refuses: it is charged for the refusal if its limit charges refusals. Foreign keys do not
+// count. There are 1 to [MaxKeys] keys in all, each at most once in a group. In a cluster they must have the same slot.
 //
-// Errors are as for [Limit.Run].
+// RunTogether returns the same errors as [Limit.Run].
 func RunTogether(ctx context.Context, c rueidis.Client, groups [][]Item, answers []Answer) error {
 	keys, args, err := writeGroups(groups)
 	if err != nil {
@@ -40,7 +40,7 @@ func RunTogether(ctx context.Context, c rueidis.Client, groups [][]Item, answers
 				one.Limit.learn(time)
 			}
 		}
-		_, args, _ := writeGroups(groups) // which were checked
+		_, args, _ := writeGroups(groups) // no error, because the groups were checked
 		return args
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ var together = rueidis.NewLuaScript(composeTogether())
 
 // writeGroups writes the arguments of the script.
 func writeGroups(groups [][]Item) (keys, args []string, err error) {
-	numbers := map[*Limit]string{} // of the limits
+	numbers := map[*Limit]string{} // numbers of the limits
 	var asked []string
 	for _, group := range groups {
 		asked = append(asked, strconv.Itoa(len(group)))

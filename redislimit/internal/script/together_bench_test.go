@@ -15,8 +15,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// BenchmarkTogether reports how long a server works for a request of several limits, in microseconds of its processor,
-// and how many times as long it works if each limit is asked by a script of its own. By turns.
+// BenchmarkTogether reports how many microseconds of processor time a server needs for a request with several limits.
+// It also reports how many times as long the server needs if each limit has a separate script. The two are measured in
+// turn.
 func BenchmarkTogether(b *testing.B) {
 	client := start(b)
 	policies := []engine.Policy{
@@ -62,8 +63,8 @@ func BenchmarkTogether(b *testing.B) {
 	}
 }
 
-// median returns for how many microseconds the script ran that a function calls, by the server's clock: the median of
-// 201 calls, because a call may have waited for a processor.
+// median calls call 201 times, and returns the median time, in microseconds of the server's clock, for which its script
+// ran. It uses the median because a call may have waited for a processor.
 func median(b *testing.B, client rueidis.Client, call func()) float64 {
 	all := make([]int, 201)
 	for i := range all {
@@ -80,7 +81,7 @@ func median(b *testing.B, client rueidis.Client, call func()) float64 {
 	return float64(all[len(all)/2])
 }
 
-// worked returns for how many microseconds a server has worked.
+// worked returns for how many microseconds a server has used the processor.
 func worked(b *testing.B, client rueidis.Client) float64 {
 	text, err := client.Do(context.Background(), client.B().Info().Section("cpu").Build()).ToString()
 	require.NoError(b, err)

@@ -13,14 +13,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A member is a limit of the test, its quotas, and what the server holds of its keys.
+// A member is a limit of the test, with its quotas and with models of the keys that the server stores for it.
 type member struct {
 	limit  *Limit
 	quotas []Quota
 	keys   [2]Model
 }
 
-// expect returns what the script says to a group at a time, and has the models do it.
+// expect returns the answers that the script must give to a group at a time. It also updates the models.
 func expect(now int64, group []Item, models []*Model) (answers []Answer, admitted bool) {
 	admitted = true
 	for i, one := range group {
@@ -30,20 +30,20 @@ func expect(now int64, group []Item, models []*Model) (answers []Answer, admitte
 		admitted = admitted && answers[i].Fits()
 	}
 	for i, one := range group {
-		if admitted || !answers[i].Fits() { // as alone: a refusal may convert what a key holds, or cost
+		if admitted || !answers[i].Fits() { // as without a group: a refusal may convert the state, or cost tokens
 			answers[i] = models[i].Ask(one.Limit, now, one.Ask)
 		}
 	}
 	return answers, admitted
 }
 
-// Groups of random keys of random limits, of every algorithm and with quotas and charges, are decided as the models
-// decide them one by one: if all fit, all take, and otherwise none does.
+// Groups of random keys are decided. They belong to random limits of every algorithm, with quotas and charges. The
+// script must decide as the models do one by one: if all keys fit, all take; otherwise none takes.
 func TestGroupsAreTheModels(t *testing.T) {
 	groupsAreTheModels(t, append([]form{{policy: engine.Concurrency(10, time.Second)}}, forms...), false)
 }
 
-// The same with limits of the calendar, and with requests that take all available tokens of a key.
+// This is the same test with limits of the calendar, and with requests that take all available tokens of a key.
 func TestGroupsThatTakeWhatThereIs(t *testing.T) {
 	all := []form{{policy: engine.CalendarWindow(10, engine.Day, time.UTC)}, {policy: engine.CalendarWindow(40, engine.Month, time.UTC)}}
 	for _, f := range forms {
@@ -56,7 +56,7 @@ func TestGroupsThatTakeWhatThereIs(t *testing.T) {
 
 func groupsAreTheModels(t *testing.T, forms []form, upTo bool) {
 	calls := 3000
-	if testing.Short() { // under the race detector
+	if testing.Short() { // set under the race detector, which is slow
 		calls = 300
 	}
 	w := newWorld(t)
@@ -90,7 +90,7 @@ func groupsAreTheModels(t *testing.T, forms []form, upTo bool) {
 		for i, m := range members {
 			for key := range m.keys {
 				if !w.Exists(fmt.Sprintf("%d:%d", i, key)) {
-					m.keys[key] = Model{} // it expired: see TestScriptsAreTheModel
+					m.keys[key] = Model{} // the key expired: see TestScriptsAreTheModel
 				}
 			}
 		}
@@ -130,7 +130,7 @@ func groupsAreTheModels(t *testing.T, forms []form, upTo bool) {
 	assert.Greater(t, refusals, calls/10)
 }
 
-// A key of another type has no say in its group, and the calls that cannot be are errors.
+// A key with another type of value does not affect the decision of its group. Calls that are not valid are errors.
 func TestGroupsThatCannotBe(t *testing.T) {
 	w := newWorld(t)
 	c, err := connect(w.Addr())

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A meter runs a script as a server does, and counts what the server has to do for it.
+// A meter runs a script as a server does, and counts the work that the server must do for it.
 type meter struct {
 	context.Context
 	t                             testing.TB
@@ -77,7 +77,7 @@ func (m *meter) command(state *lua.LState) int {
 	return 1
 }
 
-// appendAll appends a reply as a script gets it: without the pairs and the numbers of the client's protocol.
+// appendAll appends a reply in the form that a script gets, without the pairs and the numbers of the client's protocol.
 func appendAll(table *lua.LTable, reply []any) {
 	for _, one := range reply {
 		if pair, ok := one.([]any); ok {
@@ -91,9 +91,9 @@ func appendAll(table *lua.LTable, reply []any) {
 	}
 }
 
-// A server answers no other client while a script runs. So the work of a script for one key is bounded, whatever the
-// state and the request, as docs/distributed.md states it. It is counted and not timed: instructions of the
-// interpreter, commands, and bytes that go to the store and come from it.
+// A server answers no other client while a script runs. So the work of a script for one key must be bounded, in any
+// state and for any request, as docs/distributed.md states it. The test counts the work instead of timing it:
+// instructions of the interpreter, commands, and bytes that the script writes to the store and reads from it.
 func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it counts, in one goroutine: the race detector shows nothing")
@@ -111,7 +111,7 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 		{engine.SlidingLog(1000, time.Second), Terms{}, slidingLogLua, 1050, 25, 1000 + 50*1000},
 		{engine.SlidingLog(4096, time.Second), Terms{}, slidingLogLua, 1050, 25, 1000 + 50*4096},
 		{engine.Concurrency(512, time.Second), Terms{}, inFlightLua, 1000 + 40*512, 15, 1000 + 100*512},
-		// A refusal that is charged is twice the work.
+		// A refusal that is charged takes twice the work.
 		{engine.TokenBucket(engine.PerSecond(1000), 1000), Terms{Refusals: engine.ChargePenalty}, tokenBucketLua, 1000, 3, 200},
 		{engine.FixedWindow(1000, time.Second), Terms{Refusals: engine.ChargePenalty}, fixedWindowLua, 1000, 3, 200},
 		{engine.SlidingWindow(1000, time.Second), Terms{Refusals: engine.ChargePenalty}, slidingWindowLua, 1000, 3, 200},
@@ -127,7 +127,7 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 			m := &meter{Context: context.Background(), t: t, store: c}
 			source := compose(test.source)
 			var instructions, commands, bytes int
-			var settling struct{ instructions, commands int } // what a hold gives back
+			var settling struct{ instructions, commands int } // the largest work to settle a hold
 			second, limit := time.Second.Microseconds(), l.tokens
 			asks := []Ask{
 				{}, {Need: 1}, strict(1), strict(limit), {Need: 1, Want: limit}, strict(limit + 1), {Returned: 1, Window: 1},
@@ -158,7 +158,7 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 				}
 			}
 			t.Logf("%d instructions, %d commands, %d bytes; %+v to settle", instructions, commands, bytes, settling)
-			if test.source == slidingLogLua { // it searches for what was held, and only then
+			if test.source == slidingLogLua { // it searches for the entries of the hold, and only in this case
 				assert.LessOrEqual(t, settling.instructions, 1700)
 				assert.LessOrEqual(t, settling.commands, 40)
 			} else {
@@ -172,7 +172,8 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 	}
 }
 
-// So is what a script does for a group of 64 limits, admitted or refused by the last one of them.
+// The work of a script for a group of 64 limits is bounded too, whether the group is admitted or the last limit refuses
+// it.
 func TestTheWorkOfAGroupIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it counts, in one goroutine: the race detector shows nothing")

@@ -6,23 +6,23 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// Debts records, for each key, what a node's shares admitted and the store has not charged yet. All methods may be
-// called from any goroutine.
+// Debts records, for each key, the tokens that a node's shares admitted and that the store has not charged yet. All
+// methods may be called from any goroutine.
 type Debts[K comparable] struct {
 	keys  *xsync.Map[K, debt]
-	count atomic.Int64 // of keys; changed with the map, so that a key that was just removed can be added again
+	count atomic.Int64 // number of keys; changed with the map, so that a key that was just removed can be added again
 	most  int64
 	note  func(key K, tokens uint64) // called with the debt of a key whenever it changes
 }
 
 type debt struct {
 	tokens   uint64
-	charging uint64 // the part that the question in progress charges; 0 for none
+	charging uint64 // the part that the current question charges; 0 for none
 }
 
-// NewDebts returns debts. The number of keys is not above most. Tokens that are admitted for further keys are not
-// charged. note, if it is not nil, is called for every change of what a key owes, before the method that changed it
-// returns. The calls for a key are in the order of its changes.
+// NewDebts returns an empty Debts for at most most keys. Tokens that are admitted for further keys are not charged. If
+// note is not nil, it is called for every change of what a key owes, before the method that made the change returns.
+// The calls for one key are in the order of its changes.
 func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K] {
 	if note == nil {
 		note = func(K, uint64) {}
@@ -39,7 +39,7 @@ func (d *Debts[K]) Total() (tokens uint64) {
 	return tokens
 }
 
-// Room returns for how many more keys there is room.
+// Room returns how many more keys there is room for.
 func (d *Debts[K]) Room() int { return int(max(d.most-d.count.Load(), 0)) }
 
 // Add records that n tokens of a key were admitted, and reports whether there was room for the key.
@@ -69,7 +69,7 @@ func (d *Debts[K]) Forgive(key K, n uint64) {
 }
 
 // Begin starts a charge for a key and returns its amount. It returns 0 if nothing is owed, or if a charge for the key
-// is in progress already. Otherwise the caller must call End.
+// is already in progress. If it does not return 0, the caller must call End.
 func (d *Debts[K]) Begin(key K) (tokens uint64) {
 	if d.count.Load() == 0 {
 		return 0 // Begin is called after every answer of the store, so this path must be cheap
@@ -83,7 +83,7 @@ func (d *Debts[K]) Begin(key K) (tokens uint64) {
 	return tokens
 }
 
-// End ends the charge that Begin started. If it was charged, its amount is no longer owed.
+// End ends the charge that Begin started. If charged is true, the amount is no longer owed.
 func (d *Debts[K]) End(key K, charged bool) {
 	d.change(key, func(old debt) debt {
 		if charged {

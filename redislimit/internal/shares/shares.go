@@ -12,8 +12,8 @@ import (
 // mostOfQuotas is the longest time that engine.TokenBuckets accepts.
 const mostOfQuotas = 365 * 24 * time.Hour
 
-// OfQuota is [Of] for a quota of n tokens under the policy p. In token buckets of any rate, token is the time in which
-// one token comes back.
+// OfQuota does the same as [Of] for a quota of n tokens under the policy p. token is used if p is token buckets of any
+// rate. It is the time in which one token of the quota comes back.
 func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (engine.Policy, error) {
 	period := p.Rate().Period
 	switch per, _, isCalendar := p.Calendar(); {
@@ -35,10 +35,10 @@ func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (e
 	return Of(engine.SlidingWindow(n, period), divisor)
 }
 
-// Of returns a node's share of a policy: the same policy with rate and limit divided by divisor, which is the number of
-// nodes and at least 1. A share has at least one token.
+// Of returns a node's share of a policy: the same policy with rate and limit divided by divisor. divisor is the number
+// of nodes, and at least 1. A share has at least one token.
 func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
-	if longest := p.Longest(); longest > 0 { // a share of at least one token may take longer to fill, by that factor
+	if longest := p.Longest(); longest > 0 { // a share of one token or more may fill more slowly, by this factor
 		return engine.TokenBuckets(time.Duration(min(float64(longest)*divisor, float64(mostOfQuotas)))), nil
 	}
 	limit := max(uint64(float64(p.Limit())/divisor), 1)
@@ -57,7 +57,7 @@ func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 		}
 		return share, nil
 	case engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
-		// A share of a log is counted, not logged: a store that is lost must not cost memory, too.
+		// The share of a log is counted, not logged, so that the loss of a store does not also cost memory.
 		return engine.SlidingWindow(limit, rate.Period), nil
 	}
 	return engine.Policy{}, fmt.Errorf("%v cannot be shared", p)

@@ -23,8 +23,8 @@ func TestInterval(t *testing.T) {
 	assert.EqualValues(t, 1<<61, Interval(engine.FixedWindow(1, 365*24*time.Hour), 100_000), "no overflow")
 }
 
-// From any loss on, whatever was spent before, a key has a token for each interval that is over and at most one at a
-// time.
+// From each loss on, a key gets one token for each interval that has passed, and has at most one at a time. Tokens that
+// were spent before the loss make no difference.
 func TestSlow(t *testing.T) {
 	s, yes := NewSlow[string](1), func() bool { return true }
 	assert.EqualValues(t, 1, s.Take("k", 100, 109, 10, yes))
@@ -42,7 +42,7 @@ func TestSlow(t *testing.T) {
 	assert.Zero(t, s.Take("k", 100, 500, 10, yes))
 }
 
-// A token is spent once, by whomever.
+// A token is spent only once, even if many goroutines try to spend it.
 func TestSlowIsSpentOnce(t *testing.T) {
 	s := NewSlow[int](1)
 	var spent atomic.Int64

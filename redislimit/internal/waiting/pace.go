@@ -9,29 +9,30 @@ import (
 
 const (
 	burst  = int64(2 * time.Second)
-	period = int64(10 * time.Second) // for which the shortest trip is determined
+	period = int64(10 * time.Second) // the shortest trip is determined for each such period
 )
 
-// A Pace adapts the calls of a queue to its store: how much is in progress at once, how long a call waits for its
-// answer, and how long questions wait for their turn. Times are arguments, in nanoseconds. The zero Pace knows nothing
-// yet.
+// A Pace adapts the calls of a queue to its store. It decides how much is in progress at once, how long a call waits
+// for its answer, and how long questions wait for their turn. Times are arguments, in nanoseconds. The zero Pace has
+// measured nothing yet.
 //
-// A store does not answer sooner if it is asked more than it can work on. So if answers take longer than the shortest
-// did, by an eighth of the timeout, the window shrinks. If answers are fast enough and questions wait, it grows.
+// If a store is asked more than it can work on, it does not answer sooner. So if answers take longer than the shortest
+// trip, by an eighth of the timeout, the window shrinks. If answers are fast enough and questions wait, the window
+// grows.
 type Pace struct {
-	calls   int      // under way
-	size    int      // of them
+	calls   int      // number of calls in progress
+	size    int      // the sum of their sizes
 	window  int      // the size of the calls that may be in progress; 0 means firstWindow
 	cutAt   int64    // when window was last reduced
-	trip    int64    // of calls, smoothed
+	trip    int64    // duration of calls, smoothed
 	least   [2]int64 // the shortest trips of this period and of the previous one; 0 for none
-	began   int64    // this period
-	emptyAt int64    // when no question waited
-	turns   int      // of an overload
+	began   int64    // when this period began
+	emptyAt int64    // when last no question waited
+	turns   int      // turns during an overload
 }
 
 const (
-	firstWindow = 4 * script.Full // reduced only if answers are late, because this process may be what is slow
+	firstWindow = 4 * script.Full // reduced only if answers are late, because this process may be the slow one
 	mostWindow  = defaults.MostCalls * script.Full
 )
 
@@ -43,8 +44,8 @@ func (p *Pace) Window() int {
 	return p.window
 }
 
-// Begins reports whether one more call may be sent now. The first call always may. A call that is not full may if it is
-// one of the first eight.
+// Begins reports whether one more call may be sent now. The first call always may. A call that is not full may be sent
+// if it is one of the first eight.
 func (p *Pace) Begins(isFull bool) bool {
 	return p.calls == 0 || p.size < p.Window() && (isFull || p.calls < defaults.UnderWay)
 }
@@ -91,14 +92,14 @@ func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShor
 	}
 }
 
-// Failed notes that a call failed, maybe because it was not answered in time.
+// Failed notes that a call failed. isLate means that it was not answered in time.
 func (p *Pace) Failed(sent, now int64, size int, isLate bool) {
 	if p.size -= size; isLate {
 		p.cut(sent, now, max(p.Window()/2, 1))
 	}
 }
 
-// cut reduces the window, once for all calls that were in progress at the previous reduction.
+// cut reduces the window, but only once for all calls that were in progress at the previous reduction.
 func (p *Pace) cut(sent, now int64, window int) {
 	if sent >= p.cutAt {
 		p.window, p.cutAt = window, now
@@ -108,17 +109,18 @@ func (p *Pace) cut(sent, now int64, window int) {
 // Empty notes that no question waits.
 func (p *Pace) Empty(now int64) { p.emptyAt = now }
 
-// A Turn has the rules for the next call of a queue.
+// A Turn contains the rules for the next call of a queue.
 type Turn struct {
 	patience int64
 	reserve  int64 // the part of the timeout that is kept for the answer
 	IsFailing,
-	IsNewest bool // the newest questions first
+	IsNewest bool // the call takes the newest questions first
 }
 
 // Turn returns the rules for the next call. oldest is how long the oldest question has waited. If that is half the
-// timeout, more is asked than the store answers, and the oldest questions will be too late. Then every other call takes
-// the newest questions. isFailing means that calls have failed and nothing was answered for as long as a call may take.
+// timeout or more, more is asked than the store can answer, and the oldest questions will be too late. Then every other
+// call takes the newest questions. isFailing means that calls have failed and none was answered for as long as a call
+// may take.
 func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Turn {
 	t := Turn{IsFailing: isFailing, patience: max(burst, int64(timeout)), reserve: min(p.trip, int64(timeout)/2)}
 	if oldest > int64(timeout)/2 {
@@ -134,8 +136,8 @@ func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Tu
 	return t
 }
 
-// IsTooLate reports whether a question that has waited for waited is dropped. No question is dropped if the queue was
-// empty at some time in the last two seconds: a burst is not dropped for its size. Otherwise a question is dropped if
-// it cannot be answered within the timeout. If the store answers, a question that has waited for less than half the
-// timeout is never dropped, because only an answer shows that calls have become faster.
+// IsTooLate reports whether a question that has waited for the time waited is dropped. No question is dropped if the
+// queue was empty at some time in the last two seconds, so a burst is not dropped for its size. Otherwise a question is
+// dropped if it cannot be answered within the timeout. If the store answers, a question that has waited for less than
+// half the timeout is never dropped, because only an answer shows that calls have become faster.
 func (t Turn) IsTooLate(waited int64) bool { return waited+t.reserve > t.patience }

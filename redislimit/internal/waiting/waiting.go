@@ -3,11 +3,11 @@ package waiting
 
 import "slices"
 
-// Next takes the questions of the next call from those that wait, in the order in which they came: either several whose
-// total size is not above most, or a single larger one. If more wait, isNewest selects the newest ones instead of the
-// oldest. It passes two kinds of questions to drop instead of asking them: late ones, which are the oldest, and those
-// that it meets and that no caller waits for. It returns the call and the questions that still wait. It looks at a
-// question once or twice, however many wait.
+// Next takes the questions for the next call from waiting, in the order in which they came. It takes either several
+// questions whose total size is at most most, or a single larger one. If more wait, isNewest selects the newest ones
+// instead of the oldest. Next passes two kinds of questions to drop instead of putting them into the call: late ones,
+// which are the oldest, and those that it meets and that no caller waits for. It returns the call and the questions
+// that still wait. It looks at each question at most twice, no matter how many wait.
 func Next[T any](waiting []T, most int, isNewest bool, size func(T) int, isLate, isGivenUp func(T) bool, drop func(T)) (call, rest []T) {
 	begin, end := 0, len(waiting)
 	for begin < end && (isLate(waiting[begin]) || isGivenUp(waiting[begin])) {

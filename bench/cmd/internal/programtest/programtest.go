@@ -1,5 +1,5 @@
-// Package programtest runs a main function as a process of its own, from the tests of its package, without
-// building it: the test binary runs itself.
+// Package programtest runs a main function as a separate process, for the tests of its package. It does not build the
+// program: the test binary starts itself.
 package programtest
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// variable is set in the processes that are the program, not the tests.
+// variable is set in the processes that run the program instead of the tests.
 const variable = "WEIR_BENCH_TEST_PROGRAM"
 
-// Main implements TestMain of the package: it calls the program if Execute started the process, otherwise it runs the
+// Main implements TestMain of the package. If Execute started the process, it calls the program; otherwise it runs the
 // tests.
 func Main(m *testing.M, program func()) {
 	if os.Getenv(variable) != "" {
@@ -25,7 +25,7 @@ func Main(m *testing.M, program func()) {
 	os.Exit(m.Run())
 }
 
-// Execute runs the program with arguments, and with variables in addition to those of this process.
+// Execute runs the program with arguments. environment is added to the variables of this process.
 func Execute(t *testing.T, environment []string, arguments ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -44,10 +44,10 @@ func Execute(t *testing.T, environment []string, arguments ...string) (status in
 type Refusal struct {
 	Arguments []string
 	Status    int
-	Want      string // in what it prints to stderr
+	Want      string // a part of what it prints to stderr
 }
 
-// Refuses runs the program with every command line, by name, and checks its status and its message.
+// Refuses runs the program with every command line of refusals, by name, and checks its status and its message.
 func Refuses(t *testing.T, refusals map[string]Refusal) {
 	t.Helper()
 	for name, r := range refusals {

@@ -18,20 +18,20 @@ type Calendar struct {
 	per      engine.Period
 	zone     *time.Location
 	begins   *atomicbucket.Calendar
-	policies sync.Map // engine.Policy by its limit, a uint64. Making one takes milliseconds
+	policies sync.Map // engine.Policy by its limit, a uint64; making a Policy takes milliseconds
 }
 
-// calendars has all calendars that were made, by the beginnings of their periods.
+// calendars has all calendars that were made. Their keys are the beginnings of their periods.
 var calendars sync.Map
 
-// periods are the units that a calendar has.
+// periods has the units for which there are calendars, with their periods.
 var periods = map[Unit]engine.Period{
 	ratelimitv3.RateLimitResponse_RateLimit_DAY:   engine.Day,
 	ratelimitv3.RateLimitResponse_RateLimit_WEEK:  engine.Week,
 	ratelimitv3.RateLimitResponse_RateLimit_MONTH: engine.Month,
 }
 
-// calendarOf returns the calendar of a unit in a time zone. The error says what is wrong with either.
+// calendarOf returns the calendar of a unit in a time zone. The error says what is wrong with the unit or the zone.
 func calendarOf(unit Unit, name string) (*Calendar, error) {
 	per, ok := periods[unit]
 	if !ok {
@@ -62,7 +62,7 @@ func (c *Calendar) Policy(limit uint64) engine.Policy {
 // String returns the period and its zone: "month of Europe/Berlin".
 func (c *Calendar) String() string { return fmt.Sprintf("%v of %v", c.per, c.zone) }
 
-// UntilNext returns how long the window that contains a time still lasts.
+// UntilNext returns how long the window that contains now still lasts.
 func (l Limit) UntilNext(now time.Time) time.Duration {
 	if l.Calendar != nil {
 		return l.Calendar.begins.Wait(now.UnixNano(), 1)
@@ -70,7 +70,7 @@ func (l Limit) UntilNext(now time.Time) time.Duration {
 	return l.Window - time.Duration(now.UnixNano()%int64(l.Window))
 }
 
-// Length returns the length of a window in words: "1h0m0s", "month of UTC".
+// Length returns the length of a window as text: "1h0m0s", "month of UTC".
 func (l Limit) Length() string {
 	if l.Calendar != nil {
 		return l.Calendar.String()

@@ -26,7 +26,7 @@ func classOf(d *Descriptor) class {
 	return c
 }
 
-// has reports whether the value of a key is of the class. An IPv4 address may be written as an IPv6 address.
+// has reports whether the value of a key is in the class. An IPv4 address may be written as an IPv6 address.
 func (c *class) has(key, value string) bool {
 	switch {
 	case c.text == "" || c.key != key:
@@ -38,19 +38,19 @@ func (c *class) has(key, value string) bool {
 	return err == nil && c.cidr.Contains(addr.Unmap().WithZone(""))
 }
 
-// stat returns the class in the form for names of statistics, in which dots separate levels.
+// stat returns the text of the class for a name in statistics. In such names dots separate levels.
 func (c *class) stat() string {
 	return statText(c.key, strings.ReplaceAll(c.text, ".", "_"))
 }
 
-// has reports whether a descriptor of the node has the class already.
+// has reports whether the node already has a descriptor with this class.
 func (n *node) has(c class) bool {
 	return c.text != "" && slices.ContainsFunc(n.wildcards, func(w *node) bool {
 		return w.class.key == c.key && w.class.text == c.text
 	})
 }
 
-// checkClass reports keys that cannot be used together with a class.
+// checkClass reports keys of the file that cannot be used together with a cidr or regex.
 func (c *compiler) checkClass(d *Descriptor) {
 	switch {
 	case d.CIDR.IsValid() && d.Regex != nil:

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// maxDepth bounds how deep descriptors nest.
+// maxDepth is the largest depth to which descriptors may be nested.
 const maxDepth = 100
 
-// A Config has the rules of all domains. It does not change. All its methods may be called concurrently.
+// A Config has the rules of all domains. It is immutable. All its methods may be called concurrently.
 type Config struct {
 	domains map[string]*domain
 	rules   []*Rule
@@ -27,12 +27,12 @@ type domain struct {
 	allOrNothing bool
 }
 
-// A node is a level of the tree.
+// A node of the tree has the descriptors that follow the same path.
 type node struct {
-	children  map[string]*node // by key, or key_value
+	children  map[string]*node // the keys are a descriptor's key, or key_value
 	wildcards []*node          // descriptors for several values, in the order of the file
-	pattern   [][]byte         // of a wildcard: key_value, cut at each '*'; nil for a class
-	class     class            // of values
+	pattern   [][]byte         // for a wildcard: key_value, cut at each '*'; nil for a class
+	class     class            // the values that the node selects
 	rules     []*Rule          // empty: only deeper descriptors have limits
 }
 
@@ -41,14 +41,14 @@ type Rule struct {
 	Index          int // in Config.Rules
 	Limit          Limit
 	Stat           string // its name in statistics, such as "domain.key_value.key2"
-	Name           string // of the limit; "" unless the file names it
+	Name           string // the name of the limit; "" unless the file names it
 	Replaces       []string
 	ShadowMode     bool
 	QuotaMode      bool
 	DetailedMetric bool
 	Overdraw       bool // hits count even if they exceed what is left
 	Metadata       *structpb.Struct
-	Quotas         *Quotas // of single values; nil for none
+	Quotas         *Quotas // limits of single values; nil if there are none
 
 	shorter bool // another token bucket of the descriptor has a longer period
 
@@ -57,18 +57,18 @@ type Rule struct {
 	levels []level // from the first descriptor to the one with the limit
 }
 
-// A level describes one of the descriptors on the path to a rule.
+// A level describes one of the descriptors on the path from a domain to a rule.
 type level struct {
 	Entry
 	stat          string // key, or key_value as in the file
-	shared        string // with share_threshold: the pattern, which replaces the value in the counter's key
-	wild          string // for a key with '*': the pattern, key or key_value, which replaces the value in statistics
-	valueToMetric bool   // the request's value goes into the name
+	shared        string // with share_threshold: the pattern, which is used instead of the value in the counter's key
+	wild          string // for a key with '*': the pattern, key or key_value, used instead of the value in statistics
+	valueToMetric bool   // the request's value becomes part of the name in statistics
 	class         bool   // the value is selected by a cidr or a regex
 }
 
-// An Entry is a rule's condition on an entry of a descriptor: the key, and the value. A value may be "" for any, or a
-// pattern with '*'. A key with '*' is a pattern for key_value.
+// An Entry is a rule's condition on an entry of a descriptor. It has the key and the value that the entry must have.
+// The value "" means any value. A value with '*' is a pattern. A key with '*' is a pattern for key_value.
 type Entry struct{ Key, Value string }
 
 // MaxLimits is the largest number of limits that a descriptor may have.
@@ -77,8 +77,8 @@ const MaxLimits = 8
 // IsOneOfSeveral reports whether the rule's descriptor has further limits.
 func (r *Rule) IsOneOfSeveral() bool { return r.per != "" }
 
-// ID returns the identity of a rule, which does not change with its limit: its domain and its path of descriptors. All
-// limits of a descriptor have the same ID.
+// ID returns the identity of a rule: its domain and its path of descriptors. The ID stays the same if the limit
+// changes. All limits of a descriptor have the same ID.
 func (r *Rule) ID() string {
 	id := appendText(nil, r.domain)
 	for _, l := range r.levels {
@@ -91,7 +91,7 @@ func (r *Rule) ID() string {
 // Domain returns the domain of the rule.
 func (r *Rule) Domain() string { return r.domain }
 
-// Entries returns what the rule requires of a descriptor, in order.
+// Entries returns the rule's conditions on the entries of a descriptor, in order.
 func (r *Rule) Entries() []Entry {
 	all := make([]Entry, len(r.levels))
 	for i := range r.levels {
@@ -102,11 +102,11 @@ func (r *Rule) Entries() []Entry {
 
 // Options change what Compile accepts.
 type Options struct {
-	MergeDomains bool // several documents may add to one domain
+	MergeDomains bool // several documents may contribute rules to one domain
 }
 
-// Compile makes a Config of all documents. The error is of type [yamlfile.Errors] and has all mistakes up to the first
-// hundred. There is no Config then.
+// Compile makes a Config of all documents. If the documents have mistakes, Compile returns no Config, and an error of
+// type [yamlfile.Errors] with up to a hundred mistakes.
 func Compile(documents []*Document, options Options) (*Config, error) {
 	c := &compiler{config: &Config{domains: map[string]*domain{}}, options: options}
 	for _, d := range documents {
@@ -129,13 +129,13 @@ type compiler struct {
 	overdraws []overdraw
 }
 
-// An overdraw is the place of a rule's overdraw in its file.
+// An overdraw says where in its file a rule has the key overdraw.
 type overdraw struct {
 	file, domain string
 	at           place
 }
 
-// checkOverdraws reports rules that overdraw in domains whose refused hits are not counted.
+// checkOverdraws reports rules with overdraw in domains in which refused hits are not counted.
 func (c *compiler) checkOverdraws() {
 	for _, o := range c.overdraws {
 		if c.config.domains[o.domain].allOrNothing {
@@ -202,7 +202,7 @@ func (c *compiler) descriptors(to *node, descriptors []Descriptor, path string, 
 			to.children = map[string]*node{}
 		}
 		if values.text == "" {
-			to.children[name] = child // also for a pattern, because an entry may equal its text
+			to.children[name] = child // also for a pattern, because an entry of a request may be equal to its text
 		}
 		if wild {
 			to.wildcards = append(to.wildcards, child)
@@ -249,10 +249,10 @@ func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
 	}
 }
 
-// AppendStored appends to the key of a counter what distinguishes the token buckets of a descriptor in a store, which
-// keeps buckets of all periods in one place. The bucket with the longest period has a key that does not depend on the
-// other limits or their order. So it keeps its count when others are added and removed. Windows are kept separately for
-// each length.
+// AppendStored appends to the key of a counter the text that distinguishes the token buckets of one descriptor in a
+// store. This is necessary because the store keeps the buckets of all periods in one table. The bucket with the longest
+// period gets a key that does not depend on the other limits or their order. So it keeps its count when other limits
+// are added or removed. Windows need no such text, because there is a separate table for each length.
 func (r *Rule) AppendStored(to []byte) []byte {
 	if !r.shorter {
 		return to
@@ -260,7 +260,8 @@ func (r *Rule) AppendStored(to []byte) []byte {
 	return appendText(to, r.Limit.Window.String())
 }
 
-// level returns the level of a descriptor. name is its key, or key_value; wild says that it has a '*'.
+// level returns the level of a descriptor. name is the descriptor's key, or key_value. wild reports whether name has a
+// '*'.
 func (c *compiler) level(d *Descriptor, name string, wild bool) level {
 	l := level{
 		Entry: Entry{d.Key, d.Value}, stat: statText(d.Key, d.Value), valueToMetric: d.ValueToMetric && (wild || d.Value == ""),
@@ -350,7 +351,7 @@ func (c *compiler) limit(l *RateLimit) Limit {
 	return limit
 }
 
-// calendar makes windows begin with the periods of a zone's calendar.
+// calendar makes the windows of a limit start with the periods of a zone's calendar.
 func (c *compiler) calendar(l *RateLimit, limit *Limit) {
 	calendar, err := calendarOf(limit.Unit, l.Zone)
 	switch {
@@ -366,7 +367,7 @@ func (c *compiler) calendar(l *RateLimit, limit *Limit) {
 	}
 }
 
-// numbers reports numbers of a limit that do not fit together.
+// numbers reports combinations of a limit's numbers that are not possible.
 func (c *compiler) numbers(at place, limit Limit) {
 	written := spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm}
 	if limit.Burst != 0 {

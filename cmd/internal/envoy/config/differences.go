@@ -7,8 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Differences returns what the reference would refuse in the files, or count differently: one line for each rule or
-// domain.
+// Differences returns one line for each rule or domain that the reference would refuse or count differently.
 func (c *Config) Differences() []string {
 	var all []string
 	for name, d := range c.domains {

@@ -11,6 +11,6 @@
 // intended, such as a known key in a place where it has no effect. Such a file is accepted, and the [Document] has a
 // warning.
 //
-// weir adds keys: algorithm, burst and period in a rate_limit, and all_or_nothing at the top. The reference refuses
-// them as unknown, so it never reads only half of a file that needs them.
+// weir adds keys, such as algorithm, burst and period in a rate_limit, and all_or_nothing at the top. The reference
+// refuses a file with these keys, because they are unknown to it. So it never applies only a part of such a file.
 package config

@@ -15,19 +15,19 @@ import (
 type Document struct {
 	File         string // for messages
 	Domain       string
-	AllOrNothing bool // weir's own: if a descriptor of a request is refused, none of them is charged
+	AllOrNothing bool // added by weir: if a descriptor of a request is refused, no descriptor is charged
 	Descriptors  []Descriptor
 	Warnings     []*yamlfile.Error
 
-	at place // of the domain
+	at place // where the domain is in the file
 }
 
 // A Descriptor is a node of the tree. An entry of a request is compared with it.
 type Descriptor struct {
 	Key, Value     string
-	CIDR           netip.Prefix   // weir's own: addresses that the value may be; the zero Prefix for none
-	Regex          *regexp.Regexp // weir's own: what the whole value may be; nil for none
-	RateLimits     []*RateLimit   // empty: only its children have limits; several are weir's own
+	CIDR           netip.Prefix   // added by weir: addresses that the value may be; the zero Prefix if none
+	Regex          *regexp.Regexp // added by weir: what the whole value must match; nil if there is no regex
+	RateLimits     []*RateLimit   // empty: only its children have limits; several limits are an addition by weir
 	ShadowMode     bool
 	QuotaMode      bool
 	DetailedMetric bool
@@ -42,19 +42,19 @@ type Descriptor struct {
 // A RateLimit is the limit of a Descriptor, as written.
 type RateLimit struct {
 	Name            string
-	Unit            string // as written; in any case of letters
+	Unit            string // as written, in upper or lower case
 	UnitMultiplier  *uint32
 	RequestsPerUnit uint32
 	Unlimited       bool
 	Replaces        []string
 
-	// Weir's own.
+	// The fields below are added by weir.
 	Algorithm engine.Algorithm // zero means fixed windows, as in the reference
-	Burst     uint64           // of a token bucket; 0: RequestsPerUnit
+	Burst     uint64           // the burst of a token bucket; 0 means RequestsPerUnit
 	Period    time.Duration    // instead of a unit; 0 if there is a unit
-	Zone      string           // of a day, week or month of the calendar; "" for multiples of their length
+	Zone      string           // zone of calendar days, weeks or months; "": multiples of their length
 	Overdraw  bool             // hits count even if they exceed what is left
-	Quotas    *QuotasText      // of single values; nil for none
+	Quotas    *QuotasText      // limits of single values; nil if there are none
 
 	overdrawAt                                   place
 	at, unitAt, multiplierAt, zoneAt, replacesAt place

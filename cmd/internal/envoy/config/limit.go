@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Unit is the length of a window as the service's messages name it.
+// A Unit is the length of a window, as an enum of the service's messages.
 type Unit = ratelimitv3.RateLimitResponse_RateLimit_Unit
 
 const (
@@ -36,26 +36,27 @@ var lengths = [...]time.Duration{
 // Units is the number of units.
 const Units = len(lengths) - 1
 
-// A Limit is the limit of a rule or a request. It is a value: equal values are the same limit.
+// A Limit is the limit of a rule or a request. Limits can be compared: equal values are the same limit.
 type Limit struct {
 	Algorithm  engine.Algorithm // AlgorithmFixedWindow unless the rule has another
-	Requests   uint32           // in a window; 0 refuses
-	Burst      uint64           // of a token bucket, else 0
-	Window     time.Duration    // its length
-	Unit       Unit             // for answers; unknown if the rule has a period
-	Multiplier uint32           // of the unit; 1 unless the rule or the request has another
+	Requests   uint32           // the number of requests in a window; 0 refuses all
+	Burst      uint64           // the burst of a token bucket, else 0
+	Window     time.Duration    // the length of a window
+	Unit       Unit             // the unit in answers; unknown if the rule has a period
+	Multiplier uint32           // how many units a window has; 1 unless the rule or the request has another number
 	Unlimited  bool             // admits all; the other fields are zero
-	Calendar   *Calendar        // whose periods are the windows; nil: windows begin at multiples of their length
-	Most       uint64           // tokens that single values may have; 0: none has a limit, or windows are fixed
+	Calendar   *Calendar        // its periods are the windows; nil: windows start at multiples of their length
+	Most       uint64           // the highest limit of a single value; 0: none has a limit, or windows are fixed
 }
 
-// unitOf finds a unit by its name in any case of letters.
+// unitOf finds a unit by its name, in upper or lower case.
 func unitOf(name string) (Unit, bool) {
 	unit, ok := ratelimitv3.RateLimitResponse_RateLimit_Unit_value[strings.ToUpper(name)]
 	return Unit(unit), ok && Unit(unit) != unknown
 }
 
-// window returns the length of a number of units. It returns false if there is no such unit or the window is too long.
+// window returns the length of a window of multiplier units. It returns false if there is no such unit, or if the
+// window is too long.
 func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 	if unit <= unknown || int(unit) >= len(lengths) || multiplier == 0 {
 		return 0, false
@@ -89,8 +90,7 @@ func (l Limit) rate() spec.Rate {
 	return spec.Of(engine.Per(float64(l.Requests), l.Window))
 }
 
-// IsUnit reports whether the windows have the length of a unit. Only these lengths are possible for a request's own
-// limit.
+// IsUnit reports whether the windows have the length of exactly one unit.
 func (l Limit) IsUnit() bool {
 	return l.Calendar == nil && l.Window > 0 && slices.Contains(lengths[:], l.Window)
 }

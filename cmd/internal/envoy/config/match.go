@@ -19,16 +19,17 @@ func (c *Config) Rules() []*Rule { return c.rules }
 // Has reports whether there is a domain with that name.
 func (c *Config) Has(domain string) bool { return c.domains[domain] != nil }
 
-// AllOrNothing reports whether the domain's documents ask for all or nothing.
+// AllOrNothing reports whether the domain's documents set all_or_nothing.
 func (c *Config) AllOrNothing(domain string) bool {
 	d := c.domains[domain]
 	return d != nil && d.allOrNothing
 }
 
-// Match returns the rules of a descriptor, one for each of its limits; none if no limit applies. They must not be
-// changed. At each level it takes the child named key_value. If there is none, it takes the first in the file's order
-// whose cidr or regex contains the value, or whose name has a '*' and fits key_value. Otherwise it takes the child
-// named by the key alone. A rule applies only at the depth of the descriptor. Match does not allocate.
+// Match returns the rules of a descriptor, one for each of its limits. It returns no rules if no limit applies. The
+// rules must not be changed. At each level of the tree, Match takes the child named key_value. If there is none, it
+// takes the first child in the file's order whose cidr or regex matches the value, or whose name has a '*' and matches
+// key_value. If there is no such child either, it takes the child named by the key alone. A rule applies only at the
+// depth of the descriptor. Match does not allocate.
 func (c *Config) Match(domain string, descriptor *commonv3.RateLimitDescriptor) []*Rule {
 	d := c.domains[domain]
 	if d == nil {
@@ -60,7 +61,7 @@ func (n *node) child(key, value string) *node {
 }
 
 // fits reports whether name consists of the parts of the pattern with any text between them. Each part is matched at
-// its first occurrence, because a later one leaves less text for the parts that follow.
+// its first occurrence, because a later occurrence leaves less text for the following parts.
 func fits(name []byte, parts [][]byte) bool {
 	first, last := parts[0], parts[len(parts)-1]
 	if len(name) < len(first)+len(last) || !bytes.HasPrefix(name, first) || !bytes.HasSuffix(name, last) {
@@ -77,10 +78,10 @@ func fits(name []byte, parts [][]byte) bool {
 	return true
 }
 
-// AppendKey appends the key of the counter for a descriptor that matched the rule. If rule is nil, the descriptor has
-// an override. Descriptors have the same key if they have the same domain and entries. At a level with share_threshold,
-// the pattern is used instead of the value. Every text comes after its length, so that different lists of entries have
-// different keys.
+// AppendKey appends the key of the counter for a descriptor that matched the rule. If rule is nil, the descriptor
+// carries its own limit (an override). Descriptors have the same key if they have the same domain and entries. At a
+// level with share_threshold, the pattern is used instead of the value. Every text comes after its length, so that
+// different lists of entries have different keys.
 func AppendKey(to []byte, rule *Rule, domain string, descriptor *commonv3.RateLimitDescriptor) []byte {
 	to = appendText(to, domain)
 	for i, entry := range descriptor.GetEntries() {
@@ -108,7 +109,7 @@ func (r *Rule) StatOf(descriptor *commonv3.RateLimitDescriptor) string {
 	b.WriteString(separators.Replace(r.domain))
 	for i, entry := range descriptor.GetEntries() {
 		l := &r.levels[i]
-		named := l.shared != "" || !r.DetailedMetric && !l.valueToMetric // as the file has it
+		named := l.shared != "" || !r.DetailedMetric && !l.valueToMetric // the level is named as in the file
 		switch {
 		case named && l.wild != "":
 			writeEntry(&b, entry.GetKey(), l.wild)

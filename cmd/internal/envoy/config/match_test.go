@@ -21,7 +21,7 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// asked is a descriptor written as "key=value,key=value".
+// asked returns the descriptor that is written as "key=value,key=value".
 func asked(text string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, entry := range strings.Split(text, ",") {
@@ -90,7 +90,7 @@ descriptors:
     rate_limit: {unit: second, requests_per_unit: 16}
 `
 
-// only is the one rule of a descriptor, nil if there is none.
+// only returns the single rule of a descriptor, or nil if there is none.
 func only(rules []*Rule) *Rule {
 	if len(rules) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func only(rules []*Rule) *Rule {
 	return rules[0]
 }
 
-// TestMatch: each descriptor finds the rule with this number of requests; -1 means no rule.
+// TestMatch: each descriptor in the table finds the rule with the given number of requests. -1 means no rule.
 func TestMatch(t *testing.T) {
 	config, warnings, err := load(t, tree, Options{})
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestMatch(t *testing.T) {
 		"user=bdc":                          1,
 		"User=alice":                        1 - 2,
 		"user=alice,addr=1":                 -1,
-		"path=/login":                       -1, // its children alone have limits
+		"path=/login":                       -1, // only its children have limits
 		"path=/login,addr=1.2.3.4":          6,
 		"path=/login,addr=10.2.3.4":         7,
 		"path=/login,addr=":                 6,
@@ -128,7 +128,7 @@ func TestMatch(t *testing.T) {
 		"path=x":                            9,
 		"path=x,addr=1":                     10,
 		"path=x,addr=1,addr=1":              -1,
-		"a=b":                               11, // joined, as in the reference
+		"a=b":                               11, // the key and the value are joined, as in the reference
 		"a_b=":                              11,
 		"a_b=c":                             11,
 		"free=x":                            0,
@@ -142,12 +142,13 @@ func TestMatch(t *testing.T) {
 		"path=/login,addr=10.":              7,
 		"path=/login,addr=10":               6,
 		"user=" + strings.Repeat("x", 1000): 1,
-		// A pattern in a key is matched with key_value, after an exact one and before a key alone.
+		// A key with a pattern is compared with key_value. It is tried after an exact key_value, and before a key
+		// without a value.
 		"foo=":           12,
 		"foobar=x":       12,
 		"foo*=x":         12,
 		"fo=o":           -1,
-		"fo=bar_v":       14, // "fo_bar_v"
+		"fo=bar_v":       14, // the joined text is "fo_bar_v"
 		"fobar=vx":       14,
 		"fobar=x":        -1,
 		"foobar=vx":      12,
@@ -208,7 +209,7 @@ func TestMergedDomains(t *testing.T) {
 	assert.EqualError(t, err, "c.yaml:2:15: duplicate descriptor composite key 'd.a'")
 }
 
-// TestAnchors: aliases and merges mean what they mean in YAML.
+// TestAnchors: aliases and merges in a file have the meaning that they have in YAML.
 func TestAnchors(t *testing.T) {
 	config, warnings, err := load(t, `
 domain: d
@@ -249,7 +250,7 @@ descriptors:
 	}, only(config.Match("d", asked("a=1"))).Metadata.AsMap())
 }
 
-// TestXDS: a resource means what the file with the same content means.
+// TestXDS: an xDS resource gives the same rules as a file with the same content.
 func TestXDS(t *testing.T) {
 	resource := &configv3.RateLimitConfig{Name: "r", Domain: "d", Descriptors: []*configv3.RateLimitDescriptor{{
 		Key: "a", Value: "v", ShadowMode: true, DetailedMetric: true,
@@ -297,7 +298,8 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// TestMultiplierOfAnOverride: the multiplier is read from the bytes of the message, among other unknown fields.
+// TestMultiplierOfAnOverride: the multiplier of an override is read from the bytes of the message, even among other
+// unknown fields.
 func TestMultiplierOfAnOverride(t *testing.T) {
 	other := protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 7)
 	multiplier := func(value ...byte) []byte {
@@ -368,7 +370,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// walk asks for each rule by the entries that its file has, without wildcards, and wants to find it.
+// walk checks that each rule below n is found by the entries that the file has on the path to it. It leaves out
+// wildcards.
 func walk(t *testing.T, config *Config, domain string, n *node, entries []string) {
 	for name, child := range n.children {
 		if child.pattern != nil || strings.ContainsAny(name, "_=,") || name == "" {

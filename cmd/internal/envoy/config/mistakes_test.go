@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// load compiles files that stand in one text, each behind a line "-- name --".
+// load compiles the files in a text. Each file follows a line "-- name --".
 func load(t *testing.T, text string, options Options) (*Config, []*yamlfile.Error, error) {
 	t.Helper()
 	var documents []*Document
@@ -32,7 +32,7 @@ func load(t *testing.T, text string, options Options) (*Config, []*yamlfile.Erro
 	return config, warnings, err
 }
 
-// limited is a file with one rule whose rate_limit has these lines.
+// limited returns a file with one rule whose rate_limit has these lines.
 func limited(lines ...string) string {
 	return "domain: d\ndescriptors:\n  - key: k\n    rate_limit:\n      " + strings.Join(lines, "\n      ")
 }
@@ -162,7 +162,8 @@ var mistakes = []struct{ name, text, want string }{
 		"b.yaml:1:9: duplicate domain 'd' in config file"},
 }
 
-// TestMistakes: each wrong file is refused, with its place and the reference's reason if it has one.
+// TestMistakes: each wrong file is refused. The error has the place of the mistake, and the reference's reason if the
+// reference has one.
 func TestMistakes(t *testing.T) {
 	for _, test := range mistakes {
 		t.Run(test.name, func(t *testing.T) {
@@ -185,7 +186,8 @@ func TestAllMistakesAreTold(t *testing.T) {
 	assert.Len(t, err, yamlfile.MaxErrors)
 }
 
-// TestShortFilesThatStandForEndlessOnes: aliases are counted as often as they are followed.
+// TestShortFilesThatStandForEndlessOnes: a value counts towards maxNodes each time that an alias refers to it, so a
+// short file with nested aliases is refused.
 func TestShortFilesThatStandForEndlessOnes(t *testing.T) {
 	bomb := "domain: d\ndescriptors:\n  - key: k0\n    descriptors: &a0 [{key: x}]\n"
 	for i := 1; i < 24; i++ {

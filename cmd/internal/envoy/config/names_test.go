@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStats: each decision is counted under this name.
+// TestStats: decisions about each descriptor in the table are counted under the given name.
 func TestStats(t *testing.T) {
 	config, _, err := load(t, `
 domain: d
@@ -54,7 +54,7 @@ descriptors:
 	assert.Equal(t, "d.a_1.b", OverrideStat("d", asked("a=1,b=")))
 }
 
-// TestKeys: the test checks which descriptors share a counter.
+// TestKeys checks which descriptors share a counter.
 func TestKeys(t *testing.T) {
 	config, _, err := load(t, tree, Options{})
 	require.NoError(t, err)
@@ -70,8 +70,8 @@ func TestKeys(t *testing.T) {
 	assert.NotEqual(t, key("shop", "foobar=1,a=1"), key("shop", "foobar=1,b=1"), "the key is not shared, as in the reference")
 	assert.NotEqual(t, key("shop", "foobar=1"), key("shop", "foobaz=1"))
 
-	// The last is what the pattern stands for: a value that reads like it matches the same rule, and no
-	// other value can have its key.
+	// The key of a shared counter contains the text of the pattern. A value with this text matches the same rule, so no
+	// value of another rule can have this key. The last descriptor does not match the pattern.
 	different := []string{
 		"path=/login,addr=10.1", "path=/login,addr=1", "path=/login,addr=2", "user=a", "user=a,b=", "user=a,b", "a_b=c",
 		"a=b_c", "user=", "use=r", "path=/login,addr=10",

@@ -13,16 +13,17 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// multiplierField is the field number of unit_multiplier, a google.protobuf.UInt32Value, in the limit of a descriptor,
-// and multiplierToldField its number in the limit of an answer. The messages of this version of go-control-plane do not
-// have these fields, and newer versions need Go 1.26. So they are handled as unknown fields.
+// unit_multiplier is a google.protobuf.UInt32Value. multiplierField is its field number in the limit of a descriptor,
+// and multiplierToldField is its field number in the limit of an answer. The messages of this version of
+// go-control-plane do not have these two fields, and newer versions need Go 1.26. So this package handles the fields as
+// unknown fields.
 const (
 	multiplierField     protowire.Number = 3
 	multiplierToldField protowire.Number = 4
 )
 
-// Override returns the limit that a request carries instead of a rule's. The error names the field, its value and the
-// range.
+// Override returns the limit that a request carries instead of a rule's. If a value is out of range, the error names
+// the field, its value and the range.
 func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, error) {
 	multiplier, err := multiplierOf(from.ProtoReflect().GetUnknown())
 	if err != nil {
@@ -43,8 +44,8 @@ func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, erro
 	}, nil
 }
 
-// multiplierOf reads unit_multiplier from the unknown fields of a limit. It is 1 if it is absent. If the field occurs
-// several times, the values are merged, as for message fields.
+// multiplierOf reads unit_multiplier from the unknown fields of a limit. It returns 1 if the field is absent. If the
+// field occurs several times, the values are merged, as for message fields.
 func multiplierOf(fields []byte) (uint32, error) {
 	value, found := &wrapperspb.UInt32Value{}, false
 	for len(fields) > 0 {
@@ -71,7 +72,8 @@ func multiplierOf(fields []byte) (uint32, error) {
 	return value.GetValue(), nil
 }
 
-// Told returns the encoded field in which an answer reports the multiplier of a limit; nil for 1.
+// Told returns the encoded field in which an answer reports the multiplier of a limit. If the multiplier is 1, it
+// returns nil.
 func (l Limit) Told() []byte {
 	if l.Multiplier <= 1 {
 		return nil

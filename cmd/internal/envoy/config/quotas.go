@@ -16,14 +16,14 @@ import (
 
 // Quotas are limits for single values of a rule's last descriptor. They are in a file or in a hash of the store.
 type Quotas struct {
-	File, Hash string // one of them
+	File, Hash string // exactly one of them is set
 	Every      time.Duration
-	Refuse     bool // refuse values without a limit; otherwise they have the rule's limit
+	Refuse     bool // values without a limit are refused; otherwise they have the rule's limit
 	Plans      map[string]engine.Policy
-	Limit      spec.Limit // the rule's
+	Limit      spec.Limit // the limit of the rule
 }
 
-// A QuotasText has Quotas as written in the file.
+// A QuotasText has Quotas in the form in which the file has them.
 type QuotasText struct {
 	File, Hash string
 	Every      time.Duration
@@ -43,7 +43,7 @@ func (q *Quotas) From() string {
 	return q.File
 }
 
-// Read calls by with a reader that knows the rule's plans and numbers, and returns its table.
+// Read calls by with a reader that knows the rule's plans and numbers, and returns the table that by returns.
 func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	numbers, err := q.Limit.Quotas()
 	if err != nil {
@@ -53,7 +53,7 @@ func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Ta
 	return by(quotas.Reader{Plans: q.Plans, Policy: numbers.Policy})
 }
 
-// Under returns a rule's limit with the numbers of a policy from its quotas.
+// Under returns the rule's limit l with the numbers of p, a policy from the rule's quotas.
 func (l Limit) Under(p engine.Policy) Limit {
 	switch {
 	case p == engine.Unlimited():
@@ -114,7 +114,8 @@ func (d *decoder) plans(n *yaml.Node, to *[]spec.Tier) {
 	}
 }
 
-// quotas returns the quotas of a limit, and gives the limit room for their numbers; nil for none.
+// quotas returns the quotas of a limit, or nil if it has none. It sets in the limit how high the limits of single
+// values may be.
 func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
 	q := l.Quotas
 	if q == nil {
@@ -141,7 +142,7 @@ func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
 	if made.File != "" && !filepath.IsAbs(made.File) {
 		made.File = filepath.Join(filepath.Dir(c.file), made.File)
 	}
-	if !q.hasMax && spec.Logs(limit.Algorithm) { // a log needs room for that many times
+	if !q.hasMax && spec.Logs(limit.Algorithm) { // a log needs room for Max times, so Max is the rule's limit
 		q.Max = max(1, limit.Requests)
 	}
 	made.Limit = spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm, Tiers: q.Plans, Quota: uint64(q.Max)}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeveralLimits: the possible contents of rate_limits, and the name of each limit.
+// TestSeveralLimits checks which contents of rate_limits are possible, and which name each of the limits gets.
 func TestSeveralLimits(t *testing.T) {
 	of := func(limits string) string { return "domain: d\ndescriptors:\n  - key: k\n    rate_limits: " + limits }
 	const second = "{unit: second, requests_per_unit: 1}"

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// maxNodes bounds the number of values that are read. A value counts as often as aliases name it, so that a short file
-// cannot stand for an endless one.
+// maxNodes bounds the number of values that are read. A value counts each time that an alias refers to it, so that a
+// short file with nested aliases cannot become an endless one.
 const maxNodes = 2_000_000
 
 // Parse reads the text of a file. The error is of type [yamlfile.Errors] and has all mistakes up to the first hundred.
@@ -67,8 +67,7 @@ func (d *decoder) warn(n *yaml.Node, format string, args ...any) {
 
 func at(n *yaml.Node) place { return place{n.Line, n.Column} }
 
-// value resolves an alias and counts the node. It returns nil if there is nothing to read: the value is null, or the
-// file is too large.
+// value resolves an alias and counts the node. It returns nil if the value is null, or if the file is too large.
 func (d *decoder) value(n *yaml.Node) *yaml.Node {
 	v := d.Visit(n, maxNodes, "error loading config file: more than %d values, each counted as often as an alias names it")
 	if v == nil || v.Tag == "!!null" {
@@ -80,8 +79,8 @@ func (d *decoder) value(n *yaml.Node) *yaml.Node {
 // A field reads the value of a key.
 type field func(*yaml.Node)
 
-// fields calls, for each key of a mapping, the function that reads it. Keys of a merge ("<<") come after those of the
-// mapping itself.
+// fields calls, for each key of a mapping, the function that reads the key's value. It reads the keys of a merge ("<<")
+// after the keys of the mapping itself.
 func (d *decoder) fields(n *yaml.Node, fields map[string]field) {
 	if n.Kind != yaml.MappingNode {
 		d.Fail(n, "error loading config file: want a mapping, not %s", yamlfile.KindOf(n))
@@ -141,7 +140,7 @@ func (d *decoder) merge(n *yaml.Node, fields map[string]field, seen map[string]b
 	}
 }
 
-// known are the keys that the reference knows anywhere in a file.
+// known has the keys that the reference knows anywhere in a file.
 var known = map[string]bool{
 	"domain": true, "key": true, "value": true, "descriptors": true, "rate_limit": true, "unit": true,
 	"unit_multiplier": true, "requests_per_unit": true, "unlimited": true, "shadow_mode": true, "quota_mode": true,
@@ -208,7 +207,7 @@ func (d *decoder) descriptors(n *yaml.Node, to *[]Descriptor) {
 	})
 }
 
-// rateLimits adds limits to a descriptor.
+// rateLimits reads the list of a descriptor's limits.
 func (d *decoder) rateLimits(n *yaml.Node, of *Descriptor, all ...*RateLimit) {
 	if of.RateLimits != nil {
 		d.Fail(n, "rate_limit and rate_limits of one descriptor: leave one of them out")
@@ -350,7 +349,7 @@ func (d *decoder) count(n *yaml.Node, to *uint32) {
 	*to = uint32(value)
 }
 
-// metadata reads any mapping into the form in which an answer carries it.
+// metadata reads any mapping into a Struct, the form in which an answer carries metadata.
 func (d *decoder) metadata(n *yaml.Node) *structpb.Struct {
 	if n.Kind != yaml.MappingNode {
 		d.Fail(n, "error loading config file: want a mapping, not %s", yamlfile.KindOf(n))
@@ -390,7 +389,8 @@ func (d *decoder) plain(n *yaml.Node) bool {
 	return true
 }
 
-// shown returns a value for a message, cut to the length of a line; for an alias, its name.
+// shown returns the text of a value for an error message, cut to the length of a line. For an alias, it returns the
+// alias's name.
 func shown(n *yaml.Node) string {
 	if n.Kind == yaml.AliasNode {
 		return "*" + n.Value

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/tls/certprovider/pemfile"
 )
 
-// TLSFiles name the certificates of a server. They are read again when they change.
+// TLSFiles names the certificate files of a server. The files are read again when they change.
 type TLSFiles struct {
 	Certificate, Key string
 	ClientCA         string // "": clients need no certificate
@@ -23,12 +23,13 @@ type TLSFiles struct {
 // lookAgain is the time between two checks for changed files.
 const lookAgain = time.Second
 
-// Server returns the settings of a TLS server, and a function that stops reading the files. The error names the file.
+// Server returns the settings of a TLS server, and a function that stops checking the files for changes. The error
+// names the file that cannot be used.
 func (f TLSFiles) Server() (*tls.Config, func(), error) {
 	if f.ClientCA == "" && f.ClientName != "" {
 		return nil, nil, errors.New("a client's name is required, but there is no CA for clients: set GRPC_CLIENT_TLS_CACERT")
 	}
-	// The reader below reports a wrong file only when the first client connects.
+	// The reader below reports a wrong file only when the first client connects, so the files are checked here.
 	if _, err := tls.LoadX509KeyPair(f.Certificate, f.Key); err != nil {
 		return nil, nil, err
 	}
@@ -62,7 +63,7 @@ func (f TLSFiles) Server() (*tls.Config, func(), error) {
 	return base, provider.Close, nil
 }
 
-// verify compares the client's certificate with the required name.
+// verify checks that the client's certificate has the required name.
 func (f TLSFiles) verify(state tls.ConnectionState) error {
 	if f.ClientName == "" || len(state.PeerCertificates) > 0 && hasName(state.PeerCertificates[0], f.ClientName) {
 		return nil
@@ -70,7 +71,7 @@ func (f TLSFiles) verify(state tls.ConnectionState) error {
 	return fmt.Errorf("the client's certificate does not have the name %q", f.ClientName)
 }
 
-// hasName reports whether a certificate is for a DNS name, or has it as a URI.
+// hasName reports whether a certificate is for a DNS name, or has the name as a URI.
 func hasName(certificate *x509.Certificate, name string) bool {
 	if certificate.VerifyHostname(name) == nil {
 		return true

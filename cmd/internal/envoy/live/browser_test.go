@@ -19,13 +19,13 @@ import (
 
 var screenshots = flag.String("screenshots", "", "a directory to write pictures of the live page to")
 
-// TestPageInABrowser: the page of weir shows this program's data, in every width and color.
+// TestPageInABrowser: weir's live page shows the data of this program, at every width and in every color scheme.
 func TestPageInABrowser(t *testing.T) {
 	b := browsertest.New(t)
 	s := newShop(t, Options{Keys: admin.KeysFull, Reset: true, Version: "v0.9.0"})
 	server := httptest.NewServer(s.page.Handler())
 	t.Cleanup(server.Close)
-	t.Cleanup(func() { s.page.Close() }) // ends the stream, which the server waits for
+	t.Cleanup(func() { s.page.Close() }) // ends the event stream, because the server waits for it
 	for i := range 40 {
 		s.ask(i, fmt.Sprintf("remote_address=198.51.100.%d", i), "everyone=all")
 	}
@@ -74,7 +74,7 @@ func TestPageInABrowser(t *testing.T) {
 	b.NoProblems()
 }
 
-// TestPageWithoutReset: the page does not offer an action that would be refused.
+// TestPageWithoutReset: if resets are off, the page does not offer them.
 func TestPageWithoutReset(t *testing.T) {
 	b := browsertest.New(t)
 	s := newShop(t, Options{Keys: admin.KeysOff})
@@ -93,7 +93,7 @@ func TestPageWithoutReset(t *testing.T) {
 	b.NoProblems()
 }
 
-// traffic asks until it is stopped.
+// traffic sends requests until stop is called.
 func (s *shop) traffic() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -26,7 +26,7 @@ type Options struct {
 	Hosts      []string // names by which the page may be requested, in addition to localhost and addresses
 	Reset      bool     // keys may be reset
 	Pprof      bool
-	ShadowMode bool // of the service
+	ShadowMode bool // the service is in shadow mode
 	Ready      func() error
 }
 
@@ -38,7 +38,7 @@ type Page struct {
 	options Options
 	shown   atomic.Pointer[shown]
 	reload  atomic.Pointer[admin.Reload]
-	loaded  atomic.Uint64 // configurations
+	loaded  atomic.Uint64 // configurations that have become active
 
 	overrides atomic.Bool // a request carried its own limit
 
@@ -55,7 +55,7 @@ func New(o Options) *Page {
 	return p
 }
 
-// Show starts to show a service, with further metrics of it.
+// Show makes the page show a service, and its further metrics.
 func (p *Page) Show(service *envoy.Service, metrics ...prometheus.Collector) (err error) {
 	p.service = service
 	p.admin, err = admin.New(admin.Config{
@@ -73,7 +73,7 @@ func (p *Page) Handler() http.Handler { return p.admin.Handler() }
 // Close ends the open event streams.
 func (p *Page) Close() error { return p.admin.Close() }
 
-// Reloaded notes that a configuration was read. err says why it did not become active.
+// Reloaded records that a configuration was read. If it did not become active, err says why.
 func (p *Page) Reloaded(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil}
 	if err == nil {
@@ -115,7 +115,7 @@ func (p *Page) Answered(response *rlsv3.RateLimitResponse, err error) {
 }
 
 func (p *Page) requests() admin.Requests {
-	// Read in this order, no part exceeds the total.
+	// The total is read last, so no part exceeds it.
 	refused, failed := p.refused.Load(), p.failed.Load()
 	return admin.Requests{Answered: p.answered.Load(), Refused: refused, Failures: failed}
 }
@@ -123,7 +123,7 @@ func (p *Page) requests() admin.Requests {
 func (p *Page) tables() []admin.Table {
 	var all []admin.Table
 	for _, t := range p.service.Tables() {
-		if t.Slots > 0 { // or it is in a store
+		if t.Slots > 0 { // a table in a store has none
 			all = append(all, admin.Table{Name: t.Name, Stats: engine.Stats{
 				Keys: t.Keys, Slots: t.Slots, Bytes: t.Bytes, Evictions: t.Evictions, NoRoom: t.NoRoom,
 			}})
@@ -144,8 +144,8 @@ func (p *Page) rules() []admin.Rule {
 	})
 }
 
-// descriptor returns a descriptor with the entries of a rule. typed has the values for those that the rule leaves open:
-// the value, or key=value if the key is a pattern.
+// descriptor returns a descriptor with the entries of a rule. typed has a text for each entry that the rule leaves
+// open: the value, or key=value if the key is a pattern.
 func descriptor(r *config.Rule, typed []string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, e := range r.Entries() {

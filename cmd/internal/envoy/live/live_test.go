@@ -49,7 +49,7 @@ descriptors:
     rate_limit: {unlimited: true}
 `
 
-// A shop is a service with a page, as the program has them.
+// A shop is a service with its page, connected as in the program.
 type shop struct {
 	t       *testing.T
 	service *envoy.Service
@@ -70,7 +70,7 @@ func newShop(t *testing.T, o Options) *shop {
 	return s
 }
 
-// load does the same as the program with files.
+// load does what the program does when it reads its files.
 func (s *shop) load(file string) {
 	document, err := config.Parse("a.yaml", []byte(file))
 	var compiled *config.Config
@@ -83,7 +83,7 @@ func (s *shop) load(file string) {
 	s.page.Reloaded(err)
 }
 
-// asked is a descriptor of "key=value,key=value".
+// asked returns the descriptor that is written as "key=value,key=value".
 func asked(text string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, entry := range strings.Split(text, ",") {
@@ -172,7 +172,8 @@ func TestDecisionsAreShown(t *testing.T) {
 	assert.Len(t, now.Tables, 6, "second, minute, hour, six hours, day, the bucket")
 }
 
-// TestPeekAndReset: a peek and a reset find a key by a typed value and by the list, and a peek counts nothing.
+// TestPeekAndReset: a peek and a reset work for a key that the operator types, and for a key in the page's list. A peek
+// counts nothing.
 func TestPeekAndReset(t *testing.T) {
 	s := newShop(t, Options{Reset: true})
 	s.ask(8, "path=/login,remote_address=192.0.2.1")
@@ -208,7 +209,7 @@ func TestPeekAndReset(t *testing.T) {
 	assert.Contains(t, typed, `"remaining":0,`)
 }
 
-// TestPeekOfAKeyPattern: for an entry whose key is a pattern, the form takes key=value.
+// TestPeekOfAKeyPattern: for an entry whose key is a pattern, the operator types key=value.
 func TestPeekOfAKeyPattern(t *testing.T) {
 	s := newShop(t, Options{})
 	s.load("domain: shop\ndescriptors: [{key: user*, rate_limit: {unit: day, requests_per_unit: 9}}]")
@@ -220,7 +221,8 @@ func TestPeekOfAKeyPattern(t *testing.T) {
 	assert.Contains(t, other, `"limit":9,"remaining":9`)
 }
 
-// TestPeekOfAValueWithALimit: the page shows the limit that decides. A reset works even if that limit counts nothing.
+// TestPeekOfAValueWithALimit: for a value with its own limit, the page shows this limit. A reset works even if this
+// limit counts nothing.
 func TestPeekOfAValueWithALimit(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window"} {
 		s := newShop(t, Options{Reset: true})
@@ -252,7 +254,8 @@ func TestPeekOfAValueWithALimit(t *testing.T) {
 	}
 }
 
-// TestPeekOfAListedValueWithALimit: a key that was refused is shown under the limit that refused it.
+// TestPeekOfAListedValueWithALimit: a key in the list of refused keys is shown under the limit that refused it, even if
+// this is the limit of its value.
 func TestPeekOfAListedValueWithALimit(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window"} {
 		s := newShop(t, Options{Reset: true})
@@ -269,7 +272,8 @@ func TestPeekOfAListedValueWithALimit(t *testing.T) {
 	}
 }
 
-// TestPeekOfOneOfSeveralLimits: each limit of a descriptor is a rule of the page, with a counter of its own.
+// TestPeekOfOneOfSeveralLimits: if a descriptor has several limits, the page shows each limit as a separate rule, with
+// its own counter.
 func TestPeekOfOneOfSeveralLimits(t *testing.T) {
 	s := newShop(t, Options{Reset: true})
 	s.load("domain: shop\ndescriptors: [{key: user, rate_limits: [{unit: day, requests_per_unit: 9}, {unit: week, requests_per_unit: 20}]}]")
@@ -284,7 +288,8 @@ func TestPeekOfOneOfSeveralLimits(t *testing.T) {
 	assert.Contains(t, typed, `"limit":20,"remaining":18`)
 }
 
-// TestReloadsAreTold: the page shows the generation and the last error, and counts continue.
+// TestReloadsAreTold: the page shows the generation of the configuration and the last error of a reload. Counts
+// continue after a reload.
 func TestReloadsAreTold(t *testing.T) {
 	s := newShop(t, Options{})
 	s.ask(3, "remote_address=a")
@@ -303,7 +308,8 @@ func TestReloadsAreTold(t *testing.T) {
 	assert.EqualValues(t, 2, now.Rules[0].Total["refused"])
 }
 
-// TestMoreRulesThanAreShown: rules without a card of their own are counted, and so are limits that requests bring.
+// TestMoreRulesThanAreShown: rules that do not have their own card share one card, which counts all their decisions.
+// Another card counts the decisions of limits that requests bring.
 func TestMoreRulesThanAreShown(t *testing.T) {
 	s := newShop(t, Options{})
 	var b strings.Builder
@@ -311,7 +317,7 @@ func TestMoreRulesThanAreShown(t *testing.T) {
 	for i := range maxShown + 20 {
 		fmt.Fprintf(&b, "  - {key: k%d, rate_limit: {unit: hour, requests_per_unit: 2}}\n", i)
 	}
-	// Two rules whose names in statistics are the same.
+	// The name of this rule in statistics is shop.a_b. The second file below has two rules with this name.
 	b.WriteString("  - {key: 'a|b', rate_limit: {unit: hour, requests_per_unit: 2}}\n")
 	s.load(b.String())
 	for i := range maxShown + 20 {

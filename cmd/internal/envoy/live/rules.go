@@ -12,24 +12,25 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// maxShown is how many rules have their own card. Cards are sent to each page once a second.
+// maxShown is the largest number of rules that have their own card. The number is bounded because the cards are sent to
+// each open page once per second.
 const maxShown = 500
 
-// These names are not of rules. They have spaces, which are rare in domains and keys, and no dot.
+// These are not names of rules. They have spaces, which are rare in domains and keys, and no dot.
 const (
 	ofRequests = "limits of requests"
 	ofOthers   = "all other rules"
 )
 
-// shown has the rules of a configuration in the form for the page.
+// shown has the rules of a configuration in the form that the page needs.
 type shown struct {
 	config *config.Config
-	names  []string // by config.Rule.Index
+	names  []string // indexed by config.Rule.Index
 	rules  []admin.Rule
 }
 
-// nameOf returns the name under which a rule is counted. A rule of another configuration has the name that it would
-// have if no other rule had taken it.
+// nameOf returns the name under which a rule is counted. For a rule of another configuration, it returns the name that
+// the rule has if no other rule has the same name.
 func (s *shown) nameOf(r *config.Rule) string {
 	if s.config != nil && r.Index < len(s.names) && s.config.Rules()[r.Index] == r {
 		return s.names[r.Index]
@@ -87,7 +88,7 @@ func (p *Page) rule(r *config.Rule, name string) admin.Rule {
 // open reports whether a rule leaves the value of an entry, or its key, open.
 func open(e config.Entry) bool { return e.Value == "" || strings.Contains(e.Key+e.Value, "*") }
 
-// matches describes the descriptors that a rule matches.
+// matches returns a text that describes which descriptors a rule matches.
 func matches(r *config.Rule) string {
 	all := []string{"domain " + r.Domain()}
 	for _, e := range r.Entries() {
@@ -98,7 +99,7 @@ func matches(r *config.Rule) string {
 	return strings.Join(all, ", ")
 }
 
-// policy says what a rule allows.
+// policy returns a text that says what a rule allows.
 func policy(r *config.Rule) string {
 	l := r.Limit
 	per := l.Window.String()
@@ -125,7 +126,7 @@ func policy(r *config.Rule) string {
 	return text
 }
 
-// buckets are those of a rule.
+// buckets gives the page access to the counters of a rule.
 type buckets struct {
 	service *envoy.Service
 	rule    *config.Rule
@@ -144,7 +145,7 @@ func (b buckets) Of(parts []string) (admin.Bucket, error) {
 	return admin.Bucket{Key: found.Key(), Limit: found.Limit()}, nil
 }
 
-// in returns the counter that a bucket names.
+// in returns the counter that the page's bucket names.
 func (b buckets) in(named admin.Bucket) (envoy.Bucket, error) {
 	if named.Text == "" {
 		found, err := b.service.BucketOf(b.rule, named.Key)

@@ -11,8 +11,8 @@ import (
 // between separates the entries of a text.
 const between = " · "
 
-// text writes the entries of a descriptor for people: key=value · key=value. Special characters are quoted, so that
-// different descriptors have different texts, and parse can read them.
+// text returns the entries of a descriptor for people: key=value · key=value. Keys and values with special characters
+// are quoted. So different descriptors have different texts, and parse can read them.
 func text(d *commonv3.RateLimitDescriptor) string {
 	var b strings.Builder
 	for i, e := range d.GetEntries() {
@@ -33,7 +33,7 @@ func quoted(s string) string {
 	return s
 }
 
-// parse reads what text wrote.
+// parse returns the descriptor from which text made a text.
 func parse(from string) (*commonv3.RateLimitDescriptor, error) {
 	d := &commonv3.RateLimitDescriptor{}
 	for rest := from; ; {
@@ -56,7 +56,7 @@ func parse(from string) (*commonv3.RateLimitDescriptor, error) {
 	return nil, fmt.Errorf("%q is not a list of entries", from)
 }
 
-// word cuts off a text, which is quoted or ends at the separator or the end.
+// word splits the first key or value from a text. It is quoted, or it ends at the separator or at the end of the text.
 func word(from, separator string) (word, rest string, ok bool) {
 	if strings.HasPrefix(from, `"`) {
 		quoted, err := strconv.QuotedPrefix(from)

@@ -14,10 +14,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// Calls counts the calls of a gRPC server by method, and how long they took.
+// Calls counts the calls of a gRPC server by method, and measures how long they take.
 type Calls struct {
 	mapping *Mapping
-	samples bool     // times are kept for statsd
+	samples bool     // durations are stored for statsd
 	methods sync.Map // name -> *method; only methods of the server, so there are few
 }
 
@@ -29,16 +29,17 @@ type method struct {
 	kept  *sample // nil: not wanted
 }
 
-// NewCalls makes Calls whose metrics have the names of the mapping.
+// NewCalls returns Calls whose metrics have the names from the mapping.
 func NewCalls(m *Mapping) *Calls { return &Calls{mapping: m} }
 
-// ForStatsd makes Calls keep the times that Times returns.
+// ForStatsd makes c store the durations that Times returns.
 func (c *Calls) ForStatsd() *Calls {
 	c.samples = true
 	return c
 }
 
-// A Timing is the duration of some calls in milliseconds, and the share of all calls that these are.
+// A Timing has the durations of some calls of a method, in milliseconds, and the share of the method's calls that these
+// are.
 type Timing struct {
 	Name   string // such as "ratelimit_server.ShouldRateLimit.response_time"
 	Values []float64
@@ -58,8 +59,8 @@ func (c *Calls) Times() (all []Timing) {
 // maxSample bounds the number of stored times between two flushes.
 const maxSample = 500
 
-// A sample keeps some of the times that it gets, each with the same probability. All methods may be called
-// concurrently, also on nil, which keeps none.
+// A sample stores some of the durations that it gets, each with the same probability. All methods may be called
+// concurrently. They may be called on a nil sample, which stores nothing.
 type sample struct {
 	mu     sync.Mutex
 	values []float64
@@ -134,7 +135,7 @@ func Counters(service *envoy.Service, calls *Calls) func() []envoy.Counter {
 	return func() []envoy.Counter { return append(service.Counters(), calls.counters()...) }
 }
 
-// counters are the numbers of calls.
+// counters returns counters with the numbers of calls.
 func (c *Calls) counters() (all []envoy.Counter) {
 	c.all(func(m *method) {
 		all = append(all, envoy.Counter{Name: m.name + ".total_requests", Value: m.calls.Load()})
@@ -142,7 +143,7 @@ func (c *Calls) counters() (all []envoy.Counter) {
 	return all
 }
 
-// collect sends the times.
+// collect sends the metrics with the durations of calls.
 func (c *Calls) collect(to chan<- prometheus.Metric) {
 	c.all(func(m *method) {
 		if m.time != nil {

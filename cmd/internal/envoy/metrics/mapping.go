@@ -15,14 +15,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// A Mapping maps names of statistics to names and labels of Prometheus, by a file in the format of statsd_exporter. A
-// name that it does not have stays unchanged, without labels.
+// A Mapping maps names of statistics to names and labels of Prometheus. It is written in the file format of
+// statsd_exporter. A name to which no entry applies stays unchanged, and gets no labels.
 type Mapping struct {
 	mapper mapper.MetricMapper
 	known  sync.Map // name -> *mapped; one for each name in the statistics
 }
 
-// mapped is a name in the form for Prometheus.
+// mapped is the name and the labels that a name of a statistic has in Prometheus.
 type mapped struct {
 	name   string
 	labels prometheus.Labels
@@ -32,8 +32,8 @@ type mapped struct {
 // ErrNoMapping is returned if the mapping file does not exist.
 var ErrNoMapping = fs.ErrNotExist
 
-// DefaultMapping returns the reference's names. With milliseconds, as an option of the reference has it, the values are
-// milliseconds although the name of the metric still says seconds.
+// DefaultMapping returns the reference's names. If milliseconds is true, times are in milliseconds although the name of
+// the metric still says seconds. An option of the reference does the same.
 func DefaultMapping(milliseconds bool) (*Mapping, error) {
 	m := &Mapping{}
 	return m, m.mapper.InitFromYAMLString(defaultMapping(milliseconds))
@@ -110,7 +110,7 @@ func (m *Mapping) counter(c envoy.Counter) *mapped {
 	rule, labels, ok := m.mapper.GetMapping(strings.ToValidUTF8(name, "_"), kind)
 	if ok {
 		made.name, made.labels = mapper.EscapeMetricName(rule.Name), labels
-		maps.DeleteFunc(labels, func(_, value string) bool { return value == "" }) // as good as absent
+		maps.DeleteFunc(labels, func(_, value string) bool { return value == "" }) // the same as an absent label
 		help = rule.HelpText
 	}
 	if help == "" {
@@ -172,7 +172,7 @@ func (m *Mapping) observer(name string) (observer, float64) {
 	}), scale
 }
 
-// An observer is a metric that observes.
+// An observer is a metric that takes observations, such as a histogram.
 type observer interface {
 	prometheus.Metric
 	prometheus.Observer

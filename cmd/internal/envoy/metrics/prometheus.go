@@ -41,7 +41,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		counters = append(counters, c.calls.counters()...)
 		c.calls.collect(to)
 	}
-	// Several names may be mapped to one metric.
+	// Several names may be mapped to one metric, so their values are added.
 	sums, of, kinds := map[string]uint64{}, map[string]*mapped{}, map[string]prometheus.ValueType{}
 	for _, counter := range counters {
 		if m := c.mapping.counter(counter); m.desc != nil {
@@ -67,8 +67,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// limits sends the limit of each rule, with the labels of its hits and the length of its window. If rules have the same
-// labels, it sends the smallest limit.
+// limits sends the limit of each rule. The metric has the same labels as the rule's hits, and the length of the window
+// as another label. If several rules have the same labels, limits sends their smallest limit.
 func (c *collector) limits(to chan<- prometheus.Metric) {
 	now := c.service.Config()
 	if now == nil {

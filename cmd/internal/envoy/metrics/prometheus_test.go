@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// TestEveryTableHasANameOfItsOwn: every table has its own name, because two tables of one name would be an error of the
-// complete scrape.
+// TestEveryTableHasANameOfItsOwn: two tables with the same name would make the complete scrape fail, so every table has
+// its own name.
 func TestEveryTableHasANameOfItsOwn(t *testing.T) {
 	service := serving(t, `
 domain: d
@@ -54,7 +54,7 @@ func serving(t *testing.T, rules string) *envoy.Service {
 	return service
 }
 
-// mappingOf is the mapping of a text; the default one if it is empty.
+// mappingOf returns the mapping in a text, or the default mapping if the text is empty.
 func mappingOf(t *testing.T, text string) *Mapping {
 	t.Helper()
 	if text == "" {
@@ -84,7 +84,7 @@ descriptors:
               - {key: e, rate_limit: {unit: hour, requests_per_unit: 5}}
 `
 
-// ask sends a request by way of the interceptor, as the server does.
+// ask sends a request through the interceptor of calls, as the server does.
 func ask(t *testing.T, service *envoy.Service, calls *Calls, domain string, keys ...string) {
 	t.Helper()
 	descriptor := &commonv3.RateLimitDescriptor{}
@@ -99,8 +99,8 @@ func ask(t *testing.T, service *envoy.Service, calls *Calls, domain string, keys
 	require.NoError(t, err)
 }
 
-// TestMilliseconds: in milliseconds, a time has a number a thousand times as large, and is in the bucket of the same
-// rank.
+// TestMilliseconds: in milliseconds, the number for a time is a thousand times as large as in seconds. The time is in
+// the same bucket of the histogram.
 func TestMilliseconds(t *testing.T) {
 	written := func(milliseconds bool) (sum float64, counts []uint64) {
 		mapping, err := DefaultMapping(milliseconds)
@@ -122,7 +122,8 @@ func TestMilliseconds(t *testing.T) {
 	assert.Contains(t, ranks, uint64(0))
 }
 
-// TestDefaultNames: names are the reference's, with the third level of a descriptor as its own label.
+// TestDefaultNames: the default names are those of the reference, except that the third level of a descriptor also has
+// a label.
 func TestDefaultNames(t *testing.T) {
 	service, mapping := serving(t, deep), mappingOf(t, "")
 	calls := NewCalls(mapping)

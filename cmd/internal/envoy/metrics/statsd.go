@@ -20,10 +20,10 @@ const maxPacket = 1400
 // patience is how long statsd may take to accept a connection, or to read data.
 const patience = 5 * time.Second
 
-// A Statsd sends the increases of counters, changed gauges, and times.
+// A Statsd sends the increases of counters, the values of changed gauges, and durations of calls.
 type Statsd struct {
 	Network, Address string
-	Every            time.Duration     // between two flushes
+	Every            time.Duration     // the time between two flushes
 	Tags             map[string]string // appended to each name, as the reference's library does
 	Failed           func(error)       // called when sending begins to fail
 
@@ -31,8 +31,8 @@ type Statsd struct {
 	connection net.Conn // nil: not connected
 }
 
-// Run sends until the context ends, and then once more. If a packet could not be sent, its counts are sent with the
-// next flush. A lost UDP packet is not noticed.
+// Run sends regularly until the context ends, and then once more. If a packet cannot be sent, its counts are sent with
+// the next flush. The loss of a UDP packet is not noticed.
 func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter, times func() []Timing) {
 	ticker := time.NewTicker(s.Every)
 	defer ticker.Stop()
@@ -85,16 +85,16 @@ func (s *Statsd) flush(counters []envoy.Counter, times []Timing) error {
 	return p.err
 }
 
-// A packet collects lines to send. After an error it sends no more: the increases of counters are sent with the next
-// flush, and times are lost.
+// A packet collects lines to send. After an error it sends no more lines in this flush. The increases of counters are
+// then sent with the next flush, and durations are lost.
 type packet struct {
 	statsd *Statsd
 	text   bytes.Buffer
-	brings map[string]uint64 // the counters in it
+	brings map[string]uint64 // the counters whose increases are in the packet
 	err    error
 }
 
-// add adds a line. If it does not fit, add first sends the lines before it.
+// add adds a line to the packet. If the line does not fit, add first sends the lines that the packet has.
 func (p *packet) add(line string) {
 	if p.text.Len() > 0 && p.text.Len()+len(line) > maxPacket {
 		p.send()
@@ -144,8 +144,8 @@ func (s *Statsd) write(packet []byte) error {
 	}
 }
 
-// closeWithPeer closes a connection when its peer has closed it. Otherwise a write would be lost before the system
-// notices.
+// closeWithPeer closes a connection when its peer has closed it. Otherwise the data of the next write would be lost,
+// because the system reports the closed connection only after it.
 func closeWithPeer(connection net.Conn) {
 	_, _ = io.Copy(io.Discard, connection)
 	connection.Close()
@@ -154,7 +154,7 @@ func closeWithPeer(connection net.Conn) {
 // unreserved replaces the characters in a name that separate the fields of a line.
 var unreserved = strings.NewReplacer(":", "_", "|", "_", "\n", "_", "\r", "_")
 
-// tags returns the text that is appended to each name: ".__key=value", sorted.
+// tags returns the text that is appended to each name: a ".__key=value" for each tag, sorted by key.
 func (s *Statsd) tags() string {
 	var all []string
 	for key, value := range s.Tags {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// TestWhatStatsdIsSent: counters are sent as their increase, gauges as they are, even after they have fallen, and times
-// with the share of calls that they stand for.
+// TestWhatStatsdIsSent: for a counter its increase is sent. For a gauge its value is sent, even after it has fallen. A
+// duration is sent with the share of calls that are in the sample.
 func TestWhatStatsdIsSent(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -34,8 +34,8 @@ func TestWhatStatsdIsSent(t *testing.T) {
 	assert.Equal(t, "t:1.000|ms\n", sent([]Timing{{"t", []float64{1}, 1}}, envoy.Counter{Name: "a", Value: 4}))
 }
 
-// TestASampleIsOfAll: a sample stores no more than its room, and early and late values have the same chance to be in
-// it.
+// TestASampleIsOfAll: a sample stores at most maxSample values, and early and late values have the same probability to
+// be in it.
 func TestASampleIsOfAll(t *testing.T) {
 	s := &sample{}
 	for i := range 100 * maxSample {

@@ -18,10 +18,10 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// requests is how many are asked in each mode.
+// requests is the number of requests in each mode.
 const requests = 4000
 
-// modes are the settings with which both services are started. The reference counts in a Redis in all of them.
+// modes has the settings with which both services are started. The reference counts in a Redis in every mode.
 var modes = []struct {
 	name, what  string
 	environment []string
@@ -37,8 +37,8 @@ var modes = []struct {
 	{"cache", "`LOCAL_CACHE_SIZE_IN_BYTES`, and weir-envoy counts in a Redis", []string{"LOCAL_CACHE_SIZE_IN_BYTES=1000000"}, true, 0},
 }
 
-// TestDifferential asks both services the same random questions, one after the other. docs/envoy.md has how many
-// answers are the same: the test fails if that is no longer so.
+// TestDifferential sends the same random requests to both services, one after the other. A table in docs/envoy.md says
+// how many answers are the same. The test fails if these numbers have changed.
 func TestDifferential(t *testing.T) {
 	folder := checkout(t)
 	theirs, ours := program(t, folder, "ratelimit"), weirEnvoy(t)
@@ -66,7 +66,7 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// same is how many answers were.
+// same counts the requests for which both services gave the same answer, the same headers, and the same metadata.
 type same struct{ answers, headers, metadata int }
 
 func compare(t *testing.T, s source, reference, weir rlsv3.RateLimitServiceClient) (n same) {
@@ -91,7 +91,7 @@ func compare(t *testing.T, s source, reference, weir rlsv3.RateLimitServiceClien
 	return n
 }
 
-// An answered request is an answer as far as it is compared: text is its error, or its code and statuses.
+// answered has the parts of an answer that are compared. text is the error, or the code and the statuses.
 type answered struct {
 	text, headers, metadata string
 }
@@ -119,13 +119,15 @@ func answer(t *testing.T, from rlsv3.RateLimitServiceClient, request *rlsv3.Rate
 		}
 		fmt.Fprintf(&headers, "%s: %s; ", h.GetKey(), value)
 	}
-	// The text of a message, of which that of a limit is made, has one space or two, as each program was compiled.
+	// The text of a limit in the metadata is made from a protobuf message. In such texts, one or two spaces separate
+	// fields, depending on how the program was compiled.
 	metadata := strings.ReplaceAll(fmt.Sprint(response.GetDynamicMetadata().AsMap()), "  ", " ")
 	return answered{text.String(), headers.String(), metadata}
 }
 
-// coarse is the end of a window, from the seconds until then, to the nearest minute: windows end with an hour, and the
-// two services are not asked at the same time.
+// coarse converts the number of seconds until the end of a window to the time of this end, rounded to a minute. The
+// rounding is necessary because the two services are not asked at the same time. It is harmless because windows end
+// with an hour.
 func coarse(t *testing.T, seconds string) string {
 	t.Helper()
 	n, err := strconv.Atoi(seconds)

@@ -21,11 +21,11 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// pinned is the commit of envoyproxy/ratelimit that docs/envoy.md speaks of.
+// pinned is the commit of envoyproxy/ratelimit to which docs/envoy.md refers.
 const pinned = "f2fb15770f7fd1c88ca6c3a1b58ee513917ace96"
 
-// checkout is the folder of the reference, with its programs as its own Makefile leaves them. Without one the test is
-// skipped.
+// checkout returns the folder of the reference, with the programs that the reference's own Makefile builds. If there is
+// no such folder, it skips the test.
 func checkout(t *testing.T) string {
 	t.Helper()
 	folder := os.Getenv("WEIR_ENVOY_REFERENCE")
@@ -58,7 +58,7 @@ func weirEnvoy(t *testing.T) string {
 	return path
 }
 
-// run starts a program with an environment of its own, and ends it with the test.
+// run starts a program with the given environment, and stops it when the test ends.
 func run(t *testing.T, environment []string, path string, args ...string) {
 	t.Helper()
 	command := exec.Command(path, args...)

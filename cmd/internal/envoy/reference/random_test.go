@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// A source makes rules and requests that both services take. The shortest unit is an hour, so that no window ends
-// within a run.
+// A source makes random rules and requests that both services accept. The shortest unit is an hour, so that no window
+// ends during a run.
 type source struct {
 	*rand.Rand
 	negative int // percent of the descriptors that give hits back
@@ -24,7 +24,7 @@ func (s source) often(percent int) bool { return s.IntN(100) < percent }
 
 func (s source) of(all ...string) string { return all[s.IntN(len(all))] }
 
-// rules are the files of six domains.
+// rules returns the rule files of six domains, by their names.
 func (s source) rules() map[string]string {
 	files := map[string]string{}
 	for _, domain := range domains {

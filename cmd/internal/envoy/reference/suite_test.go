@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needs are the tests of the suite that need servers which it does not start itself, and a port of one of them.
+// needs has the tests of the suite that need servers which the suite does not start itself. The value is the port of
+// such a server.
 var needs = map[string]string{
 	"TestBasicTLSConfig":                   "16381",
 	"Test_mTLS":                            "16381",
@@ -23,8 +24,8 @@ var needs = map[string]string{
 	"TestMultiNodeMemcache":                "",
 }
 
-// TestSuite runs the reference's integration suite against weir-envoy, if it was compiled with testdata/runner.go
-// instead of its own package src/service_cmd/runner, as bin/integration.test.
+// TestSuite runs the reference's integration suite against weir-envoy, if the suite was compiled, as
+// bin/integration.test, with testdata/runner.go instead of its own package src/service_cmd/runner.
 func TestSuite(t *testing.T) {
 	folder := checkout(t)
 	suite := filepath.Join(folder, "bin", "integration.test")
@@ -44,7 +45,7 @@ func TestSuite(t *testing.T) {
 				t.Skip("weir-envoy has no memcache, or the servers of this test do not run: port ", port)
 			}
 			command := exec.Command(suite, "-test.run", "^"+name+"$", "-test.v")
-			// The tests run in the folder of their package, and read certificates from the checkout's own.
+			// The tests run in the folder of their package, because they read certificates from the checkout.
 			command.Dir, command.Env = filepath.Join(folder, "test", "integration"), environment
 			out, err := command.CombinedOutput()
 			assert.NoError(t, err, string(out))

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// MaxConfig bounds the size of a file, and of an xDS response, which has all rules: 16 MiB.
+// MaxConfig is the largest size of a file, and of an xDS response, which contains all rules: 16 MiB.
 const MaxConfig = 16 << 20
 
 // Read compiles all files below a directory, whatever their extensions, or a single file. It skips names that begin
-// with a dot, which leaves out the folders by which Kubernetes swaps a volume. The warnings are those of the files. If
-// the files could be read, the error is of type [yamlfile.Errors].
+// with a dot. This leaves out the folders that Kubernetes uses to swap the content of a volume. Read also returns the
+// warnings of all files. If the files could be read, the error is of type [yamlfile.Errors].
 func Read(path string, options config.Options) (*config.Config, []*yamlfile.Error, error) {
 	names, err := list(path)
 	if err != nil {
@@ -70,7 +70,8 @@ func list(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	// WalkDir does not follow a link, so the root is looked up first. Errors have the names as the operator wrote them.
+	// WalkDir does not follow a link, so the links in the root are resolved first. Errors have the names as the
+	// operator wrote them.
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func list(path string) ([]string, error) {
 				return filepath.SkipDir
 			}
 		case !isDir(name, entry):
-			if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // reading a pipe would block
+			if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // a read from a pipe would block
 				return fmt.Errorf("%s: want a regular file, got %s", name, info.Mode())
 			}
 			names = append(names, filepath.Join(path, strings.TrimPrefix(name, root)))
@@ -96,7 +97,7 @@ func list(path string) ([]string, error) {
 	return names, err
 }
 
-// isDir also follows a link.
+// isDir reports whether an entry is a directory, or a link to one.
 func isDir(name string, entry fs.DirEntry) bool {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return entry.IsDir()

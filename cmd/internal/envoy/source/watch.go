@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Sink receives what a source finds: a configuration, or the error why there is none. It returns that error, or the
-// reason why the configuration cannot be used.
+// A Sink receives what a source finds: a configuration, or an error that says why there is none. It returns this error,
+// or an error that says why the configuration cannot be used.
 type Sink func(c *config.Config, warnings []*yamlfile.Error, err error) error
 
-// Watch reads the directory at once, and again whenever a file in it changes or a link in its path is swapped, until
-// the context ends. It returns an error if it cannot watch.
+// Watch reads the directory when it is called, and again whenever a file in the directory changes or a link in its path
+// is swapped, until the context ends. It returns an error if it cannot watch.
 func Watch(ctx context.Context, directory string, options config.Options, sink Sink) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -36,7 +36,7 @@ func Watch(ctx context.Context, directory string, options config.Options, sink S
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-watcher.Errors: // events may be lost: read again
+		case <-watcher.Errors: // events may be lost, so read the directory again
 			changed.Changed()
 		case <-watcher.Events:
 			changed.Changed()

@@ -19,10 +19,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// An XDS is a client of the aggregated discovery service (ADS) that asks for the state of the world.
+// An XDS is a client of the aggregated discovery service (ADS). It uses the protocol variant "state of the world", in
+// which each response has all resources.
 type XDS struct {
-	// Dial opens a connection, which is closed when its stream has ended. A new connection starts without backoff and
-	// reads renewed certificates.
+	// Dial opens a connection, which is closed when its stream has ended. For the next stream, Dial opens a new
+	// connection, which starts without gRPC's backoff and reads renewed certificates.
 	Dial    func() (*grpc.ClientConn, error)
 	Node    *corev3.Node
 	Backoff Backoff
@@ -30,11 +31,11 @@ type XDS struct {
 	Lost    func(err error, retry time.Duration) // called when a stream has ended
 }
 
-// A Backoff is how long to wait before another try.
+// A Backoff says how long to wait before the next try.
 type Backoff struct {
-	Initial, Max time.Duration // of a wait; more than 0
-	Factor       float64       // from one wait to the next; with 1 or less each wait is the initial one
-	Jitter       bool          // each wait is between a half and all of its length
+	Initial, Max time.Duration // the first and the longest wait; more than 0
+	Factor       float64       // by which each wait is longer than the previous one; 1 or less: all are Initial
+	Jitter       bool          // each wait is shortened at random, to between half of its length and all of it
 }
 
 // wait returns the time before the next try, after a number of failed tries in a row.
@@ -48,7 +49,8 @@ func (b Backoff) wait(failed int) time.Duration {
 }
 
 // Watch asks for the configuration until the context ends. It rejects a wrong configuration, so that the server knows,
-// and passes it to the sink as an error. When a stream ends, Watch asks again; the last configuration stays active.
+// and passes it to the sink as an error. When a stream ends, Watch opens another one. The last configuration stays
+// active in the meantime.
 func (x *XDS) Watch(ctx context.Context, sink Sink) {
 	version, failed := "", 0
 	for ctx.Err() == nil {
@@ -69,17 +71,18 @@ func (x *XDS) Watch(ctx context.Context, sink Sink) {
 	}
 }
 
-// received is a message of a stream.
+// received is a message that a stream has received, or the error that ended the stream.
 type received struct {
 	response *discoveryv3.DiscoveryResponse
 	err      error
 }
 
-// stream asks in one stream until it ends. version is the last accepted version. answered is true if the server sent a
-// response.
+// stream asks for the configuration in one stream until the stream ends. version is the last accepted version. answered
+// reports whether the server sent a response.
 //
-// A server may send a rejected response again at once, as go-control-plane's cache does, because the accepted version
-// is another one. So only the first rejection in a row is sent at once, and each further one after a longer wait.
+// When a response is rejected, a server may send it again at once, because the accepted version still differs. The
+// cache of go-control-plane does this. So only the first of several successive rejections is sent at once. Each further
+// rejection is sent after a longer wait.
 func (x *XDS) stream(ctx context.Context, version *string, sink Sink) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,7 +102,7 @@ func (x *XDS) stream(ctx context.Context, version *string, sink Sink) (answered 
 	go receive(ctx, stream, responses)
 
 	send(x.request(*version, ""))
-	var refusal *discoveryv3.DiscoveryRequest // not sent yet
+	var refusal *discoveryv3.DiscoveryRequest // a rejection that was not sent yet
 	due := time.NewTimer(0)
 	defer due.Stop()
 	<-due.C

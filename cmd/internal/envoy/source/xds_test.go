@@ -26,21 +26,22 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A world is go-control-plane's server, a client of it, and what they told each other. It lives in a synctest bubble.
+// A world has go-control-plane's server, a client of it, and a record of their messages. It is used in a synctest
+// bubble.
 type world struct {
 	t      *testing.T
 	cache  cache.SnapshotCache
 	up     atomic.Pointer[bufconn.Listener] // nil while the server is down
 	server *grpc.Server
 
-	guard sync.Mutex // of what follows
+	guard sync.Mutex // protects the fields below
 	told
 }
 
 type told struct {
 	streams  int
 	refusals []string
-	domains  int // of the last configuration that was accepted
+	domains  int // the number of domains of the last accepted configuration
 	lost     []time.Duration
 }
 
@@ -50,7 +51,7 @@ func (w *world) note(note func()) {
 	note()
 }
 
-// now returns the reports so far.
+// now returns what was recorded so far.
 func (w *world) now() told {
 	w.guard.Lock()
 	defer w.guard.Unlock()
@@ -122,7 +123,7 @@ func (w *world) set(version string, domains ...string) {
 	synctest.Wait()
 }
 
-// sleep lets all that is due in the time happen.
+// sleep waits for a time, and until everything that is due by then has happened.
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -130,8 +131,8 @@ func sleep(d time.Duration) {
 
 var tenSeconds = Backoff{Initial: 10 * time.Second, Max: time.Minute, Factor: 2}
 
-// TestABadSnapshotIsRefusedOnce: go-control-plane sends a refused snapshot again at once. It is refused again after
-// 10 s, 20 s, 40 s and each minute, so that a good one is then taken.
+// TestABadSnapshotIsRefusedOnce: go-control-plane sends a refused snapshot again at once. So the client waits before it
+// refuses the snapshot again: 10 s, 20 s, 40 s, and then a minute each time. A valid snapshot is then still accepted.
 func TestABadSnapshotIsRefusedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -158,8 +159,8 @@ func TestABadSnapshotIsRefusedOnce(t *testing.T) {
 	})
 }
 
-// TestTheServerIsAskedAgain: while the server is away, the client calls it again after growing waits. They start over
-// when it has answered.
+// TestTheServerIsAskedAgain: while the server is away, the client calls it again after waits that become longer. When
+// the server has answered, the waits start over.
 func TestTheServerIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
