@@ -18,7 +18,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TestClientsThatStall: a client that begins no handshake, or no HTTP/2, is cut off, and others are answered meanwhile.
+// TestClientsThatStall: a client that does not begin a handshake, or does not begin HTTP/2, is cut off. Meanwhile,
+// other clients are answered.
 func TestClientsThatStall(t *testing.T) {
 	ca := newAuthority(t)
 	certificate, key := ca.sign("weir.test")
@@ -45,7 +46,7 @@ func TestClientsThatStall(t *testing.T) {
 	assert.Equal(t, 1, r.left("day", "x"))
 }
 
-// TestLinesThatRequestsMakeUp: a value that is part of a name forges no line of /stats.
+// TestLinesThatRequestsMakeUp: a value in a request is part of a name in /stats, but cannot forge a line there.
 func TestLinesThatRequestsMakeUp(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{
 		"a.yaml": strings.Replace(file, "- key: day", "- key: day\n    detailed_metric: true", 1)}))
@@ -56,7 +57,8 @@ func TestLinesThatRequestsMakeUp(t *testing.T) {
 	assert.NotContains(t, body, "\nratelimit.service.forged")
 }
 
-// TestPageOfTheProgram: the page is at the debug port, next to the reference's pages, and follows the flags.
+// TestPageOfTheProgram: the live page is at the debug port, next to the reference's pages, and has the settings of the
+// flags.
 func TestPageOfTheProgram(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--debug-hosts=Weir.test", "--debug-keys=full")
 	for range 5 {
@@ -83,7 +85,7 @@ func TestPageOfTheProgram(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, code, "without DEBUG_RESET")
 }
 
-// post sends a form of the live page.
+// post posts a form of the live page.
 func (r *running) post(path, form string) (status int, body string) {
 	answer, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d%s", r.ports["debug-port"], path), "application/json",
 		strings.NewReader(form))

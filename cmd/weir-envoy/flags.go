@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/sealed"
 )
 
-// serveCommand has a flag for each variable that is read. The variables have the reference's names and defaults, except
-// those of the last group, which the reference does not have.
+// serveCommand has a flag for each variable that is read. The variables have the names and defaults of the reference.
+// Only the variables of the last group do not exist in the reference.
 type serveCommand struct {
 	storeFlags   `embed:""`
 	tracingFlags `embed:""`
@@ -111,10 +111,10 @@ type serveCommand struct {
 	DebugPprof     bool          `env:"DEBUG_PPROF" help:"Serve profiles at the debug port."`
 }
 
-// pairs are written as the reference's maps are: key:value,...
+// pairs has pairs in the form of the reference's maps: key:value,...
 type pairs map[string]string
 
-// UnmarshalText is called by the command line's parser.
+// UnmarshalText parses the pairs, for the parser of the command line.
 func (p *pairs) UnmarshalText(text []byte) error {
 	*p = pairs{}
 	if len(text) == 0 {
@@ -130,7 +130,7 @@ func (p *pairs) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Validate is called by the command line's parser. It refuses invalid numbers before anything starts.
+// Validate refuses invalid numbers, for the parser of the command line. So they are refused before anything starts.
 func (c *serveCommand) Validate() error {
 	for name, port := range map[string]int{
 		"PORT": c.Port, "DEBUG_PORT": c.DebugPort, "GRPC_PORT": c.GRPCPort, "STATSD_PORT": c.StatsdPort,
@@ -180,7 +180,7 @@ var losses = map[string]envoy.Loss{"closed": envoy.Closed, "share": envoy.Share,
 
 var overflows = map[string]engine.OverflowPolicy{"evict": engine.Evict, "refuse": engine.Refuse}
 
-// options are the service's.
+// options returns the options of the service.
 func (c *serveCommand) options() envoy.Options {
 	o := envoy.Options{
 		MaxKeys: c.MaxKeys, NearLimitRatio: &c.NearLimitRatio, ShadowMode: c.ShadowMode, QuotaMode: c.QuotaMode,
@@ -197,7 +197,8 @@ func (c *serveCommand) options() envoy.Options {
 	return o
 }
 
-// clientTLS are the settings for a TLS server with its own CA or name, and for a certificate of the client's.
+// clientTLS returns the configuration for connections to a TLS server. ca and name are for a server with a private CA
+// or another name. certificate and key are for a certificate of the client.
 func clientTLS(certificate, key, ca, name string) (*tls.Config, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if certificate != "" || key != "" {

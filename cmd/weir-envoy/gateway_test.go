@@ -24,8 +24,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// gatewayEnvironment has the variables that Envoy Gateway sets for its rate limit deployment, by its test data of
-// August 2026 (deployments/default.yaml and enable-tracing-custom.yaml).
+// gatewayEnvironment has the variables that Envoy Gateway sets for its rate limit deployment, according to its test
+// data of August 2026 (deployments/default.yaml and enable-tracing-custom.yaml).
 var gatewayEnvironment = map[string]string{
 	"RUNTIME_ROOT": "/data", "RUNTIME_SUBDIRECTORY": "ratelimit", "RUNTIME_IGNOREDOTFILES": "true",
 	"RUNTIME_WATCH_ROOT": "false", "LOG_LEVEL": "info", "USE_STATSD": "false", "CONFIG_TYPE": "GRPC_XDS_SOTW",
@@ -41,7 +41,7 @@ var gatewayEnvironment = map[string]string{
 	"TRACING_SAMPLING_RATE": "0.6", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://trace-collector.envoy-gateway-system.svc:4318",
 }
 
-// gatewayMapping has the form of Envoy Gateway's mapping file.
+// gatewayMapping is a file in the form of Envoy Gateway's mapping file.
 const gatewayMapping = `
 mappings:
   - match: "ratelimit.service.rate_limit.*.*.total_hits"
@@ -54,9 +54,10 @@ mappings:
     labels: {grpc_method: "$1"}
 `
 
-// TestEnvoyGateway runs the program as Envoy Gateway does: with its environment and no arguments, on its ports. Only
-// what the machine lacks is another: a loopback address of its own instead of all addresses, folders of the test
-// instead of /certs and /etc, and the test's own servers behind the addresses.
+// TestEnvoyGateway runs the program as Envoy Gateway does: with its environment, without arguments, and on its ports.
+// Some things are different because the machine does not have them. Instead of all addresses, there is a loopback
+// address. Instead of /certs and /etc, there are folders of the test. Behind the addresses, there are servers of the
+// test.
 func TestEnvoyGateway(t *testing.T) {
 	host := fmt.Sprintf("127.%d.%d.%d", 2+rand.IntN(250), rand.IntN(256), 1+rand.IntN(254))
 	ca := newAuthority(t)
@@ -122,14 +123,14 @@ func TestEnvoyGateway(t *testing.T) {
 	}
 }
 
-// A launched is the program as a process of its own.
+// A launched is the program in a separate process.
 type launched struct {
 	*exec.Cmd
 	t   *testing.T
-	end func() error // waits for its end
+	end func() error // waits until the process ends
 }
 
-// directory is where the program is built.
+// directory is the folder in which the program is built.
 var directory string
 
 func TestMain(m *testing.M) {
@@ -143,7 +144,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// built is the program.
+// built builds the program once, and returns its path.
 var built = sync.OnceValues(func() (path string, err error) {
 	path = filepath.Join(directory, "ratelimit")
 	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
@@ -153,7 +154,7 @@ var built = sync.OnceValues(func() (path string, err error) {
 	return path, err
 })
 
-// launch runs the program with arguments; without, as the image does.
+// launch runs the program with arguments. Without arguments, it runs it as the image does.
 func launch(t *testing.T, environment []string, args ...string) *launched {
 	t.Helper()
 	path, err := built()
@@ -172,15 +173,15 @@ func launch(t *testing.T, environment []string, args ...string) *launched {
 	return l
 }
 
-// log returns the log so far.
+// log returns what the program has logged so far.
 func (l *launched) log() string {
 	text, err := os.ReadFile(l.Stderr.(*os.File).Name())
 	require.NoError(l.t, err)
 	return string(text)
 }
 
-// TestImage: the image has the program where Envoy Gateway and docker compose files for the reference look for it. A
-// compose file names it once more, as an argument of the image's own entry point.
+// TestImage: the image has the program where Envoy Gateway and docker compose files for the reference expect it. A
+// compose file names the program once more, so the entry point of this image gets this name as an argument.
 func TestImage(t *testing.T) {
 	recipe, err := os.ReadFile("../../Dockerfile.envoy")
 	require.NoError(t, err)

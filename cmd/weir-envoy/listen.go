@@ -53,7 +53,7 @@ func (p *program) listen(ctx context.Context, failed chan error) error {
 		}
 		s := &http.Server{
 			Handler: h.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-			WriteTimeout:   2 * time.Minute, // the live page's events set their own
+			WriteTimeout:   2 * time.Minute, // the events of the live page set their own timeout
 			MaxHeaderBytes: 64 << 10,
 		}
 		servers = append(servers, s)
@@ -78,17 +78,17 @@ func (p *program) listen(ctx context.Context, failed chan error) error {
 		p.log.Info("weir-envoy stops: requests in progress are answered first")
 	}
 	p.setHealthy(false)
-	p.page.Close() // always nil: open streams would be waited for
+	p.page.Close() // always returns nil; without this, the open streams would be waited for
 	p.drain(server, servers)
 	return err
 }
 
-// grpcServer returns the server for Envoy, and what closes its files. traced is nil if calls are not traced.
+// grpcServer returns the server for Envoy, and a function that closes its files. traced is nil if calls are not traced.
 func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), error) {
 	options := []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionAge: p.GRPCMaxConnectionAge, MaxConnectionAgeGrace: p.GRPCMaxConnectionAgeGrace,
-			// A client that is gone, or takes no answers, is noticed.
+			// These detect a client that has gone or does not read answers.
 			Time: time.Minute, Timeout: 20 * time.Second,
 		}),
 		grpc.ConnectionTimeout(p.GRPCConnect),
@@ -121,7 +121,7 @@ func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), er
 	return server, closeFiles, nil
 }
 
-// A handler is an http.Handler and the address at which it is served.
+// A handler is an http.Handler with the address at which it is served.
 type handler struct {
 	address string
 	handler http.Handler
@@ -143,7 +143,7 @@ func (p *program) handlers() []handler {
 	return all
 }
 
-// listeners are the open listeners.
+// listeners has the open listeners.
 type listeners []net.Listener
 
 func (l *listeners) open(address string) (net.Listener, error) {
@@ -155,7 +155,7 @@ func (l *listeners) open(address string) (net.Listener, error) {
 	return opened, nil
 }
 
-// socketMode is that of the reference's socket, with the usual umask.
+// socketMode is the mode that the reference's socket has with the usual umask.
 const socketMode = 0o755
 
 func (l *listeners) openGRPC(c *serveCommand) (net.Listener, error) {
@@ -176,7 +176,7 @@ func (l *listeners) close() {
 	}
 }
 
-// flush sends the last spans.
+// flush sends the spans that have not been sent.
 func (p *program) flush(send func(context.Context) error) {
 	ctx, cancel := p.left()
 	defer cancel()
@@ -185,7 +185,7 @@ func (p *program) flush(send func(context.Context) error) {
 	}
 }
 
-// drain ends the servers when they have answered, or when DRAIN is over.
+// drain ends the servers when they have answered their requests, or when the time of DRAIN is over.
 func (p *program) drain(server *grpc.Server, servers []*http.Server) {
 	ctx, cancel := p.left()
 	defer cancel()
@@ -201,7 +201,7 @@ func (p *program) drain(server *grpc.Server, servers []*http.Server) {
 	}
 }
 
-// statsd sends the counters until the context ends.
+// statsd sends the counters at intervals until the context ends.
 func (p *program) statsd(ctx context.Context) {
 	if !p.UseStatsd || p.DisableStats {
 		return

@@ -1,5 +1,5 @@
-// Command weir-envoy implements Envoy's global rate limit service in one process, without a store. It reads the files
-// and the environment variables of github.com/envoyproxy/ratelimit.
+// Command weir-envoy implements Envoy's global rate limit service in one process, without a store. It reads the same
+// files and environment variables as github.com/envoyproxy/ratelimit, which is called the reference here.
 //
 //	RUNTIME_ROOT=. RUNTIME_WATCH_ROOT=false weir-envoy serve
 //	weir-envoy check config/
@@ -13,7 +13,7 @@ package main
 import (
 	"fmt"
 	"os"
-	_ "time/tzdata" // a machine may have none
+	_ "time/tzdata" // for machines without the data of time zones
 
 	"github.com/alecthomas/kong"
 
@@ -47,8 +47,9 @@ func main() {
 	chosen.FatalIfErrorf(chosen.Run())
 }
 
-// arguments returns the arguments of the command line. It drops the name of the program in the reference's image: a
-// compose file for that image has the name, and the entry point of this image gets it as an argument.
+// arguments returns the arguments of the command line, without the name of the program in the reference's image. A
+// compose file for that image has this name as the command. If the file is used with this image, the entry point gets
+// the name as the first argument.
 func arguments(all []string) []string {
 	if len(all) > 0 && all[0] == "/bin/ratelimit" {
 		return all[1:]
@@ -58,7 +59,7 @@ func arguments(all []string) []string {
 
 type versionCommand struct{}
 
-// Run prints the version and what the program was built from.
+// Run prints the version, and the sources from which the program was built.
 func (versionCommand) Run() error {
 	_, err := fmt.Println(version.Text("weir-envoy", version.Info()))
 	return err

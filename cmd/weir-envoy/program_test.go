@@ -30,17 +30,17 @@ descriptors:
     rate_limit: {unit: year, requests_per_unit: 3}
 `
 
-// A running program under test.
+// A running is the program under test.
 type running struct {
 	t      *testing.T
-	ports  map[string]int // by the name of the flag
+	ports  map[string]int // by the names of flags
 	rls    rlsv3.RateLimitServiceClient
 	health healthv1.HealthClient
-	stderr string // a file
+	stderr string // name of the file with its output
 	end    func() error
 }
 
-// freePorts asks the system for ports, and holds each until all are known.
+// freePorts returns free ports. It keeps each port open until all of them are known, so that no two are the same.
 func freePorts(t *testing.T, names ...string) map[string]int {
 	t.Helper()
 	ports := map[string]int{}
@@ -53,7 +53,7 @@ func freePorts(t *testing.T, names ...string) map[string]int {
 	return ports
 }
 
-// parse is the command line as main reads it.
+// parse parses a command line as main does.
 func parse(t *testing.T, args ...string) *serveCommand {
 	t.Helper()
 	c := &commands{}
@@ -64,8 +64,8 @@ func parse(t *testing.T, args ...string) *serveCommand {
 	return &c.Serve
 }
 
-// start runs the program on free ports until the test ends, and waits until it answers. Another process may take a
-// port in between: it is then tried again.
+// start runs the program on free ports until the test ends, and waits until the program answers. If another process
+// takes one of the ports first, start tries again.
 func start(t *testing.T, dial []grpc.DialOption, args ...string) *running {
 	t.Helper()
 	for try := 0; ; try++ {
@@ -140,7 +140,8 @@ func request(domain, key, value string, hits uint32) *rlsv3.RateLimitRequest {
 	}}
 }
 
-// left asks with one hit and tells what remains: -1 if it is refused, -2 if no limit applies.
+// left sends a request with one hit, and returns how many remain. It returns -1 if the request is refused, and -2 if no
+// limit applies.
 func (r *running) left(key, value string) int {
 	r.t.Helper()
 	response, err := r.rls.ShouldRateLimit(context.Background(), request("d", key, value, 1))
@@ -155,7 +156,7 @@ func (r *running) left(key, value string) int {
 	}
 }
 
-// address is where it answers Envoy.
+// address returns the address on which the program serves Envoy.
 func (r *running) address() string { return fmt.Sprintf("127.0.0.1:%d", r.ports["grpc-port"]) }
 
 func (r *running) get(port, path string) (int, string) {
@@ -176,7 +177,7 @@ func (r *running) log() string {
 	return string(text)
 }
 
-// write makes the files of a directory config below the returned root.
+// write writes files into the folder config below a new root, and returns the root.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -188,7 +189,7 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// until waits for something that another goroutine does.
+// until waits until done returns true. what describes this in the error.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
@@ -198,7 +199,7 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// TestProgram: a real client of gRPC and real HTTP call the running program.
+// TestProgram calls the running program with a real gRPC client and over real HTTP.
 func TestProgram(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{"a.yaml": file}))
 	for _, want := range []int{2, 1, 0, -1} {
@@ -255,7 +256,8 @@ func TestProgram(t *testing.T) {
 	assert.Contains(t, body, `weir_envoy_table_keys{table="fixed window of 8760h0m0s"}`)
 }
 
-// TestFilesAreWatched: the program notices a write, a new file of any name, and a mistake.
+// TestFilesAreWatched: the program notices if a file is written, if there is a new file of any name, and if a file has
+// a mistake.
 func TestFilesAreWatched(t *testing.T) {
 	root := write(t, map[string]string{"a.yaml": file, ".hidden.yaml": "domain: ["})
 	r := start(t, nil, "--runtime-root="+root)
@@ -279,7 +281,7 @@ func TestFilesAreWatched(t *testing.T) {
 	assert.Contains(t, body, "config_load_error: 1\n")
 }
 
-// TestAFileThatIsWrittenToAllTheTime: a file that is written all the time does not prevent the reading of the others.
+// TestAFileThatIsWrittenToAllTheTime: if one file is written all the time, the other files are read nevertheless.
 func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	root := write(t, map[string]string{"a.yaml": file})
 	r := start(t, nil, "--runtime-root="+root)
@@ -299,13 +301,14 @@ func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	}()
 	name := filepath.Join(root, "config", "a.yaml")
 	require.NoError(t, os.WriteFile(name, []byte(strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 30", 1)), 0o644))
-	i := 0 // another key each time: none is used up
+	i := 0 // a new key each time, so that no key is used up
 	until(t, "the write is seen", func() bool { i++; return r.left("day", fmt.Sprint(i)) > 3 })
 	close(stop)
 	<-stopped
 }
 
-// TestASwappedLink: the reference's deployments and Kubernetes turn a link to another directory.
+// TestASwappedLink: the reference's deployments and Kubernetes change a link so that it leads to another folder. The
+// program notices this.
 func TestASwappedLink(t *testing.T) {
 	root := t.TempDir()
 	for version, limit := range map[string]string{"v1": "3", "v2": "30"} {
@@ -322,14 +325,14 @@ func TestASwappedLink(t *testing.T) {
 	require.NoError(t, os.Rename(current+".new", current))
 	until(t, "the swap is seen", func() bool { return r.left("day", "x") > 3 })
 
-	// And once more, back, so that the watch has moved with the link.
+	// The link is changed back, to check that the program now watches the new folder.
 	require.NoError(t, os.Symlink("v1", current+".new"))
 	require.NoError(t, os.Rename(current+".new", current))
 	until(t, "the swap back is seen", func() bool { return r.left("day", "x") <= 3 })
 }
 
-// TestTheLogSaysWhatIsReadOfLimits: the log says what the program reads of the limits of values, or that it cannot read
-// them.
+// TestTheLogSaysWhatIsReadOfLimits: if limits are read for the values of descriptors, the log says what was read, or
+// why it could not be read.
 func TestTheLogSaysWhatIsReadOfLimits(t *testing.T) {
 	limits := filepath.Join(t.TempDir(), "accounts.csv")
 	require.NoError(t, os.WriteFile(limits, []byte("anna,7/m\n"), 0o600))

@@ -7,10 +7,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// lookAtRoom is how often the log may say that a table is full.
+// lookAtRoom is the interval at which the log may say that a table is full.
 const lookAtRoom = time.Minute
 
-// A roomWatch says in the log that counters found no room since it looked last.
+// A roomWatch logs that counters have found no room since its last check.
 type roomWatch struct {
 	*program
 	before map[string]envoy.Table
@@ -34,7 +34,7 @@ func (w *roomWatch) look() {
 	for _, t := range w.service.Tables() {
 		now[t.Name] = t
 		before := w.before[t.Name]
-		if t.Evictions < before.Evictions || t.NoRoom < before.NoRoom { // a new table of the name
+		if t.Evictions < before.Evictions || t.NoRoom < before.NoRoom { // a new table with the same name
 			before = envoy.Table{}
 		}
 		evicted, refused := t.Evictions-before.Evictions, t.NoRoom-before.NoRoom

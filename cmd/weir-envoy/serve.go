@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/metrics"
 )
 
-// healthService is the name by which the reference's gRPC health check answers.
+// healthService is the name of the service in the reference's gRPC health check.
 const healthService = "ratelimit"
 
 // Run serves until SIGINT or SIGTERM.
@@ -35,7 +35,7 @@ func (c *serveCommand) Run() error {
 	return c.serve(ctx, os.Stderr)
 }
 
-// A program is a server on its way.
+// A program is the server with everything that it has opened.
 type program struct {
 	*serveCommand
 	log     *slog.Logger
@@ -43,11 +43,11 @@ type program struct {
 	page    *live.Page
 	health  *health.Server
 	healthy atomic.Bool
-	first   chan struct{} // closed when the first configuration has been taken
+	first   chan struct{} // closed when the first configuration is active
 	taken   atomic.Bool
 	mapping *metrics.Mapping
 	calls   *metrics.Calls
-	end     time.Time // when DRAIN is over; zero before the program stops
+	end     time.Time // when the time of DRAIN is over; zero before the program stops
 }
 
 func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
@@ -106,7 +106,7 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 	return p.listen(ctx, failed)
 }
 
-// left returns a context for the rest of DRAIN. It begins with the first call.
+// left returns a context that ends with the time of DRAIN. This time begins at the first call.
 func (p *program) left() (context.Context, context.CancelFunc) {
 	if p.end.IsZero() {
 		p.end = time.Now().Add(p.Drain)
@@ -114,18 +114,18 @@ func (p *program) left() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), p.end)
 }
 
-// close has the stores charged with what was admitted without them, and closes the service.
+// close charges the stores with everything that was admitted without them, and closes the service.
 func (p *program) close() {
 	ctx, cancel := p.left()
 	defer cancel()
 	if err := p.service.Settle(ctx); err != nil {
 		p.log.Warn("requests that were admitted without the store are not charged to it", "error", err)
 	}
-	_ = p.service.Close() // what is left to be charged was reported
+	_ = p.service.Close() // the error has been reported
 }
 
-// readMapping reads the mapping of metrics. A missing file is not an error, because Envoy Gateway names one that may be
-// absent.
+// readMapping reads the mapping of metrics. If the file is missing, this is not an error, because Envoy Gateway names a
+// file that may be missing.
 func (c *serveCommand) readMapping(log *slog.Logger) (*metrics.Mapping, error) {
 	if c.PrometheusMapper == "" {
 		return metrics.DefaultMapping(c.PrometheusMilliseconds)
@@ -138,7 +138,7 @@ func (c *serveCommand) readMapping(log *slog.Logger) (*metrics.Mapping, error) {
 	return m, err
 }
 
-// pageOptions are the live page's.
+// pageOptions returns the options of the live page.
 func (p *program) pageOptions() live.Options {
 	return live.Options{
 		Version: version.Of(version.Info()), Keys: admin.Keys(p.DebugKeys), Reset: p.DebugReset, Pprof: p.DebugPprof,
@@ -152,7 +152,7 @@ func (p *program) pageOptions() live.Options {
 	}
 }
 
-// hosts are names as they stand in a Host header, without its port.
+// hosts returns names in the form that they have in a Host header, without a port.
 func hosts(names []string) (all []string) {
 	for _, name := range names {
 		all = append(all, spelling.Host(name))

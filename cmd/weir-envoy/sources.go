@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// watch begins to look for configurations.
+// watch starts to watch the sources of configurations.
 func (p *program) watch(ctx context.Context, failed chan<- error) error {
 	options := config.Options{MergeDomains: p.MergeDomainConfig}
 	if p.ConfigType == "FILE" {
@@ -35,7 +35,7 @@ func (p *program) watch(ctx context.Context, failed chan<- error) error {
 		}()
 		return nil
 	}
-	connection, err := p.dialXDS() // a mistake in the settings ends the start
+	connection, err := p.dialXDS() // a mistake in the settings is a reason not to start
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (p *program) watch(ctx context.Context, failed chan<- error) error {
 	return nil
 }
 
-// take is the sink of the sources.
+// take is called with each configuration from the sources.
 func (p *program) take(c *config.Config, warnings []*yamlfile.Error, err error) error {
 	for _, warning := range warnings {
 		p.log.Warn("in the rules", "warning", warning)
@@ -78,7 +78,7 @@ func (p *program) take(c *config.Config, warnings []*yamlfile.Error, err error) 
 	return nil
 }
 
-// dialXDS opens a connection to the server that sends configurations. The first call on it connects.
+// dialXDS returns a connection to the server that sends configurations. The first call on it connects.
 func (p *program) dialXDS() (*grpc.ClientConn, error) {
 	transport := insecure.NewCredentials()
 	if p.XDSUseTLS {
@@ -94,8 +94,8 @@ func (p *program) dialXDS() (*grpc.ClientConn, error) {
 	}
 	connection, err := grpc.NewClient(p.XDSServer,
 		grpc.WithTransportCredentials(transport),
-		// Keepalive detects a server that has vanished silently. By default, servers end connections that ping more
-		// often than once in five minutes.
+		// Keepalive detects a server that has disappeared without closing the connection. The interval is this long
+		// because by default, servers end connections that ping more often than once in five minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)),
 		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
@@ -109,7 +109,7 @@ func (p *program) dialXDS() (*grpc.ClientConn, error) {
 	return connection, nil
 }
 
-// node is how the xDS server knows this program.
+// node describes this program to the xDS server.
 func (p *program) node() *corev3.Node {
 	node := &corev3.Node{Id: p.XDSNode, Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{}}}
 	for key, value := range p.XDSMetadata {

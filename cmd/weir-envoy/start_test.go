@@ -17,7 +17,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestStartsWithWhatItNeeds: a start fails with an error, or waits for rules.
+// TestStartsWithWhatItNeeds: without what it needs, the program fails to start with an error, or waits for rules.
 func TestStartsWithWhatItNeeds(t *testing.T) {
 	serve := func(args ...string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -33,7 +33,8 @@ func TestStartsWithWhatItNeeds(t *testing.T) {
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-uds="+root), "there is a file that is not a socket")
 }
 
-// TestTwoListenersOfOneAddress: the log names the second listener, and neither is left out.
+// TestTwoListenersOfOneAddress: if two listeners have the same address, the program does not start without one of them,
+// but returns an error.
 func TestTwoListenersOfOneAddress(t *testing.T) {
 	ports := freePorts(t, "one", "grpc")
 	err := parse(t, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--host=127.0.0.1", "--debug-host=127.0.0.1",
@@ -42,7 +43,7 @@ func TestTwoListenersOfOneAddress(t *testing.T) {
 	assert.ErrorContains(t, err, "address already in use")
 }
 
-// TestNumbersWithoutAMeaning: the error for a number without a meaning has its name, value and range.
+// TestNumbersWithoutAMeaning: if a number has no meaning, the error has its name, its value and the range.
 func TestNumbersWithoutAMeaning(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--port=70000":                 "PORT=70000: want 0 to 65535",
@@ -67,7 +68,7 @@ func TestNumbersWithoutAMeaning(t *testing.T) {
 }
 
 func TestUnixSocket(t *testing.T) {
-	directory, err := os.MkdirTemp("", "weir") // a socket's name is short
+	directory, err := os.MkdirTemp("", "weir") // the path of a socket must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(directory) })
 	socket := filepath.Join(directory, "s")
@@ -79,7 +80,7 @@ func TestUnixSocket(t *testing.T) {
 	assert.ErrorContains(t, err, "another program listens there")
 	require.NoError(t, r.end())
 
-	// The files of a killed process do not prevent a start.
+	// A killed process leaves its files. They do not prevent a start.
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
@@ -88,7 +89,7 @@ func TestUnixSocket(t *testing.T) {
 	assert.Equal(t, 2, r.left("day", "x"))
 }
 
-// TestHealth: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED, the program is healthy when it has a domain.
+// TestHealth: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED, the program is healthy only when it has a domain.
 func TestHealth(t *testing.T) {
 	root := write(t, map[string]string{".notes": ""})
 	r := start(t, nil, "--runtime-root="+root, "--force-start-without-initial-config", "--healthy-with-at-least-one-config-loaded")
@@ -126,7 +127,7 @@ func TestVariables(t *testing.T) {
 	}
 	var table strings.Builder
 	table.WriteString("| variable | | what it is, or why not |\n|---|---|---|\n")
-	names, rows := map[variable][]string{}, []variable{} // variables of which the same is to be said have one row
+	names, rows := map[variable][]string{}, []variable{} // variables with the same text share a row
 	for _, v := range variables() {
 		row := variable{kind: strings.TrimPrefix(v.kind, "read"), text: v.text}
 		if names[row] == nil {

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// TestWhatIsOwedOutlivesTheReplica: a replica that is restarted while its store is gone gets no second share, and the
-// store is charged with the tokens that the first one admitted.
+// TestWhatIsOwedOutlivesTheReplica: if a replica is restarted while its store is lost, it does not get another share.
+// When the store is back, it is charged with the tokens that the first replica has admitted.
 func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 	port := freePorts(t, "redis")["redis"]
 	root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)})
@@ -50,8 +50,8 @@ func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 	assert.Empty(t, files, "nothing is owed")
 }
 
-// TestOtherSettingsPayWhatIsOwed: a replica may be restarted with another policy for a lost store, or with the name of
-// the default prefix. It charges the store with the tokens that the previous one admitted.
+// TestOtherSettingsPayWhatIsOwed: a replica may be restarted with another policy for a lost store, or with the default
+// prefix set explicitly. It charges the store with the tokens that the previous replica has admitted.
 func TestOtherSettingsPayWhatIsOwed(t *testing.T) {
 	for name, other := range map[string][]string{
 		"closed": {"--redis-on-loss=closed"}, "open": {"--redis-on-loss=open"},

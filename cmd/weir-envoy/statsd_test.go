@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStatsd: the increases of the counters arrive as packets, with the number of calls and their durations.
+// TestStatsd: the increases of the counters are sent as packets, and so are the number of calls and their durations.
 func TestStatsd(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestStatsd(t *testing.T) {
 	require.NoError(t, r.end())
 }
 
-// TestStatsdByTCP: by default statistics go by TCP, and a connection that is closed is opened again.
+// TestStatsdByTCP: by default, statistics are sent over TCP. If the connection is closed, a new one is opened.
 func TestStatsdByTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestStatsdByTCP(t *testing.T) {
 	receive("ratelimit.service.rate_limit.d.day.total_hits.__zone=a", 4)
 	ctx, cancel := context.WithCancel(context.Background())
 	var asking sync.WaitGroup
-	asking.Go(func() { // what was sent before the close was seen is lost: there are new hits all the time
+	asking.Go(func() { // what is sent before the close is noticed is lost, so there must always be new hits
 		for ctx.Err() == nil {
 			_, _ = r.rls.ShouldRateLimit(ctx, request("d", "new", "x", 1))
 		}

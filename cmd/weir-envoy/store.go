@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A storeFlags says where the counters of several replicas are.
+// A storeFlags says where the counters are that several replicas share.
 type storeFlags struct {
 	RedisURL        string        `name:"redis-url" env:"REDIS_URL" help:"Redis or Valkey that the replicas share: host:port or redis://[user]:password@host, several for a cluster; the name of the master and the sentinels for Sentinel. Empty: counters are in memory."`
 	RedisType       string        `name:"redis-type" env:"REDIS_TYPE" default:"SINGLE" enum:"SINGLE,SENTINEL,CLUSTER,single,sentinel,cluster" help:"SINGLE, SENTINEL or CLUSTER."`
@@ -53,8 +53,8 @@ type storeFlags struct {
 	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long an answer of REDIS_PERSECOND_URL may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
-// stores are the stores in which replicas share counters. perSecond has the limits per second; if it is nil, all has
-// them too. Both are nil if counters are in memory.
+// stores has the stores in which replicas share counters. perSecond is for limits per second. If it is nil, all is for
+// these limits, too. Both are nil if the counters are in memory.
 type stores struct{ all, perSecond *redislimit.Client }
 
 func (s stores) close() {
@@ -65,7 +65,7 @@ func (s stores) close() {
 	}
 }
 
-// open connects to the stores, and waits for those that do not answer.
+// open connects to the stores. If a store does not answer, open waits for it.
 func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []string) (opened stores, err error) {
 	if f.RedisURL == "" {
 		return stores{}, f.withoutAddress(environment)
@@ -96,8 +96,8 @@ func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []s
 	return opened, err
 }
 
-// withoutAddress returns an error if a variable other than REDIS_URL suggests that there is a Redis. Counters in
-// memory, which replicas do not share, would then be a surprise.
+// withoutAddress returns an error if REDIS_URL is not set, but another variable suggests that there is a Redis. Without
+// the error, the counters would be in memory, and it would be a surprise that the replicas do not share them.
 func (f *storeFlags) withoutAddress(environment []string) error {
 	var names []string
 	for name, value := range set(environment) {
@@ -121,8 +121,8 @@ func (f *storeFlags) withoutAddress(environment []string) error {
 		strings.Join(slices.Compact(names), ", "))
 }
 
-// connect opens a store. While the store does not answer, it tries again after growing waits, unless the program may
-// start without the store.
+// connect opens a store. If the store does not answer, connect tries again after waits that become longer, unless the
+// program may start without the store.
 func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServer) (*redislimit.Client, error) {
 	address, err := s.address()
 	if err != nil {
@@ -156,14 +156,14 @@ func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServe
 	}))
 }
 
-// A redisServer is a Redis or Valkey as the variables that begin with its name say.
+// A redisServer describes a Redis or Valkey server with the variables that begin with name.
 type redisServer struct {
 	name, url, kind, socket, auth, sentinelAuth string
 	tls                                         bool
 	timeout                                     time.Duration
 }
 
-// address returns the address in the variables, in the form for redislimit.Open.
+// address returns the address from the variables, in the form for redislimit.Open.
 func (s redisServer) address() (_ string, err error) {
 	if s.socket == "unix" || strings.HasPrefix(s.url, "/") {
 		return "", fmt.Errorf("%s_URL=%s with %s_SOCKET_TYPE=%s: want host:port and tcp", s.name, s.url, s.name, s.socket)
@@ -191,7 +191,7 @@ func (s redisServer) address() (_ string, err error) {
 		hosts = hosts[1:]
 	case "CLUSTER":
 		if len(hosts) < 2 {
-			hosts = append(hosts, hosts[0]) // a second address is what tells a cluster
+			hosts = append(hosts, hosts[0]) // a second address means a cluster
 		}
 	}
 	for i, host := range hosts {
@@ -200,7 +200,7 @@ func (s redisServer) address() (_ string, err error) {
 				return "", err
 			}
 		} else if _, _, err := net.SplitHostPort(host); err != nil {
-			return "", fmt.Errorf("%s_URL: server %d is not host:port", s.name, i+1) // it may hold a password
+			return "", fmt.Errorf("%s_URL: server %d is not host:port", s.name, i+1) // it may be a password
 		}
 	}
 	u.Host = hosts[0]
@@ -211,8 +211,8 @@ func (s redisServer) address() (_ string, err error) {
 	return u.String(), nil
 }
 
-// merge takes the scheme, the user, the password and the database from the URL of a server into u, and returns its host
-// and port. An error does not repeat the URL, because it may have a password.
+// merge copies the scheme, the user, the password and the database from the URL of a server into u, and returns the
+// host and port of the URL. An error does not repeat the URL, because the URL may have a password.
 func (s redisServer) merge(u *url.URL, number int, text string) (host string, err error) {
 	one, err := url.Parse(text)
 	if err != nil || one.Hostname() == "" || one.Scheme != "redis" && one.Scheme != "rediss" || strings.Contains(one.Path+one.Fragment, "@") {
@@ -234,8 +234,8 @@ func (s redisServer) merge(u *url.URL, number int, text string) (host string, er
 	return net.JoinHostPort(one.Hostname(), cmp.Or(one.Port(), "6379")), nil
 }
 
-// debts is the prefix of the paths of the files that record debts to the stores; "" for none. Other stores are owed
-// nothing of that.
+// debts returns the beginning of the paths of the files that record debts to the stores, or "" if there are none. It
+// depends on the stores, because only these stores are owed the debts.
 func (f *storeFlags) debts() string {
 	if f.State == "" {
 		return ""
@@ -243,7 +243,7 @@ func (f *storeFlags) debts() string {
 	said := fnv.New64a()
 	for _, text := range []string{f.RedisURL, f.PerSecondURL} {
 		for one := range strings.SplitSeq(text, ",") {
-			_, host, _ := strings.Cut(one, "@") // without a password
+			_, host, _ := strings.Cut(one, "@") // without the user and the password
 			_, _ = fmt.Fprintf(said, "%s,", cmp.Or(host, one))
 		}
 		_, _ = said.Write([]byte{'\n'})
@@ -252,10 +252,10 @@ func (f *storeFlags) debts() string {
 	return filepath.Join(f.State, fmt.Sprintf("envoy-%016x", said.Sum64()))
 }
 
-// prefix is the beginning of the names of keys in the stores.
+// prefix returns the beginning of the names of keys in the stores.
 func (f *storeFlags) prefix() string { return cmp.Or(f.CacheKeyPrefix, "envoy") }
 
-// userPassword splits what the reference's variables have: a password, or user:password.
+// userPassword splits a value of the reference's variables. It is either a password or user:password.
 func userPassword(auth string) (user, password string) {
 	if user, password, both := strings.Cut(auth, ":"); both {
 		return user, password

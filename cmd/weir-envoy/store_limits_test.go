@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// TestOverdrawInStore: charges after the fact are of all replicas, in every mode of the store.
+// TestOverdrawInStore: in every mode of the store, charges that exceed a limit count for all replicas.
 func TestOverdrawInStore(t *testing.T) {
 	address, _ := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": `
@@ -44,7 +44,8 @@ descriptors:
 	}
 }
 
-// TestLocalCache: an exceeded window refuses without the store, and does not count.
+// TestLocalCache: a fixed window that is known to be exceeded refuses without a request to the store. Such requests are
+// not counted.
 func TestLocalCache(t *testing.T) {
 	address, stop := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": file})
@@ -70,7 +71,8 @@ func TestLocalCache(t *testing.T) {
 	assert.Equal(t, -1, r.left("day", "x"))
 }
 
-// TestLeases: with REPLICAS token buckets of many tokens are decided from leases, others and windows by the store.
+// TestLeases: with REPLICAS, token buckets with many tokens are decided from leases. All other limits are decided by
+// the store.
 func TestLeases(t *testing.T) {
 	address, _ := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": `
@@ -94,7 +96,7 @@ descriptors:
 			require.NoError(t, err)
 		}
 	}
-	// A counter in the store is peeked at and reset by a typed value and by the list.
+	// A counter in the store can be peeked at by a value that is typed, and reset by its line in the list.
 	const slow = `{"rule":"d.slow","parts":["a b"]}`
 	_, typed := r.post("/key/peek", slow)
 	assert.Contains(t, typed, `"recorded":true,"limit":10,"remaining":0,`)

@@ -24,21 +24,22 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// startRedis runs a redis-server with a password until the test ends, and returns its address.
+// startRedis runs a redis-server with a password until the test ends. It returns the server's address, and a function
+// that stops it.
 func startRedis(t *testing.T) (address string, stop func()) {
 	t.Helper()
 	port := freePorts(t, "redis")["redis"]
 	return fmt.Sprintf("127.0.0.1:%d", port), runRedis(t, port, "--port", fmt.Sprint(port), "--requirepass", "sesame", "--save", "")
 }
 
-// runRedis runs a redis-server, which the arguments give a port, until the test ends.
+// runRedis runs a redis-server until the test ends. The arguments say on which port.
 func runRedis(t *testing.T, port int, args ...string) (stop func()) {
 	t.Helper()
 	stop, _ = startedRedis(t, port, args...)
 	return stop
 }
 
-// startedRedis is runRedis, and returns the process.
+// startedRedis is like runRedis, but also returns the process.
 func startedRedis(t *testing.T, port int, args ...string) (stop func(), process *os.Process) {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
@@ -63,7 +64,7 @@ func startedRedis(t *testing.T, port int, args ...string) (stop func(), process 
 	return stop, command.Process
 }
 
-// TestReplicas: two programs over one store count together, exactly, and say when it is lost.
+// TestReplicas: two programs with one store count together exactly. If the store is lost, both say so.
 func TestReplicas(t *testing.T) {
 	address, stop := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 200", 1)})
@@ -88,7 +89,7 @@ func TestReplicas(t *testing.T) {
 	all.Wait()
 	assert.Equal(t, 200, passed)
 
-	for i := range 20 { // descriptors of one counter are counted in order
+	for i := range 20 { // descriptors that mean the same counter are counted in order
 		ask := request("d", "day", fmt.Sprint("in order ", i), 1)
 		for range 4 {
 			ask.Descriptors = append(ask.Descriptors, ask.GetDescriptors()[0])
@@ -155,7 +156,7 @@ func TestStoreAddresses(t *testing.T) {
 	}
 }
 
-// TestPerSecond: limits per second are in a store of their own, all others in the first.
+// TestPerSecond: limits per second are in the second store, and all others are in the first one.
 func TestPerSecond(t *testing.T) {
 	first, stopFirst := startRedis(t)
 	second, _ := startRedis(t)
@@ -181,7 +182,7 @@ descriptors:
 		"REDIS_PERSECOND without REDIS_PERSECOND_URL: want")
 }
 
-// TestNoAddress: whatever says that there is a Redis, by flag or by variable, is an error without its address.
+// TestNoAddress: if a flag or a variable suggests that there is a Redis, but there is no address, this is an error.
 func TestNoAddress(t *testing.T) {
 	none := &parse(t).storeFlags
 	_, err := none.open(context.Background(), slog.Default(), []string{"PATH=/bin", "REDIS_TLS=false", "REDIS_URL="})
@@ -202,7 +203,7 @@ func TestNoAddress(t *testing.T) {
 	}
 }
 
-// TestStoreComesLate: a store that does not answer at the start is waited for.
+// TestStoreComesLate: if a store does not answer at the start, the program waits for it.
 func TestStoreComesLate(t *testing.T) {
 	port := freePorts(t, "redis")["redis"]
 	root := write(t, map[string]string{"a.yaml": file})
@@ -213,11 +214,11 @@ func TestStoreComesLate(t *testing.T) {
 	assert.ErrorContains(t, err, "REDIS_STARTUP_INITIAL_INTERVAL=0s: want a millisecond or more")
 	err = parse(t, append(args, "--redis-persecond-timeout=11s", "--redis-persecond", "--redis-persecond-url=127.0.0.1:1",
 		"--redis-timeout=11s")...).serve(context.Background(), os.Stderr)
-	assert.ErrorContains(t, err, "redislimit: Timeout(11s): want 1ms to 10s") // and it is not tried again
+	assert.ErrorContains(t, err, "redislimit: Timeout(11s): want 1ms to 10s") // so it has not tried again
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	assert.NoError(t, parse(t, args...).serve(ctx, os.Stderr)) // a program that is told to stop meanwhile
+	assert.NoError(t, parse(t, args...).serve(ctx, os.Stderr)) // the program gets a SIGTERM while it waits
 
 	said := &lines{}
 	log := slog.New(slog.NewTextHandler(said, nil))
@@ -233,8 +234,8 @@ func TestStoreComesLate(t *testing.T) {
 	assert.NoError(t, <-opened)
 }
 
-// TestStartsWithoutItsStore: with REDIS_ON_LOSS of open or share a program answers before its store does, reports it,
-// and joins it; what shares admitted is charged then.
+// TestStartsWithoutItsStore: with REDIS_ON_LOSS of open or share, the program answers before its store does, reports
+// this, and uses the store as soon as it answers. Then the store is charged with what shares have admitted.
 func TestStartsWithoutItsStore(t *testing.T) {
 	for _, loss := range []string{"share", "open"} {
 		port := freePorts(t, "redis")["redis"]
@@ -265,7 +266,7 @@ func TestStartsWithoutItsStore(t *testing.T) {
 	}
 }
 
-// TestDebtsOfAStore: the files say which store is owed, and no password.
+// TestDebtsOfAStore: the names of the files depend on the stores that are owed something, and have no password.
 func TestDebtsOfAStore(t *testing.T) {
 	of := func(url string) string {
 		f := storeFlags{RedisURL: url, State: "/state"}
@@ -278,7 +279,7 @@ func TestDebtsOfAStore(t *testing.T) {
 	assert.NotEqual(t, of("m,a:1,a:2"), of("m,a:1,a:3"))
 }
 
-// lines has the lines of a log.
+// lines collects the lines of a log.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -296,7 +297,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestSentinelPassword: sentinels have a password of their own.
+// TestSentinelPassword: sentinels have a separate password.
 func TestSentinelPassword(t *testing.T) {
 	master, _ := startRedis(t)
 	host, port, err := net.SplitHostPort(master)
@@ -321,7 +322,8 @@ func TestSentinelPassword(t *testing.T) {
 	assert.ErrorContains(t, err, "SentinelUser: the address has no master_set")
 }
 
-// TestAnyName: a server's certificate may have any name if that is asked for, and needs the right CA all the same.
+// TestAnyName: with the flag for it, a server's certificate may have any name. It must be signed by the right CA
+// nevertheless.
 func TestAnyName(t *testing.T) {
 	right, wrong := newAuthority(t), newAuthority(t)
 	certificate, key := right.sign("somewhere.else")
@@ -340,7 +342,7 @@ func TestAnyName(t *testing.T) {
 	assert.ErrorContains(t, open("--redis-tls-ca="+wrong.file, "--redis-tls-skip-hostname-verification"), "x509: ")
 }
 
-// TestAnExpiredCertificate: the log names an expired certificate of a store, at the start and later.
+// TestAnExpiredCertificate: if the certificate of a store has expired, the log says so, at the start and later.
 func TestAnExpiredCertificate(t *testing.T) {
 	ca := newAuthority(t)
 	port := freePorts(t, "redis")["redis"]

@@ -51,12 +51,12 @@ func (a *authority) write(name, kind string, der []byte) {
 	require.NoError(a.t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 }
 
-// sign writes a certificate for a name and its key.
+// sign writes a certificate for a name, and its private key.
 func (a *authority) sign(name string) (certificate, key string) {
 	return a.signUntil(name, time.Now().Add(time.Hour))
 }
 
-// signUntil is sign for a certificate that is valid until a time.
+// signUntil is like sign, for a certificate that is valid until a time.
 func (a *authority) signUntil(name string, end time.Time) (certificate, key string) {
 	a.t.Helper()
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -75,7 +75,7 @@ func (a *authority) signUntil(name string, end time.Time) (certificate, key stri
 	return certificate, key
 }
 
-// TestMutualTLS: only a client whose certificate is signed and has the name is answered.
+// TestMutualTLS: a client is answered only if its certificate is signed by the CA and has the right name.
 func TestMutualTLS(t *testing.T) {
 	ca, stranger := newAuthority(t), newAuthority(t)
 	certificate, key := ca.sign("weir.test")

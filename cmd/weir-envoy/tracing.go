@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// tracingFlags say whether calls are traced. The variables of OpenTelemetry, such as OTEL_EXPORTER_OTLP_ENDPOINT, say
-// where the spans go.
+// tracingFlags says whether calls are traced. The variables of OpenTelemetry, such as OTEL_EXPORTER_OTLP_ENDPOINT, say
+// where the spans are sent.
 type tracingFlags struct {
 	TracingEnabled  bool    `env:"TRACING_ENABLED" help:"Trace calls with OpenTelemetry. Its variables OTEL_EXPORTER_OTLP_... say where the spans go."`
 	TracingProtocol string  `env:"TRACING_EXPORTER_PROTOCOL" default:"http" enum:"http,grpc" help:"http or grpc."`
@@ -27,7 +27,7 @@ type tracingFlags struct {
 }
 
 // handler returns the option that traces the calls of a server, and a function that sends the last spans. Both are nil
-// if tracing is off.
+// if calls are not traced.
 func (f *tracingFlags) handler(ctx context.Context) (grpc.ServerOption, func(context.Context) error, error) {
 	if !f.TracingEnabled {
 		return nil, nil, nil

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestTracing: a call is a span at the collector that the variables of OpenTelemetry name.
+// TestTracing: the collector that the variables of OpenTelemetry name gets a span for each call.
 func TestTracing(t *testing.T) {
 	spans := make(chan string, 100)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -33,7 +33,7 @@ func TestTracing(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--tracing-enabled", "--tracing-name=limits")
 	r.left("day", "x")
-	require.NoError(t, r.end()) // sends what there is
+	require.NoError(t, r.end()) // sends the spans
 	for span := range spans {
 		if span == "limits envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit" {
 			return

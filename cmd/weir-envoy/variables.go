@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 )
 
-// noEffect are variables of the reference that change nothing here. The program reports one that is set.
+// noEffect has the variables of the reference that have no effect here. If one is set, the program reports it.
 var noEffect = map[string]string{
 	"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL": "XDS_CLIENT_BACKOFF_... set the waits, as in the reference",
 	"EXPIRATION_JITTER_MAX_SECONDS":                 "counters end with their windows",
@@ -37,7 +37,7 @@ var noEffect = map[string]string{
 	"RUNTIME_WATCH_ROOT":                            "links and files are both watched",
 }
 
-// accepted are variables of the reference for which only some values have a meaning here. Other values are refused.
+// accepted has the variables of the reference for which only some values have a meaning here. Other values are refused.
 var accepted = map[string]struct {
 	values []string
 	why    string
@@ -48,14 +48,14 @@ var accepted = map[string]struct {
 	"REDIS_POOL_ON_EMPTY_BEHAVIOR":           {[]string{"WAIT"}, "want WAIT: one connection carries all calls"},
 }
 
-// refused are variables of the reference whose meaning would be lost.
+// refused has the variables of the reference that have a meaning which this program does not support.
 var refused = map[string]string{
 	"USE_CALENDAR_MONTH_RATE_LIMIT": "a month has 30 days",
 	"USE_DOG_STATSD":                "set USE_STATSD or USE_PROMETHEUS",
 	"USE_DOG_STATSD_MOGRIFIERS":     "set USE_STATSD or USE_PROMETHEUS",
 }
 
-// refusedVariables returns an error that names every variable whose value cannot be supported. A variable that is
+// refusedVariables returns an error that names every variable with a value that is not supported. A variable that is
 // switched off counts as not set.
 func refusedVariables(environment []string) error {
 	var why []string
@@ -75,7 +75,7 @@ func refusedVariables(environment []string) error {
 	return nil
 }
 
-// idleVariables are the variables that are set and change nothing, each with the reason.
+// idleVariables returns the variables that are set and have no effect, each with the reason.
 func idleVariables(environment []string) (idle []variable) {
 	for name := range set(environment) {
 		if why := noEffect[name]; why != "" {
@@ -86,7 +86,7 @@ func idleVariables(environment []string) (idle []variable) {
 	return idle
 }
 
-// set are the variables of an environment that are neither empty nor switched off.
+// set returns the variables of an environment that are neither empty nor switched off.
 func set(environment []string) map[string]string {
 	all := map[string]string{}
 	for _, one := range environment {
@@ -111,7 +111,7 @@ func (variablesCommand) Run() error {
 
 type variable struct{ name, kind, text string }
 
-// variables are all that are known, by name.
+// variables returns all known variables, by name.
 func variables() []variable {
 	var all []variable
 	for field := range fields() {
@@ -130,7 +130,7 @@ func variables() []variable {
 	return all
 }
 
-// fields are the fields of serve that have a variable.
+// fields yields the fields of serveCommand that have a variable.
 func fields() func(yield func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
 		t := reflect.TypeFor[serveCommand]()

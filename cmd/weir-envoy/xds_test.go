@@ -27,7 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// An xDS server as Envoy Gateway has it.
+// An xdsServer is an xDS server like the one of Envoy Gateway.
 type xdsServer struct {
 	cache   cache.SnapshotCache
 	address string
@@ -66,7 +66,7 @@ func startXDS(t *testing.T, address string, options ...grpc.ServerOption) *xdsSe
 	return x
 }
 
-// set makes the state of the world: one domain with a limit.
+// set sets what the server sends: one domain with a limit.
 func (x *xdsServer) set(t *testing.T, version string, resources ...types.Resource) {
 	t.Helper()
 	x.setFor(t, "node-1", version, resources...)
@@ -85,7 +85,8 @@ func limited(requests uint32) *configv3.RateLimitConfig {
 	}}}
 }
 
-// TestXDS: a first configuration, a change, one that is wrong, and a server that goes and comes back.
+// TestXDS: the program uses a first configuration and then a changed one. It refuses a wrong one. It connects again if
+// the server goes and comes back.
 func TestXDS(t *testing.T) {
 	x := startXDS(t, "127.0.0.1:0")
 	x.set(t, "1", limited(1000))
@@ -112,7 +113,7 @@ func TestXDS(t *testing.T) {
 	until(t, "the server that is back is heard", func() bool { return r.left("day", "x") > 2000 })
 }
 
-// A server that sends nonsense.
+// A nonsense is a server that sends answers without a meaning.
 type nonsense struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	responses []*discoveryv3.DiscoveryResponse
@@ -166,7 +167,7 @@ func TestXDSNonsense(t *testing.T) {
 	assert.Equal(t, 4, r.left("day", "x"))
 }
 
-// TestALargeXDSConfiguration: one answer holds all rules, and may be larger than what gRPC takes by default.
+// TestALargeXDSConfiguration: one answer has all rules, so it may be larger than gRPC accepts by default.
 func TestALargeXDSConfiguration(t *testing.T) {
 	x := startXDS(t, "127.0.0.1:0")
 	large := limited(1000)
@@ -182,8 +183,8 @@ func TestALargeXDSConfiguration(t *testing.T) {
 	assert.Greater(t, r.left("day", "x"), 900)
 }
 
-// TestXDSWithTLS: both sides show certificates. A certificate of the client's that was renewed is used for the next
-// connection. A server that the client does not trust is never asked.
+// TestXDSWithTLS: both sides show certificates. If the client's certificate is renewed, the next connection uses the
+// new one. If the client does not trust a server, it sends no request to it.
 func TestXDSWithTLS(t *testing.T) {
 	ca := newAuthority(t)
 	pair, err := tls.LoadX509KeyPair(ca.sign("xds.test"))
@@ -195,7 +196,7 @@ func TestXDSWithTLS(t *testing.T) {
 	}))
 	x := startXDS(t, "127.0.0.1:0", secure)
 	x.set(t, "1", limited(1000))
-	certificate, key := newAuthority(t).sign("weir.test") // not of that CA: refused
+	certificate, key := newAuthority(t).sign("weir.test") // signed by another CA, so it is refused
 	r := start(t, nil, "--config-type=GRPC_XDS_SOTW", "--xds-server="+x.address, "--xds-node=node-1", "--xds-tls",
 		"--xds-backoff-initial=10ms", "--xds-backoff-max=10ms", "--force-start-without-initial-config",
 		"--xds-certificate="+certificate, "--xds-key="+key, "--xds-ca="+ca.file, "--xds-name=xds.test")
@@ -217,7 +218,8 @@ func TestXDSWithTLS(t *testing.T) {
 	})
 }
 
-// TestXDSQuotaAndMetadata: an answer also reports the rules that passed if the configuration comes by xDS.
+// TestXDSQuotaAndMetadata: if the configuration comes over xDS, an answer also reports the rules that admitted the
+// request.
 func TestXDSQuotaAndMetadata(t *testing.T) {
 	x := startXDS(t, "127.0.0.1:0")
 	said, err := structpb.NewStruct(map[string]any{"tier": "gold"})
@@ -240,7 +242,7 @@ func TestXDSQuotaAndMetadata(t *testing.T) {
 	one, err := r.rls.ShouldRateLimit(context.Background(), request("d", "day", "x", 1))
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"tier": "gold"}, one.GetDynamicMetadata().AsMap()["metadata"])
-	for range 2 { // one quota of two is over: nothing is refused
+	for range 2 { // one of two quotas is exceeded, so nothing is refused
 		assert.Equal(t, rlsv3.RateLimitResponse_OK, ask().GetOverallCode())
 	}
 	assert.Equal(t, rlsv3.RateLimitResponse_OVER_LIMIT, ask().GetOverallCode())

@@ -162,7 +162,7 @@ func (c *auditCommand) fromServer() (*audit.Report, error) {
 	return audit.Run(ctx, client, ask, target, options)
 }
 
-// target is the server of the URL.
+// target returns the server that the URL names.
 func (c *auditCommand) target(ctx context.Context) (t audit.Target, err error) {
 	if t, err = audit.Resolve(ctx, c.URL, c.IRunThisOne); err != nil {
 		return t, err
@@ -172,7 +172,7 @@ func (c *auditCommand) target(ctx context.Context) (t audit.Target, err error) {
 	return t, err
 }
 
-// fields are the fields of all requests.
+// fields returns the header fields of all requests.
 func (c *auditCommand) fields() (all [][2]string, err error) {
 	for _, h := range c.Header {
 		name, value, ok := strings.Cut(h, ":")
@@ -184,8 +184,8 @@ func (c *auditCommand) fields() (all [][2]string, err error) {
 	return all, nil
 }
 
-// progress returns a function that reports how far the audit is, and a function that ends the reports. With --json it
-// is nil.
+// progress returns a function that reports the progress of the audit, and a function that ends the reports. With
+// --json, the first function is nil.
 func (c *auditCommand) progress() (func(string, float64), func()) {
 	if c.JSON {
 		return nil, func() {}
@@ -194,7 +194,8 @@ func (c *auditCommand) progress() (func(string, float64), func()) {
 	return bar.fraction, bar.finish
 }
 
-// somethingToLookAt is how many findings an audit has that a maintainer would want to know.
+// somethingToLookAt is the number of findings that a maintainer would want to know about. As an error, it gives the
+// exit status 2.
 type somethingToLookAt int
 
 func (n somethingToLookAt) Error() string { return fmt.Sprintf("findings to look at: %d", int(n)) }

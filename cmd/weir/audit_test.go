@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAuditExitStatus: of a wrong command line, of an audit that fails, and of one that finds nothing.
+// TestAuditExitStatus checks the exit status of a wrong command line, of an audit that fails, and of an audit that
+// finds nothing.
 func TestAuditExitStatus(t *testing.T) {
 	program := build(t)
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/limit"
 )
 
-// A budgetFlags says how a gateway of language models is audited.
+// budgetFlags has the flags for the audit of a gateway of language models.
 type budgetFlags struct {
 	Budget  bool          `help:"The server is a gateway of language models: find out how it counts their tokens. The audit is the model behind it."`
 	ModelAt string        `name:"model-at" default:"127.0.0.1:3000" placeholder:"ADDRESS" help:"With --budget: where the gateway looks for the model (default: ${default})."`
@@ -24,13 +24,13 @@ type budgetFlags struct {
 	Settle  time.Duration `default:"100ms" help:"With --budget: how long the gateway may take to count an answer (default: ${default})."`
 }
 
-// A tlsFlags says whom a client trusts.
+// tlsFlags says which servers a client trusts.
 type tlsFlags struct {
 	Insecure bool   `help:"Accept any certificate of the server."`
 	CA       string `name:"ca" placeholder:"FILE" predictor:"file" help:"PEM file with the authorities that may have signed the server's certificate (default: those of the system)."`
 }
 
-// roots are the authorities; nil for those of the system.
+// roots returns the certificate authorities, or nil for those of the system.
 func (f tlsFlags) roots() (*x509.CertPool, error) {
 	if f.CA == "" {
 		return nil, nil

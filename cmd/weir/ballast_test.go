@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestTheBallastGivesWay: who sets the collector gets what the runtime documents.
+// TestTheBallastGivesWay: if an administrator sets GOGC or GOMEMLIMIT, the collector works as the runtime documents,
+// without the ballast.
 func TestTheBallastGivesWay(t *testing.T) {
 	for _, c := range []struct {
 		gogc, limit string

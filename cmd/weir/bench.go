@@ -8,12 +8,13 @@ import (
 	"path/filepath"
 )
 
-// benchCommand runs a separate program, because the libraries that it compares weir with are not part of this one.
+// benchCommand runs a separate program. This program has the libraries with which weir is compared, which are not a
+// part of weir itself.
 type benchCommand struct {
 	Args []string `arg:"" optional:"" passthrough:"" help:"Flags of the benchmark; --help lists them."`
 }
 
-// benchProgram is the name of the program.
+// benchProgram is the name of the separate program.
 const benchProgram = "weir-bench"
 
 // Run implements the command.
@@ -25,11 +26,11 @@ func (c *benchCommand) Run() error {
 	return become(path, c.Args)
 }
 
-// findBench returns the path of the program: in the folder of this one, or else on the PATH.
+// findBench returns the path of the separate program. It is in the folder of this program, or else on the PATH.
 func findBench() (string, error) {
 	name := benchProgram + executableSuffix
 	if self, err := os.Executable(); err == nil {
-		// LookPath of a path with a separator looks there only, and whether it may be run.
+		// If the path has a separator, LookPath looks only there, and also checks that the program may be executed.
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
 			return path, nil
 		}

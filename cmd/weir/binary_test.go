@@ -23,12 +23,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These tests drive the program as people do: built, and by its exit status and
-// what it prints. The details are tested where they are made.
+// These tests use the program as people do: they build it, run it, and check its exit status and its output. The
+// details are tested in the packages that implement them.
 
 const excerpt = "../internal/replay/testdata/apache_access_excerpt.log"
 
-// directory is where the program is built.
+// directory is the folder in which the program is built.
 var directory string
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// builtOnce builds the program the first time that it is asked for.
+// builtOnce builds the program at its first call.
 var builtOnce = sync.OnceValues(func() (path string, err error) {
 	path = filepath.Join(directory, "weir")
 	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
@@ -68,7 +68,7 @@ type result struct {
 func run(t *testing.T, program, stdin string, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	// A program that should have refused and works on must not hang the test.
+	// If the program should refuse its arguments but continues to run, it must not hang the test.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -123,7 +123,8 @@ func TestProgramReplays(t *testing.T) {
 	})
 }
 
-// TestProgramReplaysBehindAProxy: the answer says that there may be one, and takes the client from a header field.
+// TestProgramReplaysBehindAProxy: the result says that there may be a proxy. With a flag, the client is read from a
+// header field.
 func TestProgramReplaysBehindAProxy(t *testing.T) {
 	program := build(t)
 	var log strings.Builder
@@ -293,7 +294,7 @@ func TestProgramServesUntilItIsTold(t *testing.T) {
 	}
 }
 
-// serves starts the program under a limit of five and ends it.
+// serves starts the program with a limit of five, checks that it limits, and ends it.
 func serves(t *testing.T, args []string, policy string) {
 	t.Helper()
 	cmd := exec.Command(build(t), append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--max-keys", "1000"}, args...)...)

@@ -22,7 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The numbers of docs/budgets.md, "Several machines": a limit of tokens, what each request holds, and the machines.
+// These are the numbers in docs/budgets.md, "Several machines": the number of machines, the limit of tokens, what each
+// request holds, and so on.
 const (
 	machines  = 4
 	clients   = 64
@@ -31,19 +32,20 @@ const (
 	overdraft = 8
 )
 
-// A machineCase is an event for four machines with one limit, while 64 clients ask for everything that they can get.
+// A machineCase is an event that happens to four machines with one limit, while 64 clients request everything that they
+// can get.
 type machineCase struct {
 	name  string
-	store string // what happens to the store, if anything
-	kill  bool   // a machine, in the middle
-	// What the tables of docs/distributed.md add to the bound.
-	shares  bool // the store is lost: the shares of all nodes, one burst, and rate times what its return takes
-	forgets bool // it forgets its keys: a burst, and what holds give back that are in flight then
+	store string // what happens to the store; "" for nothing
+	kill  bool   // a machine is killed in the middle
+	// These say what is added to the bound, according to the tables of docs/distributed.md.
+	shares  bool // the store is lost: adds the shares of all nodes (one burst), and rate times what its return takes
+	forgets bool // the store forgets its keys: adds a burst, and what holds give back that are in flight then
 }
 
-// TestMachinesKeepTheBound drives a limit of 10,000 tokens a minute with four programs, a real server and 64 clients:
-// the settled costs stay within the bound that the documents state, whatever happens. Requests hold 200 and cost 20 to
-// 200, one in ten up to 400, and one in ten is given up by its client.
+// TestMachinesKeepTheBound uses a limit of 10,000 tokens per minute with four programs, a real Redis server and 64
+// clients. Whatever happens, the settled costs stay within the bound that the documents state. A request holds 200
+// tokens and costs 20 to 200. One request in ten costs up to 400, and the client of one in ten gives up.
 func TestMachinesKeepTheBound(t *testing.T) {
 	installed(t, "redis-server")
 	for _, c := range []machineCase{
@@ -64,14 +66,14 @@ func TestMachinesKeepTheBound(t *testing.T) {
 	}
 }
 
-// An asking is a request that has come to the model.
+// An asking is a request that has reached the model.
 type asking struct {
 	begin, end time.Time
 	usage      uint64
 	outcome    string // "", "answered", "given up", "broken"
 }
 
-// machineWorld is the machines, their store, and a model that knows what each request has cost.
+// machineWorld has the machines, their store, and a model that knows what each request has cost.
 type machineWorld struct {
 	t        *testing.T
 	c        machineCase
@@ -80,7 +82,7 @@ type machineWorld struct {
 	programs []*started
 	urls     []string
 	begin    time.Time
-	wiped    [2]time.Time // when keys may have been forgotten
+	wiped    [2]time.Time // begin and end of the time in which keys may have been forgotten
 
 	mu      sync.Mutex
 	asked   map[string]*asking
@@ -94,7 +96,7 @@ func newMachines(t *testing.T, c machineCase) *machineWorld {
 	t.Cleanup(func() { _ = w.redis.Process.Kill() })
 	model := httptest.NewServer(http.HandlerFunc(w.model))
 	t.Cleanup(model.Close)
-	timeout := "5s" // so that a busy machine is no loss of the store
+	timeout := "5s" // so that the store does not count as lost on a busy machine
 	if c.shares {
 		timeout = "100ms"
 	}
@@ -112,7 +114,7 @@ rules: [{name: tokens, key: global, rate: %d/m, tokens: {estimate: %d}}]
 	return w
 }
 
-// runRedis starts a Redis at a port that was used before, perhaps by one that was killed.
+// runRedis starts a Redis server on a port. A server that was killed may have used the port before.
 func runRedis(t *testing.T, port string) *exec.Cmd {
 	t.Helper()
 	redis := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
@@ -127,7 +129,7 @@ func runRedis(t *testing.T, port string) *exec.Cmd {
 	return redis
 }
 
-// model answers with the usage that the request has in a field, or not at all.
+// model answers with the usage that is in a field of the request, or never.
 func (w *machineWorld) model(rw http.ResponseWriter, r *http.Request) {
 	usage, err := strconv.ParseUint(r.Header.Get("X-Usage"), 10, 64)
 	a := &asking{begin: time.Now(), usage: usage}
@@ -135,7 +137,7 @@ func (w *machineWorld) model(rw http.ResponseWriter, r *http.Request) {
 	w.asked[r.Header.Get("X-Id")] = a
 	w.mu.Unlock()
 	_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when its client has gone
-	if err != nil {                    // it hangs until its client has gone
+	if err != nil {                    // the answer waits until its client has gone
 		<-r.Context().Done()
 		return
 	}
@@ -148,8 +150,8 @@ func (w *machineWorld) model(rw http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(rw, `{"usage":{"prompt_tokens":0,"completion_tokens":%d,"total_tokens":%d}}`, usage, usage)
 }
 
-// run has the clients ask until they have most of the limit, does what is to happen, and has them ask until they were
-// refused often.
+// run makes the clients send requests until they have used most of the limit. Then it makes the event of the case
+// happen, and continues until the clients were refused many times.
 func (w *machineWorld) run() {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.begin = time.Now()
@@ -165,7 +167,7 @@ func (w *machineWorld) run() {
 	all.Wait()
 }
 
-// until waits for something that happens sooner or later.
+// until waits until is returns true.
 func (w *machineWorld) until(is func() bool) {
 	require.Eventually(w.t, is, 2*time.Minute, 20*time.Millisecond)
 }
@@ -176,7 +178,7 @@ func (w *machineWorld) refusals() int {
 	return w.refused
 }
 
-// happens does what is to happen.
+// happens makes the event of the case happen.
 func (w *machineWorld) happens() {
 	if w.c.kill {
 		assert.NoError(w.t, w.programs[machines-1].Process.Kill())
@@ -195,14 +197,14 @@ func (w *machineWorld) happens() {
 		}
 	case "restart":
 		assert.NoError(w.t, w.redis.Process.Kill())
-		_ = w.redis.Wait() // killed
+		_ = w.redis.Wait() // it was killed, so this returns an error
 		time.Sleep(time.Second)
 		w.redis = runRedis(w.t, w.port)
 	}
 	w.wiped[1] = time.Now()
 }
 
-// client asks one machine after the other until the context is done.
+// client sends requests to one machine after the other until the context is done.
 func (w *machineWorld) client(ctx context.Context, number int) {
 	random := rand.New(rand.NewPCG(uint64(number), 1))
 	client := &http.Client{Transport: &http.Transport{}}
@@ -228,7 +230,7 @@ func (w *machineWorld) client(ctx context.Context, number int) {
 	}
 }
 
-// ask makes one request, and notes what became of it.
+// ask sends one request, and notes its outcome.
 func (w *machineWorld) ask(ctx context.Context, client *http.Client, url, id, usage string) (status int) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"messages":[]}`))
 	if !assert.NoError(w.t, err) {
@@ -256,8 +258,9 @@ func (w *machineWorld) ask(ctx context.Context, client *http.Client, url, id, us
 	return status
 }
 
-// cost returns the cost with which a request was settled: its usage, or its hold if its client gave up before the model
-// had reported a usage. Of one that broke off with its machine it is not known which, and the smaller counts.
+// cost returns the cost with which a request was settled. This is its usage, or its hold if its client gave up before
+// the model had reported a usage. If the request broke off because its machine was killed, it is unknown which of the
+// two was settled, and the smaller one counts.
 func (a *asking) cost() uint64 {
 	switch a.outcome {
 	case "answered":
@@ -268,7 +271,7 @@ func (a *asking) cost() uint64 {
 	return min(a.usage, held)
 }
 
-// settled returns the sum of what all requests were settled with.
+// settled returns the sum of the costs with which all requests were settled.
 func (w *machineWorld) settled() (sum uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -278,8 +281,8 @@ func (w *machineWorld) settled() (sum uint64) {
 	return sum
 }
 
-// bound returns burst + rate*T + O + N*D + H + E of docs/distributed.md, and what its second table adds. The key is
-// new, so that no machine has anything in hand (O), and nothing is in flight (H).
+// bound returns burst + rate*T + O + N*D + H + E of docs/distributed.md, and what the second table there adds. O and H
+// are 0: the key is new, so no machine has tokens in hand, and nothing is in flight.
 func (w *machineWorld) bound() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -297,7 +300,7 @@ func (w *machineWorld) bound() uint64 {
 	}
 	bound := perMinute + perSecond*last.Sub(w.begin).Seconds() + machines*overdraft + float64(beyond)
 	if w.c.shares {
-		bound += perMinute + perSecond*(250+100)/1000 // until the last node has noticed the return, and a round trip
+		bound += perMinute + perSecond*(250+100)/1000 // until the last node has noticed the return, plus a round trip
 	}
 	if w.c.forgets {
 		bound += perMinute + float64(givenBack)

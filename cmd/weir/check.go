@@ -85,7 +85,7 @@ func (c *checkCommand) Run() error {
 	return f.Describe(os.Stdout)
 }
 
-// warnings says what of a good file is probably not meant.
+// warnings returns warnings about parts of a good file that are probably not intended.
 func warnings(f *rulefile.File) []string {
 	all := f.Warnings()
 	if much := f.MemoryWarning(); much != "" {
@@ -94,7 +94,7 @@ func warnings(f *rulefile.File) []string {
 	return all
 }
 
-// passed says how many tests a good file has.
+// passed returns a text about how many tests a good file has passed.
 func passed(tests int) string {
 	switch tests {
 	case 0:
@@ -117,7 +117,7 @@ func (c *checkCommand) load() (*rulefile.File, error) {
 	return rulefile.Parse("standard input", text)
 }
 
-// compiles returns the error that a server would find in the rules of a good file.
+// compiles returns the error that a server would find when it compiles the rules of a good file.
 func compiles(f *rulefile.File) error {
 	ip, err := rules.ClientIP(f)
 	if err != nil {
@@ -127,17 +127,18 @@ func compiles(f *rulefile.File) error {
 	return err
 }
 
-// checked fixes names and order of the fields that --json promises. Lists are [], never null.
+// checked has the fields that --json writes. Their names and their order must not change. An empty list is [], not
+// null.
 type checked struct {
 	File     string          `json:"file"`
 	Good     bool            `json:"good"`
 	Mistakes []mistake       `json:"mistakes"`
 	Warnings []string        `json:"warnings"`
-	Rules    []describedRule `json:"rules"` // of a good file
+	Rules    []describedRule `json:"rules"` // rules of a good file
 }
 
 type mistake struct {
-	Line    int    `json:"line"` // from 1; 0 where the mistake has no place
+	Line    int    `json:"line"` // from 1; 0 if the mistake has no place
 	Column  int    `json:"column"`
 	Message string `json:"message"`
 }
@@ -149,13 +150,14 @@ type describedRule struct {
 	Policy string `json:"policy"`
 	Shadow bool   `json:"shadow"`
 	Stored bool   `json:"stored"`
-	State  string `json:"state"` // its file, or ""
+	State  string `json:"state"` // file of the rule, or ""
 	Bytes  uint64 `json:"bytes"`
-	// Bound has how many tokens requests can cost at most, one line for each term; [] for a rule without tokens.
+	// Bound says how many tokens requests can cost at most, with one line for each term. It is [] for a rule without
+	// tokens.
 	Bound []string `json:"bound"`
 }
 
-// writeJSON writes what is known of the file. A file with mistakes is an error, after that.
+// writeJSON writes everything that is known about the file. If the file has mistakes, writeJSON also returns an error.
 func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error {
 	out := checked{File: c.File, Good: err == nil, Mistakes: []mistake{}, Warnings: []string{},
 		Rules: []describedRule{}}
@@ -184,7 +186,8 @@ func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error
 	return errors.Join(json.NewEncoder(w).Encode(out), err)
 }
 
-// loadRules reads a rule file. It prints one line for each mistake, with nothing before it, as editors expect.
+// loadRules reads a rule file. It prints the mistakes, one per line and with nothing before them, because editors
+// expect this form.
 func loadRules(name string) (*rulefile.File, error) {
 	f, err := rulefile.Load(name)
 	return f, printed(name, err)

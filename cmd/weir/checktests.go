@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// runTests makes the requests of a file's tests. An unexpected result is an error of kind [yamlfile.Errors].
+// runTests runs the tests of a file. If results are not as expected, the error is of type [yamlfile.Errors].
 func runTests(f *rulefile.File) error {
 	var failed yamlfile.Errors
 	for i := range f.Tests {
@@ -37,7 +37,8 @@ func runTests(f *rulefile.File) error {
 	return nil
 }
 
-// runTest returns what is not as a test expects. Each test begins with all limits unused.
+// runTest returns the differences between the results and the expectations of a test. At the beginning of each test,
+// all limits are unused.
 func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {
@@ -53,7 +54,7 @@ func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
 			differs = append(differs, fmt.Sprintf("want it counted by %s, got %s", listed(t.Rules), listed(got)))
 		}
 	}
-	// ask makes the request once more, and says what is wrong with the answer; "" if it is as expected.
+	// ask sends the request once more. It returns what is wrong with the answer, or "" if the answer is as expected.
 	ask := func(want int) (string, error) {
 		r, err := t.Asked.Request()
 		if err != nil {
@@ -89,7 +90,7 @@ func names(all []*rules.Rule) []string {
 	return names
 }
 
-// listed is a list of rules as a text.
+// listed returns a list of rules as a text.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "no rule"
@@ -97,7 +98,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// asked returns the request of the flags --explain, --client and --header.
+// asked returns the request that the flags --explain, --client and --header describe.
 func (c *checkCommand) asked() (a rulefile.Asked, err error) {
 	a = rulefile.Asked{Line: c.Explain, Client: rulefile.DefaultClient, Header: http.Header{}}
 	if c.Client != "" {
@@ -118,7 +119,7 @@ func (c *checkCommand) asked() (a rulefile.Asked, err error) {
 	return a, nil
 }
 
-// explain writes which rules count a request and why the others do not.
+// explain writes which rules count a request, and why the other rules do not.
 func explain(w io.Writer, f *rulefile.File, asked rulefile.Asked) (err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {

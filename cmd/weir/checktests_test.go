@@ -105,7 +105,8 @@ counted by api, slots
 	}
 }
 
-// TestTheTestsOfTheDocument: they pass, and a smaller burst is found, and a request is explained, as the document says.
+// TestTheTestsOfTheDocument: the tests in the document pass, as the document says. If the burst is smaller, they fail.
+// A request is explained as the document says.
 func TestTheTestsOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
 	require.NoError(t, err)

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inShell runs a script with the program on the PATH as weir, or skips the test where there is no such shell.
+// inShell runs a script in a shell, with the program on the PATH as weir. If the shell is not installed, the test is
+// skipped.
 func inShell(t *testing.T, program, shell string, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(shell)
@@ -25,11 +26,11 @@ func inShell(t *testing.T, program, shell string, args ...string) string {
 	return string(out)
 }
 
-// TestCompletionInShells: the code that weir prints for a shell makes that shell complete commands and flags.
+// TestCompletionInShells: with the code that weir prints for a shell, the shell completes commands and flags.
 func TestCompletionInShells(t *testing.T) {
 	program := build(t)
 	t.Run("bash", func(t *testing.T) {
-		// On Tab, bash runs the command after -C with the line so far.
+		// When Tab is pressed, bash runs the command after -C with the line so far.
 		out := inShell(t, program, "bash", "--norc", "-c", `source <(weir completion -c bash)
 			asked=$(complete -p weir) && asked=${asked##* -C } && asked=${asked% weir}
 			for line in "weir he" "weir serve --algo"; do export COMP_LINE=$line COMP_POINT=${#line}; eval "$asked"; done`)
@@ -46,7 +47,7 @@ func TestCompletionInShells(t *testing.T) {
 	})
 }
 
-// TestPackagedCompletion: the files that packages install make each shell complete, too.
+// TestPackagedCompletion: with the files that packages install, each shell completes commands, too.
 func TestPackagedCompletion(t *testing.T) {
 	program := build(t)
 	folder, err := filepath.Abs(inTree("packaging", "completion"))
@@ -64,7 +65,7 @@ func TestPackagedCompletion(t *testing.T) {
 	})
 }
 
-// TestCompletionKnowsEveryCommand that the help lists.
+// TestCompletionKnowsEveryCommand: all commands that the help lists can be completed.
 func TestCompletionKnowsEveryCommand(t *testing.T) {
 	program := build(t)
 	help := run(t, program, "", "--help").stdout

@@ -16,13 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An outage is a weir with a state whose store comes and goes. A limit of 40 an hour is shared by two machines, so that
-// this one admits 20 without the store.
+// An outage is a weir process with a state folder whose store is lost and comes back. Two machines share a limit of 40
+// per hour, so this machine admits 20 without the store.
 type outage struct {
 	t      *testing.T
 	port   string
 	folder string
-	path   string // of the rule file
+	path   string // path of the rule file
 	weir   *started
 	url    string
 	store  *exec.Cmd
@@ -55,7 +55,7 @@ func (o *outage) start() {
 	o.url = o.weir.until(`msg=listening url=(\S+) for=clients`)[0]
 }
 
-// end ends the weir by a signal, and returns the rest of its log.
+// end ends the process with a signal, and returns the rest of its log.
 func (o *outage) end(by syscall.Signal) string {
 	require.NoError(o.t, o.weir.Process.Signal(by))
 	rest, err := io.ReadAll(o.weir.stderr)
@@ -66,7 +66,7 @@ func (o *outage) end(by syscall.Signal) string {
 	return string(rest)
 }
 
-// ask sends that many requests, and returns how many were admitted.
+// ask sends n requests, and returns how many were admitted.
 func (o *outage) ask(n int) (admitted int) {
 	for range n {
 		answer, err := http.Get(o.url)
@@ -81,14 +81,15 @@ func (o *outage) ask(n int) (admitted int) {
 	return admitted
 }
 
-// files returns the files of debts to the store.
+// files returns the files with debts to the store.
 func (o *outage) files() []string {
 	all, err := filepath.Glob(o.folder + "/api-*.debts")
 	require.NoError(o.t, err)
 	return all
 }
 
-// awaitCharge waits until the store has a key of the limit. Nobody asks for it meanwhile: it was charged.
+// awaitCharge waits until the store has a key of the limit. There are no requests meanwhile, so the key is there
+// because the store was charged.
 func (o *outage) awaitCharge() {
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:" + o.port}, DisableCache: true})
 	require.NoError(o.t, err)
@@ -99,15 +100,15 @@ func (o *outage) awaitCharge() {
 	}, time.Minute, 5*time.Millisecond)
 }
 
-// lose has the store go, and the machine admit all that it may.
+// lose stops the store, and sends requests until the machine has admitted its share.
 func (o *outage) lose() {
 	require.Equal(o.t, 1, o.ask(1))
-	o.killStore() // and what it knew is gone, too
+	o.killStore() // the store loses its data, too
 	require.Equal(o.t, 20, o.ask(25), "the share of this machine")
 }
 
-// TestWhatIsOwedOutlivesTheProcess: tokens that weir admitted while its store was gone are charged in the store, even
-// if weir is killed or stopped before the store is back. The weir that comes next has no new share.
+// TestWhatIsOwedOutlivesTheProcess: the store is charged with the tokens that weir has admitted while the store was
+// lost, even if weir is killed or stopped before the store is back. The next weir process does not get another share.
 func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	for name, by := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +132,8 @@ func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// TestStoppingChargesTheStore: a weir that is stopped without its store waits for it, for shutdown_timeout.
+// TestStoppingChargesTheStore: if weir is stopped while its store is lost, it waits for the store, for at most
+// shutdown_timeout.
 func TestStoppingChargesTheStore(t *testing.T) {
 	o := newOutage(t, "server: {shutdown_timeout: 50s}")
 	o.lose()
@@ -145,8 +147,8 @@ func TestStoppingChargesTheStore(t *testing.T) {
 	assert.Equal(t, 20, o.ask(25))
 }
 
-// TestFilesOfWhatIsOwed are made at the start. Files that belong to no rule are named, and a missing folder is an
-// error.
+// TestFilesOfWhatIsOwed: the files for debts are made at the start. The log names files that belong to no rule. A
+// missing folder is an error.
 func TestFilesOfWhatIsOwed(t *testing.T) {
 	o := newOutage(t, "")
 	require.Len(t, o.files(), 1)

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// TestTableOfTheDocument: two servers have the rule of docs/shared.md, and 230 clients ask one of them. Then `weir
-// table` prints the same as the document, except for values that change with every reading.
+// TestTableOfTheDocument: two servers have the rule of docs/shared.md, and 230 clients send requests to one of them.
+// Then `weir table` must print the same as in the document, except for values that change with every reading.
 func TestTableOfTheDocument(t *testing.T) {
 	texts, err := document.Read("../..")
 	require.NoError(t, err)
@@ -48,11 +48,11 @@ func TestTableOfTheDocument(t *testing.T) {
 	assert.Equal(t, masked(want), masked(strings.TrimRight(string(out), "\n")), "weir table prints:\n%s", out)
 }
 
-// masked removes the values that change with every reading from the output of `weir table`: times, processes, and the
-// numbers of keys that have come or gone.
+// masked returns the output of `weir table` without the values that change with every reading. These are times,
+// processes, and the numbers of keys that were added or removed.
 func masked(text string) string {
 	for _, varies := range []struct{ pattern, mask string }{
-		{`, made .* UTC`, ""}, // not every file system tells
+		{`, made .* UTC`, ""}, // not every file system has this time
 		{`(?m)^((?:keys indebted|  never used|  free|  live|  keys|  reclaimed) ) +[0-9,]+`, "$1 N"},
 		{`(?m)^sweeps .*`, "sweeps N"},
 		{`process \d+ for .*s`, "process P for T"},

@@ -19,11 +19,11 @@ import (
 	"github.com/weir-go/weir/redislimit/sim"
 )
 
-// These tests run the commands of the documents. (Package docs has the other tests of the documents. Go's cache of test
-// results does not notice that a file outside this module has changed, so `make test` runs these without it.)
+// These tests run the commands in the documents. Package docs has the other tests of the documents. Go's cache of test
+// results does not notice changes of files outside of this module, so `make test` runs these tests without the cache.
 
-// TestCommandsOfTheDocuments runs the commands that end by themselves in seconds. Where a document shows what they
-// print, or the last lines of it, they print that.
+// TestCommandsOfTheDocuments runs the commands that end within seconds. If a document shows the output of a command, or
+// its last lines, the command must print exactly this.
 func TestCommandsOfTheDocuments(t *testing.T) {
 	finite := regexp.MustCompile(`^bin/weir (replay|check|sim|version)\b`)
 	program := build(t)
@@ -47,8 +47,8 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	assert.Greater(t, ran, 3)
 }
 
-// TestRequestsOfTheREADME makes the README's requests to the server that `make run` starts. The limit is another, so
-// that no token comes back meanwhile on a busy machine.
+// TestRequestsOfTheREADME sends the requests of the README to the server that `make run` starts. It uses another limit,
+// so that no token comes back during the test on a busy machine.
 func TestRequestsOfTheREADME(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("no curl on this machine: the README's requests were not made")
@@ -77,8 +77,8 @@ func TestRequestsOfTheREADME(t *testing.T) {
 	assert.Equal(t, 1, made)
 }
 
-// TestDocumentedTablesOfTheSimulator: `weir sim` prints the same tables as distributed.md at each load, and with the
-// flags of each row.
+// TestDocumentedTablesOfTheSimulator: `weir sim` prints the tables of distributed.md, for each load and with the flags
+// of each row.
 func TestDocumentedTablesOfTheSimulator(t *testing.T) {
 	texts, err := document.Read("../..")
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ or says why not: it stops. An image without a shell and curl needs no more than 
 func (c *healthCommand) Run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	defer cancel()
-	transport := &http.Transport{DisableKeepAlives: true} // no proxy: the question is to this machine
+	transport := &http.Transport{DisableKeepAlives: true} // without a proxy, because the request is to this machine
 	address := c.Admin
 	if path, is := unixsocket.Path(address); is {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

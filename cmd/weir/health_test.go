@@ -26,7 +26,7 @@ func TestProgramTellsWhetherItIsHealthy(t *testing.T) {
 }
 
 func TestProgramTellsItsHealthByAUnixSocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "weir") // a socket's name is short
+	dir, err := os.MkdirTemp("", "weir") // the path of a socket must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket := "unix:" + filepath.Join(dir, "admin")

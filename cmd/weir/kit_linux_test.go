@@ -21,7 +21,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// TestPrometheusAlerts: each alert fires for its own fault, and none fires while there is no fault.
+// TestPrometheusAlerts: each alert fires if its fault occurs. None fires while there is no fault.
 func TestPrometheusAlerts(t *testing.T) {
 	promtool := installed(t, "promtool")
 	folder := inTree("packaging", "prometheus")
@@ -61,7 +61,7 @@ func alerts(t *testing.T) []alert {
 	return file.Groups[0].Rules
 }
 
-// boardQueries returns the queries of the Grafana board by their panels, with values for its variables.
+// boardQueries returns the queries of the Grafana board, by their panels. The variables in them have values.
 func boardQueries(t *testing.T) map[string]string {
 	t.Helper()
 	var board struct {
@@ -81,8 +81,8 @@ func boardQueries(t *testing.T) map[string]string {
 	return queries
 }
 
-// TestBoardAndAlertsReadWhatWeirSays: promtool evaluates every query of the Grafana board over what a running weir
-// says. None is without a result. A running weir has every metric that an alert names, too.
+// TestBoardAndAlertsReadWhatWeirSays: promtool evaluates every query of the Grafana board with the metrics of a running
+// weir. Each query must have a result. The running weir must also have every metric that an alert names.
 func TestBoardAndAlertsReadWhatWeirSays(t *testing.T) {
 	promtool := installed(t, "promtool")
 	metrics := metricsOfARunningWeir(t)
@@ -126,7 +126,7 @@ func TestBoardAndAlertsReadWhatWeirSays(t *testing.T) {
 	assert.NoError(t, err, "%s", out)
 }
 
-// TestKit: a package has a page for every command, and a license of every module that is compiled in.
+// TestKit: a package has a page for every command, and a license for every module that is compiled in.
 func TestKit(t *testing.T) {
 	made := t.TempDir()
 	out, err := exec.Command(inTree("packaging", "kit"), "licenses", made).CombinedOutput()
@@ -152,7 +152,7 @@ func TestKit(t *testing.T) {
 	}
 }
 
-// metricsOfARunningWeir returns what the program says that has served, refused and failed requests, with rules in a
+// metricsOfARunningWeir returns the metrics of a program that has served, refused and failed requests, with rules in a
 // file and in a store.
 func metricsOfARunningWeir(t *testing.T) string {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

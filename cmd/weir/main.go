@@ -13,14 +13,14 @@
 //	weir completion bash
 //	weir version
 //
-// Its exit status is 0 when the work is done, 80 when the command line is wrong
-// and nothing was done, and 1 when the work failed.
+// Its exit status is 0 when the work is done, 80 when the command line is wrong and nothing was done, and 1 when the
+// work failed.
 package main
 
 import (
 	"os"
 	"strings"
-	_ "time/tzdata" // a machine may have none
+	_ "time/tzdata" // for machines without the data of time zones
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
@@ -32,7 +32,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// commands is the command line. A new command is one field here and one file next to this one.
+// commands is the command line. A new command needs one field here, and one file in this folder.
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Limit HTTP requests on their way to an upstream server."`
 	Check   checkCommand   `cmd:"" help:"Explain a rule file, or print its mistakes."`

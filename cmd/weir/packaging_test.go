@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// inTree is where a file of the repository is.
+// inTree returns the path of a file of the repository.
 func inTree(names ...string) string { return filepath.Join(append([]string{"..", ".."}, names...)...) }
 
 func read(t *testing.T, name string) string {
@@ -26,7 +26,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// A moduleFile is the go command's description of a go.mod or a go.work.
+// A moduleFile has the go command's description of a go.mod or a go.work.
 type moduleFile struct {
 	Go      string
 	Use     []struct{ DiskPath string }
@@ -44,8 +44,8 @@ func moduleFileOf(t *testing.T, command, name string) (file moduleFile) {
 	return file
 }
 
-// TestModulesRequireTheSame: in a workspace a module is built with the highest version that any of them requires. Where
-// two require the same module directly, that is the version of both.
+// TestModulesRequireTheSame: in a workspace, a module is built with the highest version that any module of the
+// workspace requires. If two of them require the same module directly, both must require this version.
 func TestModulesRequireTheSame(t *testing.T) {
 	versions := map[string]string{}
 	for _, use := range moduleFileOf(t, "work", "go.work").Use {
@@ -62,7 +62,8 @@ func TestModulesRequireTheSame(t *testing.T) {
 	assert.NotEmpty(t, versions["github.com/stretchr/testify"])
 }
 
-// TestVersionsThatCannotBeReleased: a version that cannot be released is refused before any step is taken.
+// TestVersionsThatCannotBeReleased: if a version cannot be released, it is refused before the first step of the
+// release.
 func TestVersionsThatCannotBeReleased(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a release is made by a shell script")
@@ -77,7 +78,8 @@ func TestVersionsThatCannotBeReleased(t *testing.T) {
 	}
 }
 
-// instructions returns the words of the lines of a Dockerfile that begin with a word, continued ones as one.
+// instructions returns the words of the instructions in a Dockerfile that begin with a word. An instruction of several
+// lines counts as one.
 func instructions(dockerfile, word string) (found [][]string) {
 	for line := range strings.Lines(strings.ReplaceAll(dockerfile, "\\\n", " ")) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == word {
@@ -87,8 +89,8 @@ func instructions(dockerfile, word string) (found [][]string) {
 	return found
 }
 
-// TestDockerfile: the files that it copies exist, every module of the workspace is there before the modules are
-// downloaded, the image runs as a user other than root, and it has a health check.
+// TestDockerfile: the files that the Dockerfile copies exist. Every module of the workspace is copied before the
+// modules are downloaded. The image runs as a user other than root, and has a health check.
 func TestDockerfile(t *testing.T) {
 	text := read(t, "Dockerfile")
 	copied := map[string]bool{}
@@ -114,7 +116,7 @@ func TestDockerfile(t *testing.T) {
 	assert.Contains(t, moduleFileOf(t, "mod", "go.mod").Go, strings.TrimSuffix(strings.TrimPrefix(goVersion, "golang:"), "-bookworm"))
 }
 
-// unit parses a systemd unit: every value of "Section.Key".
+// unit parses a systemd unit. It returns the values of each "Section.Key".
 func unit(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	values, section := map[string][]string{}, ""
@@ -134,7 +136,7 @@ func unit(t *testing.T, text string) map[string][]string {
 	return values
 }
 
-// TestSystemdUnit: systemd accepts the unit, and the unit is as closed as its comments say.
+// TestSystemdUnit: systemd accepts the unit, and the unit has the restrictions that its comments claim.
 func TestSystemdUnit(t *testing.T) {
 	values := unit(t, read(t, "packaging/weir.service"))
 	assert.Equal(t, []string{"/usr/bin/weir serve /etc/weir/weir.yaml"}, values["Service.ExecStart"])
@@ -152,7 +154,7 @@ func TestSystemdUnit(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no systemd-analyze on the PATH to verify the unit with")
 	}
-	// It looks whether the programs exist, and weir is not installed.
+	// systemd-analyze checks that the programs exist, and weir is not installed.
 	copied := filepath.Join(t.TempDir(), "weir.service")
 	text := strings.ReplaceAll(read(t, "packaging/weir.service"), "/usr/bin/weir", "/bin/true")
 	require.NoError(t, os.WriteFile(copied, []byte(text), 0o600))
@@ -163,7 +165,8 @@ func TestSystemdUnit(t *testing.T) {
 	assert.NoError(t, err, "more exposed than 2.0 of 10:\n%s", out)
 }
 
-// TestGoreleaser: the files that its configuration names exist. `goreleaser check` knows the rest.
+// TestGoreleaser: the files that the configuration of goreleaser names exist. `goreleaser check` checks everything
+// else.
 func TestGoreleaser(t *testing.T) {
 	var config struct {
 		Builds   []struct{ Dir, Main, Binary string }
@@ -182,7 +185,7 @@ func TestGoreleaser(t *testing.T) {
 	}
 	assert.Equal(t, []string{"weir", "weir-envoy"}, programs)
 	for _, pattern := range config.Archives[0].Files {
-		if !strings.HasPrefix(pattern, "made/") { // by packaging/kit
+		if !strings.HasPrefix(pattern, "made/") { // packaging/kit makes these
 			found, err := filepath.Glob(inTree(pattern))
 			require.NoError(t, err)
 			assert.NotEmpty(t, found, pattern)
@@ -205,7 +208,7 @@ func TestGoreleaser(t *testing.T) {
 	assert.Equal(t, hooks, config.Before.Hooks)
 }
 
-// TestForge: updates are looked for in every module.
+// TestForge: the configuration looks for updates in every module.
 func TestForge(t *testing.T) {
 	var updates struct {
 		Updates []struct{ Directories []string }

@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is a weir that a test has started, or that such a weir has started in its own place. It ends with the test.
+// A process is a weir process that a test has started, or one that such a process has started as its successor. It ends
+// with the test.
 type process struct {
 	t      *testing.T
 	pid    int
-	waited bool // then the number may be another process's
+	waited bool // after that, another process may have the number
 }
 
-// adoptOrphans makes what a weir has started a child of the test when that weir ends.
+// adoptOrphans makes the test the parent of processes that a weir process has started, when that process ends.
 func adoptOrphans(t *testing.T) {
 	t.Helper()
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
@@ -26,14 +27,14 @@ func processOf(t *testing.T, pid int) *process {
 	p := &process{t: t, pid: pid}
 	t.Cleanup(func() {
 		if !p.waited {
-			_ = syscall.Kill(p.pid, syscall.SIGKILL) // has ended if all is well
+			_ = syscall.Kill(p.pid, syscall.SIGKILL) // normally it has ended before
 		}
 	})
 	return p
 }
 
-// successor reads the log up to a line whose message begins with a word, upgrade or upgraded, and returns the process
-// that it names.
+// successor reads the log up to a line whose message begins with word, which is upgrade or upgraded. It returns the
+// process that the line names.
 func (s *started) successor(word string) *process {
 	s.t.Helper()
 	pid, err := strconv.Atoi(s.until(`msg="` + word + `: .*" pid=(\d+)`)[0])
@@ -46,7 +47,7 @@ func (p *process) signal(s syscall.Signal) {
 	require.NoError(p.t, syscall.Kill(p.pid, s))
 }
 
-// wait waits for the end of a child.
+// wait waits until a child process has ended.
 func (p *process) wait() (status unix.WaitStatus) {
 	p.t.Helper()
 	_, err := unix.Wait4(p.pid, &status, 0, nil)
@@ -55,7 +56,7 @@ func (p *process) wait() (status unix.WaitStatus) {
 	return status
 }
 
-// isGone reports whether it has ended and was waited for.
+// isGone reports whether the process has ended and was waited for.
 func (p *process) isGone() bool {
 	p.waited = p.waited || syscall.Kill(p.pid, 0) == syscall.ESRCH
 	return p.waited

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/term"
 )
 
-// A bar shows the progress of work. It is invisible if the output is not a terminal. Errors of the terminal are
-// ignored, so that they do not stop the work.
+// A bar shows the progress of the work. If the output is not a terminal, the bar is invisible. Errors of the terminal
+// are ignored, so that they do not stop the work.
 type bar struct{ *progressbar.ProgressBar }
 
-// newBar returns a bar of that many steps.
+// newBar returns a bar with the given number of steps.
 func newBar(screen *os.File, steps int64, description string, options ...progressbar.Option) bar {
 	return bar{progressbar.NewOptions64(steps, append([]progressbar.Option{
 		progressbar.OptionSetWriter(screen),
@@ -24,24 +24,24 @@ func newBar(screen *os.File, steps int64, description string, options ...progres
 	}, options...)...)}
 }
 
-// newByteBar returns a bar of that many bytes; -1, unknown, is a spinner.
+// newByteBar returns a bar for the given number of bytes. If it is -1, the number is unknown, and the bar is a spinner.
 func newByteBar(screen *os.File, bytes int64, description string) bar {
 	return newBar(screen, bytes, description,
 		progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionUseIECUnits(true))
 }
 
-// step moves the bar to a step of so many.
+// step moves the bar to step number step of steps.
 func (b bar) step(step, steps int) {
 	b.ChangeMax(steps)
 	_ = b.Set(step)
 }
 
-// fraction moves the bar to a fraction of the whole, 0 to 1, and names what is being done.
+// fraction moves the bar to a fraction from 0 to 1. doing says what is being done.
 func (b bar) fraction(doing string, done float64) {
 	const whole = 1000
 	b.Describe(doing)
-	b.step(int(done*(whole-1)), whole) // finish is the end
+	b.step(int(done*(whole-1)), whole) // finish is called at the end
 }
 
-// finish takes the bar away.
+// finish removes the bar.
 func (b bar) finish() { _ = b.Finish() }

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// TestRecipes does what each page of docs/recipes says, in a folder of its own and on other ports: it saves the files,
-// starts the servers, and runs the commands in their order. Each page shows exactly what its commands print.
+// TestRecipes does what each page of docs/recipes says, in a separate folder and on other ports: it saves the files,
+// starts the servers, and runs the commands in their order. Each page must show exactly what its commands print.
 func TestRecipes(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/recipes/*.md")
 	require.NoError(t, err)
@@ -46,15 +46,15 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// A kitchen is where a recipe is made.
+// A kitchen is the environment in which the steps of a recipe are done.
 type kitchen struct {
 	t       *testing.T
 	dir     string
-	ports   map[string]string // of this machine, by those of the page
+	ports   map[string]string // ports of this machine, by the ports on the page
 	servers map[string]*started
 }
 
-// prepare makes weir and the sample log available under the names by which the pages call them.
+// prepare makes weir and the sample log available under the names that the pages use.
 func (k *kitchen) prepare() {
 	require.NoError(k.t, os.Symlink(build(k.t), filepath.Join(k.dir, "weir")))
 	root, err := filepath.Abs("../..")
@@ -87,26 +87,27 @@ func (k *kitchen) do(b document.Block) int {
 	default:
 		name := named.FindStringSubmatch(code)
 		require.NotNil(k.t, name, "the first line is to be the name of the file:\n%s", code)
-		code = strings.Replace(code, "store: {", "store: {timeout: 5s, ", 1) // a busy machine's store is not lost
+		code = strings.Replace(code, "store: {", "store: {timeout: 5s, ", 1) // a slow answer does not count as a loss
 		require.NoError(k.t, os.WriteFile(filepath.Join(k.dir, name[1]), []byte(code), 0o600))
 	}
 	return 0
 }
 
-// shell returns a command that is run in the folder.
+// shell returns a command that runs code in the folder.
 func (k *kitchen) shell(code string) *exec.Cmd {
 	cmd := exec.Command("bash", "-ec", code)
 	cmd.Dir, cmd.Env = k.dir, append(os.Environ(), "PATH="+k.dir+":"+os.Getenv("PATH")+":/usr/sbin")
 	return cmd
 }
 
-// serve starts a server, after one that the same command has started was ended, and waits until it listens.
+// serve starts a server and waits until it listens. If the same command has started a server before, serve ends that
+// one first.
 func (k *kitchen) serve(command string) {
 	words := strings.Fields(command)
 	if _, err := k.shell("command -v " + words[0]).Output(); err != nil {
 		k.t.Skipf("no %s on this machine: the recipe was not run", words[0])
 	}
-	// At SIGTERM nginx also ends its workers, which would outlive it if it were killed.
+	// SIGTERM makes nginx end its workers, too. If nginx were killed, its workers would stay.
 	end := func(s *started) {
 		_ = s.Process.Signal(syscall.SIGTERM)
 		_ = s.Wait()
@@ -117,7 +118,7 @@ func (k *kitchen) serve(command string) {
 	server := startCommand(k.t, k.shell("exec "+command))
 	k.t.Cleanup(func() { end(server) })
 	k.servers[command] = server
-	// A server without a file has its port in the command.
+	// If the server has no file, the port is in the command.
 	file, _ := os.ReadFile(filepath.Join(k.dir, words[len(words)-1]))
 	at := listens.FindStringSubmatch(command + "\n" + string(file))
 	require.NotNil(k.t, at, command)
@@ -130,7 +131,8 @@ func (k *kitchen) serve(command string) {
 	}, time.Minute, 20*time.Millisecond, "%s does not listen on %s", command, at[1])
 }
 
-// free returns a free port of this machine instead of one of the page, always the same.
+// free returns a free port of this machine that replaces a port of the page. For the same port, it always returns the
+// same.
 func (k *kitchen) free(of string) string {
 	if k.ports[of] == "" {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

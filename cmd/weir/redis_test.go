@@ -18,9 +18,9 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// These tests talk to the program with clients of Redis. examples/redisdoor has that for go-redis.
+// These tests use the program with real Redis clients. The test for go-redis is in examples/redisdoor.
 
-// door starts the program with a listener for clients of Redis, and returns its address.
+// door starts the program with a listener for Redis clients, and returns the address of the listener.
 func door(t *testing.T) (s *started, host, port string) {
 	t.Helper()
 	s = startProgram(t, "serve", file(t, "door.yaml", "redis: {address: 127.0.0.1:0, max_keys: 200000}"))
@@ -61,7 +61,7 @@ func TestRedisCLI(t *testing.T) {
 	assert.Contains(t, ask("GET", "x"), "(error) ERR unknown command 'GET'")
 	assert.Contains(t, ask("INFO"), "decisions_allowed:3")
 	assert.Contains(t, ask("COMMAND", "DOCS"), "CL.THROTTLE key max_burst count period [quantity]")
-	// A pipeline of the program's own.
+	// redis-cli sends a pipeline.
 	pipe := exec.Command(cli, "-p", port, "--pipe")
 	pipe.Stdin = strings.NewReader(strings.Repeat("CL.THROTTLE piped 999 1 600\r\n", 1000))
 	out, err := pipe.CombinedOutput()
@@ -87,7 +87,7 @@ func TestRedisBenchmark(t *testing.T) {
 
 func TestRueidis(t *testing.T) {
 	_, host, port := door(t)
-	// As it is by default it asks for RESP3 and client-side caching.
+	// By default, the client asks for RESP3 and for client-side caching.
 	for name, option := range map[string]rueidis.ClientOption{"RESP3": {}, "RESP2": {AlwaysRESP2: true, DisableCache: true}} {
 		option.InitAddress = []string{net.JoinHostPort(host, port)}
 		client, err := rueidis.NewClient(option)
@@ -115,7 +115,7 @@ func TestRueidis(t *testing.T) {
 	}
 }
 
-// TestRedisPy is the client for Python, whose example the document shows.
+// TestRedisPy uses the client for Python. The document shows the example of this test.
 func TestRedisPy(t *testing.T) {
 	python := installed(t, "python3")
 	if exec.Command(python, "-c", "import redis").Run() != nil {
@@ -160,7 +160,7 @@ print("fine")
 	assert.Equal(t, "fine\n", output(t, python, "-c", program))
 }
 
-// TestTheDoorAsTheDocumentBegins pastes the first lines of the document, on another port.
+// TestTheDoorAsTheDocumentBegins runs the first lines of the document, on another port.
 func TestTheDoorAsTheDocumentBegins(t *testing.T) {
 	cli := installed(t, "redis-cli")
 	texts, err := document.Read("../..")

@@ -26,7 +26,7 @@ type replayCommand struct {
 	Files   []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or compressed with gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
 }
 
-// writeNotes writes doubts about a log.
+// writeNotes writes the doubts about a log.
 func writeNotes(l *replay.Log, notes io.Writer) {
 	if l.Skipped > 0 {
 		fmt.Fprintf(notes, "weir: lines skipped: %d, the first is %s\n", l.Skipped, l.Reasons[0])
@@ -77,16 +77,16 @@ them: it is made of a request's body, which no usage log has.
     weir replay --usage --limit 100000/m --suggest usage.jsonl`
 }
 
-// defaultTop is how many refused keys are shown where nothing is said.
+// defaultTop is how many refused keys are shown by default.
 const defaultTop = 10
 
-// replayed has the results to print about a log.
+// replayed has the results about a log that are printed.
 type replayed struct {
-	limit       string // with which it was compared
+	limit       string // the limit that was applied to the log
 	log         *replay.Log
 	note        string // doubts about the figures
 	table, json func(io.Writer) error
-	rules       *replay.RulesReport // of a replay through rules, instead of table and json
+	rules       *replay.RulesReport // for a replay through rules: used instead of table and json
 }
 
 // Run implements the command.
@@ -147,10 +147,10 @@ func (c *replayCommand) Run() error {
 	return c.write(name, got, os.Stdout, os.Stderr)
 }
 
-// work is a replay that only waits for its log.
+// A work is a replay that is complete except for its log.
 type work func(*accesslog.Log) (replayed, error)
 
-// one returns the replay through one algorithm.
+// one returns the replay with one algorithm.
 func (c *replayCommand) one() (work, error) {
 	policy, err := c.Policy()
 	if err != nil {
@@ -170,7 +170,7 @@ func (c *replayCommand) one() (work, error) {
 	}, nil
 }
 
-// all returns the replay through all of them.
+// all returns the replay with all algorithms.
 func (c *replayCommand) all() (work, error) {
 	if c.Top != nil {
 		return nil, limit.Misuse("--top %d: --compare shows no keys: leave one of the two out", *c.Top)
@@ -188,8 +188,8 @@ func (c *replayCommand) all() (work, error) {
 	}, nil
 }
 
-// write prints the result for the log called name. JSON output has no place for doubts about the figures, so they go to
-// notes.
+// write prints the result for the log called name. Doubts about the figures have no place in the JSON output, so they
+// are written to notes.
 func (c *replayCommand) write(name string, r replayed, out, notes io.Writer) error {
 	if !c.JSON {
 		if _, err := fmt.Fprintf(out, "%s at %s, by %s\n\n", name, r.limit, c.Key); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// rulesFlags are the flags of a replay of rules. Flags of a limit stand for a file with one rule.
+// rulesFlags has the flags for a replay of rules. The flags of a limit stand for a file with one rule.
 type rulesFlags struct {
 	Rules         string  `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
 	Host          string  `placeholder:"NAME" help:"The host of the requests if the log does not have it, for rules that match or count by the host."`
@@ -26,7 +26,7 @@ type rulesFlags struct {
 	HTML          string  `name:"html" placeholder:"FILE" help:"Also write the result as a page with charts."`
 }
 
-// asked reports whether one of them was given.
+// asked reports whether one of these flags was given.
 func (f *rulesFlags) asked() bool {
 	return f.Rules != "" || f.Host != "" || f.suggests() || f.HTML != ""
 }
@@ -34,7 +34,7 @@ func (f *rulesFlags) asked() bool {
 // suggests reports whether the command suggests a limit.
 func (f *rulesFlags) suggests() bool { return f.Suggest || f.RefuseClients != nil }
 
-// goal returns whom the limit that is suggested may refuse.
+// goal returns which keys the suggested limit may refuse.
 func (f *rulesFlags) goal() (suggest.Goal, error) {
 	if f.RefuseClients == nil {
 		return suggest.Goal{Abusive: true}, nil
@@ -47,7 +47,7 @@ func (f *rulesFlags) goal() (suggest.Goal, error) {
 	return suggest.Goal{Percent: percent}, nil
 }
 
-// throughRules returns the replay through the rules of a file, or through the one of the flags.
+// throughRules returns the replay with the rules of a file, or with the rule that the flags describe.
 func (c *replayCommand) throughRules() (work, error) {
 	if _, err := c.goal(); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (c *replayCommand) throughRules() (work, error) {
 	}, nil
 }
 
-// ruleFile reads --rules, or makes a file of the flags.
+// ruleFile reads the file of --rules, or makes a file from the flags.
 func (c *replayCommand) ruleFile() (*rulefile.File, error) {
 	if c.Rules == "" {
 		if c.Host != "" {
@@ -79,7 +79,7 @@ func (c *replayCommand) ruleFile() (*rulefile.File, error) {
 	return loadRules(c.Rules)
 }
 
-// singleRule makes a file of the flags.
+// singleRule makes a file from the flags.
 func (c *replayCommand) singleRule() (*rulefile.File, error) {
 	if c.Compare {
 		return nil, limit.Misuse("--compare: it goes with neither --suggest nor --refuse-clients nor --html: leave one of them out")
@@ -93,7 +93,7 @@ func (c *replayCommand) singleRule() (*rulefile.File, error) {
 	return rulefile.Single(rule), nil
 }
 
-// writeRules prints what the rules did, and the suggestions, and writes the page.
+// writeRules prints the results of the rules and the suggestions, and writes the page.
 func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out, notes io.Writer) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	suggestions, err := c.suggestions(r)
@@ -131,7 +131,7 @@ func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out, note
 	return nil
 }
 
-// limitName is the limit with which the log was compared.
+// limitName returns the name of the limit that was applied to the log.
 func (c *replayCommand) limitName(r *replay.RulesReport) string {
 	if c.Rules != "" {
 		return "the rules of " + c.Rules
@@ -139,7 +139,7 @@ func (c *replayCommand) limitName(r *replay.RulesReport) string {
 	return fmt.Sprintf("%v, by %s", r.Rules[0].Policy, c.Key)
 }
 
-// suggestions finds the limit of every rule that was judged.
+// suggestions finds a limit for every rule that was judged.
 func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Suggestion, error) {
 	goal, err := c.goal()
 	if err != nil || !c.suggests() {

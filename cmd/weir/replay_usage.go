@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// usageFlags are the flags for a replay of the costs of requests to language models.
+// usageFlags has the flags for a replay of the costs of requests to language models.
 type usageFlags struct {
 	Usage    bool     `help:"The files say what requests to language models cost: lines of JSON with the usage of an answer, or the usage of an OpenAI organization. --limit is of tokens."`
 	By       string   `placeholder:"FIELD" help:"With --usage, the field that has the key, such as metadata.team (default: the first of the usual ones)."`
@@ -25,15 +25,15 @@ type usageFlags struct {
 	Count    string   `enum:"total,input,output" default:"total" placeholder:"WHAT" help:"With --usage, which tokens count: total, input or output (default: ${default})."`
 }
 
-// counts has the tokens that the words of --count stand for.
+// counts says which tokens are counted for each word of --count.
 var counts = map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
 
-// flags are the flags that are accepted only with --usage, and whether they were given.
+// flags returns the flags that are accepted only with --usage, and whether each was given.
 func (f *usageFlags) flags() []flag {
 	return []flag{{"--by", f.By != ""}, {"--estimate", len(f.Estimate) > 0}, {"--count", f.Count != "total"}}
 }
 
-// checkUsage returns what is wrong with the flags that are given with --usage, or with its own ones without it.
+// checkUsage returns an error if a flag was given that cannot be used with --usage, or that can be used only with it.
 func (c *replayCommand) checkUsage() error {
 	if !c.Usage {
 		for _, f := range c.usageFlags.flags() {
@@ -101,8 +101,8 @@ func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 	return c.writeUsage(r, found, out, notes)
 }
 
-// suggestTokens finds a limit with the algorithm of a policy. Teams are few compared with clients. With fewer than a
-// hundred keys a day, no key is considered abusive, and the limit is one that refuses nothing.
+// suggestTokens finds a limit with the algorithm of a policy. There are usually few teams, compared with clients. If
+// there are fewer than a hundred keys per day, no key counts as abusive, and the suggested limit refuses nothing.
 func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goal) (*suggest.Suggestion, error) {
 	rule := rulefile.NewRule("tokens")
 	rule.Policy = policy
@@ -118,7 +118,7 @@ func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goa
 // limitGiven reports whether the command line has a limit.
 func (c *replayCommand) limitGiven() bool { return limitFlags(&c.Flags)[0].given }
 
-// writeUsage prints what became of the requests, and writes the page.
+// writeUsage prints the results for the requests, and writes the page.
 func (c *replayCommand) writeUsage(r *replay.UsageReport, found *suggest.Suggestion, out, notes io.Writer) error {
 	source := c.Files[0]
 	if n := len(c.Files); n > 1 {

@@ -13,7 +13,8 @@ import (
 // usageLog is an invented log of four teams.
 const usageLog = "../internal/usagelog/testdata/usage.jsonl"
 
-// The program replays usage logs as text, JSON and a page, and suggests a limit, which it tries if none is given.
+// TestProgramReplaysUsage: the program replays usage logs and writes the results as text, as JSON and as a page. It
+// suggests a limit. If no limit is given, it tries the suggested one.
 func TestProgramReplaysUsage(t *testing.T) {
 	program := build(t)
 	got := run(t, program, "", "replay", "--usage", "--limit", "30000/m", "--estimate", "none,500", "--count", "output", usageLog)
@@ -43,7 +44,8 @@ func TestProgramReplaysUsage(t *testing.T) {
 	assert.Regexp(t, `^standard input .*\n(.*\n)*keys +1  by who.team\n`, got.stdout)
 }
 
-// Flags that mean nothing together are mistakes, and so are logs from which nothing can be suggested.
+// TestProgramRefusesUsageFlags: flags that cannot be combined are mistakes. If nothing can be suggested for a log, this
+// is an error, too.
 func TestProgramRefusesUsageFlags(t *testing.T) {
 	program := build(t)
 	for _, c := range []struct {

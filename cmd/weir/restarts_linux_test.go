@@ -18,18 +18,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fleet is several weirs with one rule file. Clients ask the newest of them.
+// A fleet has several weir processes with one rule file. Clients send their requests to the newest one.
 type fleet struct {
 	t       *testing.T
 	path    string
-	socket  *os.File     // that each weir inherits, as from systemd; nil if they listen by themselves
-	between sync.RWMutex // locked while there is no weir
-	url     atomic.Value // string: where the newest listens
-	process *process     // the newest
-	log     *started     // where it logs
+	socket  *os.File     // the socket that each process inherits, as from systemd; nil if each opens its own
+	between sync.RWMutex // locked while no process serves
+	url     atomic.Value // string: the URL of the newest process
+	process *process     // the newest process
+	log     *started     // the log of the newest process
 }
 
-// add starts a weir, which is the newest from then on.
+// add starts a process, which then is the newest.
 func (f *fleet) add() {
 	cmd := exec.Command(build(f.t), "serve", f.path)
 	if f.socket != nil {
@@ -42,7 +42,7 @@ func (f *fleet) add() {
 	f.url.Store(f.log.until(`msg=listening url=(\S+) for=clients`)[0])
 }
 
-// startBeside starts another weir next to the newest, and ends the older one when clients ask the new one.
+// startBeside starts another process next to the newest one. When clients use the new one, it ends the older one.
 func (f *fleet) startBeside() {
 	before := f.process
 	f.add()
@@ -50,7 +50,7 @@ func (f *fleet) startBeside() {
 	assert.Zero(f.t, before.wait())
 }
 
-// upgrade has the newest start its successor, and waits until it has ended.
+// upgrade makes the newest process start its successor, and waits until the newest process has ended.
 func (f *fleet) upgrade() {
 	before := f.process
 	before.signal(syscall.SIGUSR2)
@@ -58,7 +58,8 @@ func (f *fleet) upgrade() {
 	assert.Zero(f.t, before.wait())
 }
 
-// restart ends the newest weir by a signal, and then starts another. Clients wait meanwhile, unless the socket stays.
+// restart ends the newest process with a signal, and then starts another one. Meanwhile clients wait, unless the socket
+// stays open.
 func (f *fleet) restart(by syscall.Signal) {
 	if f.socket == nil {
 		f.between.Lock()
@@ -77,7 +78,7 @@ func (f *fleet) end(by syscall.Signal) {
 	}
 }
 
-// present returns where the newest weir listens.
+// present returns the URL of the newest process.
 func (f *fleet) present() string {
 	f.between.RLock()
 	defer f.between.RUnlock()
@@ -86,18 +87,20 @@ func (f *fleet) present() string {
 
 const fleetBurst, fleetRate = 150, 10
 
-// A crowd is clients that ask a fleet for more than there is. Half of them keep their connections.
+// A crowd has clients that send more requests to a fleet than the limit permits. Half of the clients keep their
+// connections open.
 type crowd struct {
 	*fleet
 	method            string
-	began             time.Time // before the first request
-	first             time.Time // after the first answer
+	began             time.Time // time before the first request
+	first             time.Time // time after the first answer
 	admitted, refused atomic.Int64
-	broken            atomic.Int64 // without an answer
+	broken            atomic.Int64 // requests without an answer
 	done              func()
 }
 
-// crowded starts a fleet and its crowd. more has the settings of the rule file other than the limit and its state.
+// crowded starts a fleet and its crowd. more has the settings of the rule file in addition to the limit and the state
+// folder.
 func crowded(t *testing.T, f *fleet, method, more string) *crowd {
 	t.Helper()
 	adoptOrphans(t)
@@ -127,7 +130,7 @@ func crowded(t *testing.T, f *fleet, method, more string) *crowd {
 	return c
 }
 
-// ask sends a request and counts the answer, which it returns the status of; 0 for none.
+// ask sends a request and counts the answer. It returns the status of the answer, or 0 if there is none.
 func (c *crowd) ask(client *http.Client) int {
 	r, err := http.NewRequest(c.method, c.present(), nil)
 	if err != nil {
@@ -139,7 +142,7 @@ func (c *crowd) ask(client *http.Client) int {
 		c.t.Log("no answer:", err)
 		return 0
 	}
-	_, _ = io.Copy(io.Discard, answer.Body) // the status has come
+	_, _ = io.Copy(io.Discard, answer.Body) // the status is known already
 	_ = answer.Body.Close()
 	switch answer.StatusCode {
 	case http.StatusOK:
@@ -152,24 +155,25 @@ func (c *crowd) ask(client *http.Client) int {
 	return answer.StatusCode
 }
 
-// exhaust waits until the newest weir has been asked for more than a fresh bucket has: one that had it would be seen.
+// exhaust waits until the newest process has got more requests than a new bucket has tokens. So if a process had a new
+// bucket, this would be noticed.
 func (c *crowd) exhaust() {
 	until := c.admitted.Load() + c.refused.Load() + fleetBurst + fleetBurst/5
 	require.Eventually(c.t, func() bool { return c.admitted.Load()+c.refused.Load() >= until }, time.Minute, time.Millisecond)
 }
 
-// check ends the crowd and the fleet, and compares what all weirs have admitted together with the limit. If every
-// request has an answer, they have admitted all available tokens.
+// check ends the crowd and the fleet. It compares what all processes have admitted together with the limit. If every
+// request has an answer, they must have admitted all tokens that were available.
 func (c *crowd) check() {
 	c.exhaust()
 	c.done()
-	var last time.Time // before a request that was refused
+	var last time.Time // time before the last request that was refused
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for status := http.StatusOK; status != http.StatusTooManyRequests; {
 		last = time.Now()
 		status = c.ask(client)
 	}
-	apart := 30 * time.Millisecond // how far clocks of two processes may be
+	apart := 30 * time.Millisecond // how far the clocks of two processes may differ
 	most := fleetBurst + fleetRate*(time.Since(c.began)+apart).Seconds()
 	assert.LessOrEqual(c.t, float64(c.admitted.Load()), most)
 	least := fleetBurst + fleetRate*(last.Sub(c.first)-apart).Seconds() - 1 - float64(c.broken.Load())
@@ -180,9 +184,10 @@ func (c *crowd) check() {
 		c.refused.Load(), c.broken.Load())
 }
 
-// TestRestartsUnderLoad: weirs are restarted, started concurrently and killed while clients ask for more than
-// there is. In all they admit no more than one would have, and answer with nothing but 200 and 429. (A GET whose weir
-// is killed between the decision and the answer would be sent again, and its token be counted nowhere.)
+// TestRestartsUnderLoad: processes are restarted, started concurrently and killed while clients send more requests than
+// the limit permits. Together they must not admit more than one process would, and every answer is 200 or 429. The
+// requests are not GETs: if a process is killed between the decision and the answer, a GET would be sent again, and the
+// token of the first attempt would not be counted here.
 func TestRestartsUnderLoad(t *testing.T) {
 	c := crowded(t, &fleet{}, http.MethodPost, "listen: 127.0.0.1:0")
 	for range 3 {
@@ -196,8 +201,8 @@ func TestRestartsUnderLoad(t *testing.T) {
 	c.check()
 }
 
-// TestUpgradesUnderLoad: ten times a weir hands its sockets to its successor while clients ask for more than there is.
-// Every request has its answer, also those that must not be sent twice.
+// TestUpgradesUnderLoad: ten times, a process hands its sockets to its successor while clients send more requests than
+// the limit permits. Every request gets an answer, including requests that must not be sent twice.
 func TestUpgradesUnderLoad(t *testing.T) {
 	c := crowded(t, &fleet{}, http.MethodPost, "listen: 127.0.0.1:0")
 	for range 10 {
@@ -208,9 +213,9 @@ func TestUpgradesUnderLoad(t *testing.T) {
 	assert.Zero(t, c.broken.Load())
 }
 
-// TestRestartsWithASocketThatStays: ten times a weir is restarted whose socket another process holds, as systemd does.
-// No connection is refused or broken off: those that come meanwhile wait. A client whose kept connection is closed
-// sends a GET again.
+// TestRestartsWithASocketThatStays: another process keeps the socket open, as systemd does, and weir is restarted ten
+// times. No connection is refused or broken off. Connections that come meanwhile wait. If a kept connection is closed,
+// its client sends a GET again.
 func TestRestartsWithASocketThatStays(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -60,7 +60,7 @@ func (c *serveCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	// A write to a closed standard error is to fail, and not to end the program.
+	// A write to a closed standard error must return an error, and not end the program.
 	signal.Ignore(syscall.SIGPIPE)
 	log := logs.New(os.Stderr, file.Log)
 	defer log.Close()
@@ -68,45 +68,47 @@ func (c *serveCommand) Run() (err error) {
 		log.Warn(w)
 	}
 	defer loadBallast()()
-	reload := make(chan os.Signal, 1) // from now on: before, SIGHUP would end the program
+	reload := make(chan os.Signal, 1) // before this line, SIGHUP would end the program
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
 	upgrade := make(chan os.Signal, 1)
 	notifyUpgrade(upgrade)
 	defer signal.Stop(upgrade)
-	// Signals are handled before the log says that the server listens, because a reader of that line may send one.
+	// Signals are handled before the log says that the server listens, because a program that reads this line may send
+	// a signal.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	context.AfterFunc(ctx, stop) // so that a second signal ends the program at once
 	server, err := serve.Start(serve.Config{
 		File: file, Load: load, Version: version.Of(version.Info()), Log: log.Logger, SetLog: log.SetLevel,
 		Inherited: inherited,
 	})
 	if bad := (*serve.LimiterError)(nil); errors.As(err, &bad) && load == nil {
-		return limit.Misuse("%w", bad.Err) // --max-keys
+		return limit.Misuse("%w", bad.Err) // the mistake is in --max-keys
 	}
 	if err != nil {
 		return err
 	}
 	if ctx.Err() == nil {
 		inherited.Tell(nil)
-	} else { // the weir before goes on
+	} else { // the previous process continues
 		inherited.Tell(errors.New("it was stopped before it served"))
 	}
 	go func() {
 		for range reload {
-			_ = server.Reload() // it has said so
+			_ = server.Reload() // Reload has logged the error
 		}
 	}()
 	go func() {
 		for range upgrade {
-			go func() { _ = server.HandOver(ctx) }() // it has said so
+			go func() { _ = server.HandOver(ctx) }() // HandOver has logged the error
 		}
 	}()
 	return server.Run(ctx)
 }
 
-// file returns the rule file and what reads it again, or the file that the flags stand for.
+// file returns the rule file, and a function that reads it again. Without a rule file, it returns the file that the
+// flags describe.
 func (c *serveCommand) file() (*rulefile.File, func() (*rulefile.File, error), error) {
 	name, err := c.name()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// serveFlags are the settings of a simple rule file as flags.
+// serveFlags has the settings of a simple rule file as flags.
 type serveFlags struct {
 	Listen         string   `placeholder:"ADDRESS" help:"Where to listen, HOST:PORT or unix:/path; port 0 takes a free one (default: 127.0.0.1:8080)."`
 	Admin          string   `placeholder:"ADDRESS" help:"Where to serve metrics and the live page, on a loopback address or unix:/path; none to turn them off (default: 127.0.0.1:8081)."`
@@ -17,7 +17,7 @@ type serveFlags struct {
 	limit.Flags
 }
 
-// name returns the name of the rule file; "" for none.
+// name returns the name of the rule file, or "" if there is none.
 func (c *serveCommand) name() (string, error) {
 	if c.File != "" && c.Config != "" {
 		return "", limit.Misuse("%s and --config %s: want one rule file", c.File, c.Config)
@@ -28,7 +28,7 @@ func (c *serveCommand) name() (string, error) {
 	return c.File, nil
 }
 
-// asFile returns the file that the flags stand for.
+// asFile returns the file that the flags describe.
 func (f *serveFlags) asFile() (*rulefile.File, error) {
 	policy, err := f.Policy()
 	if err != nil {
@@ -69,7 +69,7 @@ func (f *serveFlags) asFile() (*rulefile.File, error) {
 	return file, nil
 }
 
-// unused refuses flags that a rule file takes the place of.
+// unused returns an error if a flag is given that has no effect with a rule file.
 func (f *serveFlags) unused(name string) error {
 	return unused(name, append(limitFlags(&f.Flags), []flag{
 		{"--listen", f.Listen != ""},

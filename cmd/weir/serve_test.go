@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// started is the program as a server, with what it logs.
+// started is the program as a server, with its log.
 type started struct {
 	*exec.Cmd
 	t      *testing.T
@@ -35,24 +35,24 @@ func startProgram(t *testing.T, args ...string) *started {
 func startCommand(t *testing.T, cmd *exec.Cmd) *started {
 	t.Helper()
 	s := &started{Cmd: cmd, t: t}
-	// A pipe of the test's own: another process that takes the place of this one logs there, too.
+	// The test makes the pipe itself, because another process that replaces this one writes its log there, too.
 	stderr, theirs, err := os.Pipe()
 	require.NoError(t, err)
 	s.stderr, s.Stderr = stderr, theirs
 	require.NoError(t, s.Start())
 	require.NoError(t, theirs.Close())
 	t.Cleanup(func() {
-		_ = s.Process.Kill() // has ended if all is well
+		_ = s.Process.Kill() // normally it has ended before
 		_ = stderr.Close()   // a test may have closed it
 	})
 	s.lines = bufio.NewScanner(stderr)
 	return s
 }
 
-// until reads the log up to a line that matches, and returns what its parentheses hold.
+// until reads the log up to a line that matches the pattern. It returns what the parentheses of the pattern match.
 func (s *started) until(pattern string) []string {
 	s.t.Helper()
-	// A line that does not come fails the test.
+	// If the line does not come, the test fails.
 	require.NoError(s.t, s.stderr.SetReadDeadline(time.Now().Add(time.Minute)))
 	for s.lines.Scan() {
 		if found := regexp.MustCompile(pattern).FindStringSubmatch(s.lines.Text()); found != nil {
@@ -98,14 +98,14 @@ func TestProgramServesARuleFileAndReloadsIt(t *testing.T) {
 	assert.NoError(t, s.Wait())
 }
 
-// TestProgramOutlivesItsLog: a standard error that is closed ended the program on the first line (SIGPIPE), and one
-// that is not read held up requests.
+// TestProgramOutlivesItsLog: if standard error is closed, writing a line of the log must not end the program (SIGPIPE).
+// If standard error is not read, requests must not be delayed.
 func TestProgramOutlivesItsLog(t *testing.T) {
 	text := "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nlog: {access: all}\n" +
 		"rules: [{name: a, rate: 1/d, burst: 100000}]\n"
 	s := startProgram(t, "serve", file(t, "weir.yaml", text))
 	url := s.until(`msg=listening url=(\S+) for=clients`)[0]
-	for range 1000 { // more than the pipe and the scanner hold
+	for range 1000 { // more than fits into the pipe and the scanner
 		require.Equal(t, 502, status(t, url+strings.Repeat("x", 500)))
 	}
 	require.NoError(t, s.stderr.Close())
@@ -116,8 +116,8 @@ func TestProgramOutlivesItsLog(t *testing.T) {
 	assert.NoError(t, s.Wait())
 }
 
-// TestProgramUnderALowLimitOfOpenFiles: at 256 files a few hundred connections left neither clients nor the
-// administrator an answer.
+// TestProgramUnderALowLimitOfOpenFiles: with a limit of 256 open files, a few hundred connections must not prevent
+// answers to clients and to the administrator.
 func TestProgramUnderALowLimitOfOpenFiles(t *testing.T) {
 	text := "listen: 127.0.0.1:0\nadmin: {address: \"127.0.0.1:0\"}\nrules: [{name: a, rate: 1/d, burst: 1000}]\n"
 	s := startCommand(t, exec.Command("sh", "-c", `ulimit -n 256 && exec "$0" serve "$1"`, build(t), file(t, "weir.yaml", text)))

@@ -8,5 +8,5 @@ import (
 	"syscall"
 )
 
-// notifyUpgrade relays the signal that asks for an upgrade.
+// notifyUpgrade relays the signal for an upgrade.
 func notifyUpgrade(to chan<- os.Signal) { signal.Notify(to, syscall.SIGUSR2) }

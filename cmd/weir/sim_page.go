@@ -16,7 +16,7 @@ import (
 //go:embed sim.html
 var simPageText string
 
-// simPage is a page by itself, in the colours of the other reports.
+// simPage is a complete page, in the colors of the other reports.
 var simPage = template.Must(template.New("page").Funcs(template.FuncMap{
 	"comma":   number.Comma,
 	"percent": percent,
@@ -27,14 +27,14 @@ var simPage = template.Must(template.New("page").Funcs(template.FuncMap{
 
 func percent(fraction float64) string { return fmt.Sprintf("%.2f %%", 100*fraction) }
 
-// simLegend says what the parts of a bar are.
+// simLegend describes the parts of a bar.
 var simLegend = []chart.Key{
 	{Colour: chart.Blue, Text: "within burst + rate × time"},
 	{Colour: chart.Orange, Text: "beyond"},
 }
 
-// simChart draws the tokens of the first key that each strategy admitted. The left part of a bar is within the limit,
-// and the rest is the excess.
+// simChart draws, for each strategy, how many tokens of the first key it has admitted. The left part of a bar is within
+// the limit, and the rest is the excess.
 func simChart(r *sim.Report) chart.Chart {
 	var rows []chart.Row
 	var said []string

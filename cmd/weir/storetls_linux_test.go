@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A secured store is a redis-server that only answers clients whose certificate an authority has signed.
+// A securedStore is a redis-server that answers only clients with a certificate that an authority has signed.
 type securedStore struct {
 	t         *testing.T
 	port      string
@@ -35,7 +35,7 @@ type securedStore struct {
 
 func (s *securedStore) file(name string) string { return filepath.Join(s.folder, name) }
 
-// issue writes a certificate for 127.0.0.1 that is valid until a time, and its key.
+// issue writes a certificate for 127.0.0.1 that is valid until a time, and its private key.
 func (s *securedStore) issue(name string, end time.Time) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(s.t, err)
@@ -62,7 +62,7 @@ func (s *securedStore) issue(name string, end time.Time) {
 	}
 }
 
-// replace writes another authority, and certificates of it for both sides.
+// replace makes another authority, and writes certificates of this authority for both sides.
 func (s *securedStore) replace() {
 	for _, name := range []string{"authority", "server", "client"} {
 		s.issue(name, time.Now().Add(time.Hour))
@@ -88,9 +88,9 @@ func (s *securedStore) stop() {
 	_ = s.server.Wait()
 }
 
-// TestCertificatesOfAStoreAreReplaced: the store of a weir has a certificate of another authority, and wants one of
-// that. weir uses the new files, with and without a reload. A certificate that has expired meanwhile, on either side,
-// is named, and so it is at a start.
+// TestCertificatesOfAStoreAreReplaced: the store of a running weir gets a certificate of another authority, and
+// requires clients to have one, too. weir uses the new files, with and without a reload. If the certificate of either
+// side has expired meanwhile, the log says so, and an error at a start says so, too.
 func TestCertificatesOfAStoreAreReplaced(t *testing.T) {
 	installed(t, "redis-server")
 	port := freePort(t)
@@ -112,10 +112,10 @@ rules: [{name: api, key: global, rate: 40/h, burst: 40}]
 	require.Equal(t, 200, status(t, url))
 	ctx, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
-	asking.Go(func() { // a store that nobody asks is not noticed to be lost
+	asking.Go(func() { // without requests, weir does not notice that the store is lost
 		for ctx.Err() == nil {
 			assert.Contains(t, []int{200, 429}, status(t, url))
-			time.Sleep(20 * time.Millisecond) // the other process needs the processor, too
+			time.Sleep(20 * time.Millisecond) // because the other process needs the processor, too
 		}
 	})
 

@@ -64,7 +64,7 @@ func (c *tableCommand) Run() (err error) {
 	return c.watch(ctx, os.Stdout, term.IsTerminal(int(os.Stdout.Fd())), seconds.C)
 }
 
-// carry copies, restores from the copy at a path, or converts.
+// carry copies the file, restores it from the copy at a path, or converts it.
 func (c *tableCommand) carry(restore string) error {
 	to, did := c.Copy+c.Convert, "copied to "+c.Copy+c.Convert
 	var err error
@@ -87,7 +87,7 @@ func (c *tableCommand) carry(restore string) error {
 	return err
 }
 
-// options returns the options to which a file is converted.
+// options returns the options for the conversion of a file.
 func (c *tableCommand) options() (options []engine.Option, err error) {
 	if c.MaxKeys != nil {
 		options = append(options, engine.MaxKeys(*c.MaxKeys))
@@ -107,10 +107,10 @@ func (c *tableCommand) options() (options []engine.Option, err error) {
 	return options, nil
 }
 
-// A writing writes what was seen of a file.
+// A writing writes what was read from a file.
 type writing func(w io.Writer, seen *seenTable) error
 
-// whole is how the command writes everything that it knows.
+// whole returns the writing that writes everything, in the form that the flags choose.
 func (c *tableCommand) whole() writing {
 	if c.JSON {
 		return writeTableJSON
@@ -118,7 +118,7 @@ func (c *tableCommand) whole() writing {
 	return writeTableText
 }
 
-// watch shows the table now and at every tick, until the context ends or the file is gone.
+// watch shows the table now and at every tick, until the context ends or the file is missing.
 func (c *tableCommand) watch(ctx context.Context, w io.Writer, terminal bool, ticks <-chan time.Time) error {
 	write := c.whole()
 	switch {
@@ -140,14 +140,14 @@ func (c *tableCommand) watch(ctx context.Context, w io.Writer, terminal bool, ti
 	}
 }
 
-// show looks at the table once.
+// show reads the table once and writes it.
 func (c *tableCommand) show(w io.Writer, write writing) error {
 	seen, err := engine.ReadShared(c.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no file %s", c.File)
 	case err != nil:
-		return fmt.Errorf("%s: %w", c.File, errors.Unwrap(err)) // the path once
+		return fmt.Errorf("%s: %w", c.File, errors.Unwrap(err)) // without repeating the path
 	}
 	return write(w, &seenTable{c.File, seen})
 }

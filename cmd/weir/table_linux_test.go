@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// stateOf starts a server with a state, makes requests, and returns the file of its rule.
+// stateOf starts a server with a state folder, sends requests, and returns the file of its rule.
 func stateOf(t *testing.T, requests int) (s *started, path string) {
 	dir := t.TempDir()
 	s = startProgram(t, "serve", file(t, "weir.yaml", fmt.Sprintf(
@@ -42,7 +42,7 @@ func stateOf(t *testing.T, requests int) (s *started, path string) {
 	return s, files[0]
 }
 
-// TestProgramShowsATable: another process shows the table that a server has in a file, as text and as JSON.
+// TestProgramShowsATable: while a server uses a table in a file, another process shows this table, as text and as JSON.
 func TestProgramShowsATable(t *testing.T) {
 	server, path := stateOf(t, 5)
 	text := run(t, build(t), "", "table", path)
@@ -63,7 +63,8 @@ func TestProgramShowsATable(t *testing.T) {
 	assert.Contains(t, got.stdout, `"tiers":[]`)
 }
 
-// TestProgramWatchesATable: a line each second on a pipe until it is interrupted, which is a normal end.
+// TestProgramWatchesATable: if the output is a pipe, there is one line per second until the program is interrupted. The
+// exit status is then 0.
 func TestProgramWatchesATable(t *testing.T) {
 	_, path := stateOf(t, 3)
 	for flags, form := range map[string]string{"--watch": `^\S+Z indebted=3 live=3 .* attached=1$`, "--watch --json": `^\{"file":.*"indebted":3,.*\}$`} {
@@ -81,7 +82,8 @@ func TestProgramWatchesATable(t *testing.T) {
 	}
 }
 
-// TestWatchOnATerminal: every look is written over the one before, and what that had more is erased.
+// TestWatchOnATerminal: on a terminal, each reading is written over the previous one. Lines that are no longer needed
+// are erased.
 func TestWatchOnATerminal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 5), engine.Shared(path), engine.MaxKeys(100), engine.Tiers(engine.Unlimited()))
@@ -93,7 +95,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	c := tableCommand{File: path, Watch: true}
 	done := make(chan error)
 	go func() { done <- c.watch(ctx, &out, true, ticks) }()
-	ticks <- time.Time{} // it has looked once
+	ticks <- time.Time{} // by now the first reading is complete
 	cancel()
 	require.NoError(t, <-done)
 	looks := strings.Split(out.String(), "\x1b[H")
@@ -105,7 +107,8 @@ func TestWatchOnATerminal(t *testing.T) {
 	}
 }
 
-// TestProgramRefusesTablesThatAreNone: exit status 1, and a line that names the file and what is wrong with it.
+// TestProgramRefusesTablesThatAreNone: if a file is not a table, the exit status is 1, and one line has the name of the
+// file and says what is wrong.
 func TestProgramRefusesTablesThatAreNone(t *testing.T) {
 	foreign := file(t, "foreign", strings.Repeat("x", 1<<14))
 	require.NoError(t, os.Chmod(foreign, 0o600))
@@ -127,8 +130,8 @@ func TestProgramRefusesTablesThatAreNone(t *testing.T) {
 	assert.Equal(t, 80, run(t, build(t), "", "table").status)
 }
 
-// TestProgramCarriesATable: a file that a server has is copied, converted and restored meanwhile, and says how many
-// keys owe something there.
+// TestProgramCarriesATable: while a server uses a file, the file is copied, converted and restored. The output says how
+// many keys owe something.
 func TestProgramCarriesATable(t *testing.T) {
 	_, path := stateOf(t, 5)
 	folder := t.TempDir()
@@ -161,8 +164,8 @@ func TestProgramCarriesATable(t *testing.T) {
 	}
 }
 
-// TestRootCarriesATableOfAnother: with the rights of the user to whom the file belongs, so that the user's programs can
-// open what is made, and no link in the user's folder leads anywhere else.
+// TestRootCarriesATableOfAnother: if root carries the table of another user, the program does this with the rights of
+// that user. So the user's programs can open the new files, and links in the user's folder cannot lead to other places.
 func TestRootCarriesATableOfAnother(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may act for others")

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// asOwner calls do. If root restores or converts a table of another user, do runs with that user's rights. So the new
-// files belong to that user, and nothing in that user's folder can mislead root. do gets the path of the copy, which
-// that user can read.
+// asOwner calls do. If root restores or converts a table of another user, asOwner runs do with the rights of that user.
+// So the new files belong to that user, and nothing in that user's folder can mislead root. do gets the path of the
+// copy, which that user can read.
 func (c *tableCommand) asOwner(do func(restore string) error) (err error) {
 	if os.Geteuid() != 0 || c.Copy != "" {
 		return do(c.Restore)
@@ -23,7 +23,7 @@ func (c *tableCommand) asOwner(do func(restore string) error) (err error) {
 		info, err = os.Stat(filepath.Dir(c.File))
 	}
 	if err != nil {
-		return do(c.Restore) // which says what is wrong
+		return do(c.Restore) // do says what is wrong
 	}
 	owner := info.Sys().(*syscall.Stat_t)
 	if owner.Uid == 0 {

@@ -2,5 +2,5 @@
 
 package main
 
-// asOwner calls do: shared tables are for Linux.
+// asOwner calls do. It does nothing else, because shared tables need Linux.
 func (c *tableCommand) asOwner(do func(restore string) error) error { return do(c.Restore) }

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A seenTable is one reading of a shared table.
+// A seenTable has the result of one reading of a shared table.
 type seenTable struct {
 	file string
 	engine.SharedTable
@@ -78,7 +78,7 @@ func writeTableText(w io.Writer, s *seenTable) error {
 	return err
 }
 
-// givenOptions returns the options that are not left at what is usual.
+// givenOptions returns the options that differ from the defaults.
 func givenOptions(options []struct{ Name, Value string }) (texts []string) {
 	for _, o := range options {
 		if o.Value != "0" {
@@ -88,7 +88,7 @@ func givenOptions(options []struct{ Name, Value string }) (texts []string) {
 	return texts
 }
 
-// ago writes a time that has passed: to the second, or more precisely if it is short.
+// ago returns, as text, how long ago something was. It is exact to the second, or more exact if the time is short.
 func ago(d time.Duration) string {
 	d = max(d, 0)
 	if d < 10*time.Second {
@@ -97,7 +97,7 @@ func ago(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// redrawTable writes everything over what is on a terminal.
+// redrawTable writes everything over the previous contents of the terminal.
 func redrawTable(w io.Writer, s *seenTable) error {
 	const top, restOfLine, rest = "\x1b[H", "\x1b[K", "\x1b[J"
 	var out bytes.Buffer
@@ -108,7 +108,7 @@ func redrawTable(w io.Writer, s *seenTable) error {
 	return err
 }
 
-// writeTableLine writes a line of what changes.
+// writeTableLine writes one line with the values that change.
 func writeTableLine(w io.Writer, s *seenTable) error {
 	_, err := fmt.Fprintf(w, "%s indebted=%d live=%d free=%d never_used=%d tentative=%d claimed=%d by_the_dead=%d sweeps=%d "+
 		"evictions=%d no_room=%d attached=%d\n", s.At.UTC().Format(time.RFC3339Nano), s.Indebted, s.Live, s.Free, s.NeverUsed,
@@ -116,12 +116,13 @@ func writeTableLine(w io.Writer, s *seenTable) error {
 	return err
 }
 
-// tableJSON fixes names and order of the fields that --json promises. Lists are [], never null.
+// tableJSON has the fields that --json writes. Their names and their order must not change. An empty list is [], not
+// null.
 type tableJSON struct {
 	File       string            `json:"file"`
 	Version    int               `json:"layout_version"`
 	Bytes      uint64            `json:"bytes"`
-	Made       *time.Time        `json:"made"` // null if the file system does not tell
+	Made       *time.Time        `json:"made"` // null if the file system does not have this time
 	Policy     string            `json:"policy"`
 	Tiers      []string          `json:"tiers"`
 	Options    map[string]string `json:"options"`
@@ -136,7 +137,7 @@ type tableJSON struct {
 	Deserted   uint64            `json:"claimed_by_the_dead"`
 	Sweeps     uint64            `json:"sweeps"`
 	Swept      time.Time         `json:"swept"`
-	SweptKeys  uint64            `json:"swept_keys"` // indebted at the last sweep
+	SweptKeys  uint64            `json:"swept_keys"` // keys that owed something at the last sweep
 	Reclaimed  uint64            `json:"reclaimed"`
 	Evictions  uint64            `json:"evictions"`
 	Forgiven   uint64            `json:"forgiven"`
@@ -153,7 +154,7 @@ type attachedJSON struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// writeTableJSON writes everything as a line of JSON.
+// writeTableJSON writes everything as one line of JSON.
 func writeTableJSON(w io.Writer, s *seenTable) error {
 	out := tableJSON{
 		File: s.file, Version: s.Version, Bytes: s.Bytes, Policy: s.Policies[0].String(),

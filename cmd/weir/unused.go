@@ -5,13 +5,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A flag is one of the command line, and whether it was given.
+// A flag is a flag of the command line, with whether it was given.
 type flag struct {
 	name  string
 	given bool
 }
 
-// limitFlags are the flags of a limit.
+// limitFlags returns the flags of a limit.
 func limitFlags(f *limit.Flags) []flag {
 	const defaultLimit = "1/s"
 	return []flag{
@@ -23,7 +23,7 @@ func limitFlags(f *limit.Flags) []flag {
 	}
 }
 
-// unused refuses flags that a rule file takes the place of.
+// unused returns an error if a flag is given that has no effect with a rule file.
 func unused(file string, flags []flag) error {
 	for _, f := range flags {
 		if f.given {

@@ -18,14 +18,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An upgradable is a weir that serves under the name of a link, behind which a test puts other programs.
+// An upgradable is a weir process whose program file is a link. A test can let the link lead to other programs.
 type upgradable struct {
 	*started
 	name string
 	url  string
 }
 
-// install starts one with a rule file. variables are of its environment.
+// install starts an upgradable with a rule file. variables are environment variables.
 func install(t *testing.T, rules string, variables ...string) *upgradable {
 	t.Helper()
 	adoptOrphans(t)
@@ -38,7 +38,7 @@ func install(t *testing.T, rules string, variables ...string) *upgradable {
 	return i
 }
 
-// replace replaces the program by a shell script.
+// replace makes the link lead to a shell script.
 func (i *upgradable) replace(script string) {
 	i.t.Helper()
 	require.NoError(i.t, os.WriteFile(i.name+"~", []byte("#!/bin/sh\n"+script+"\n"), 0o700))
@@ -49,7 +49,7 @@ func (i *upgradable) signal(s syscall.Signal) { require.NoError(i.t, i.Process.S
 
 const five = "listen: 127.0.0.1:0\nrules: [{name: a, rate: 1/h, burst: 5}]\n"
 
-// TestUpgradeThatFails: a new program that does not start leaves the old one serving, which says why.
+// TestUpgradeThatFails: if a new program does not start, the old process continues to serve, and the log says why.
 func TestUpgradeThatFails(t *testing.T) {
 	rules := file(t, "weir.yaml", five)
 	i := install(t, rules)
@@ -77,7 +77,7 @@ func TestUpgradeThatFails(t *testing.T) {
 	assert.NoError(t, i.Wait())
 }
 
-// TestKilledSuccessor is the work of a new program that changes the limits, as a rule file says, and never serves.
+// TestKilledSuccessor acts as a new program: it changes the limits as a rule file says, and never serves.
 func TestKilledSuccessor(t *testing.T) {
 	rules := os.Getenv("WEIR_TEST_RULES")
 	if rules == "" {
@@ -91,8 +91,8 @@ func TestKilledSuccessor(t *testing.T) {
 	select {}
 }
 
-// TestUpgradeThatIsKilled: limits that a new program has changed, which is killed before it serves, are the old ones
-// again.
+// TestUpgradeThatIsKilled: if a new program has changed limits and is killed before it serves, the old limits are
+// active again.
 func TestUpgradeThatIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	rules := func(burst int) string {
@@ -122,8 +122,8 @@ func TestUpgradeThatIsKilled(t *testing.T) {
 	assert.Equal(t, 200, status(t, i.url))
 }
 
-// TestUpgradeUnderWay: while the new program starts the old one serves, and refuses another upgrade. If it is told to
-// end, the new program ends, too.
+// TestUpgradeUnderWay: while a new program starts, the old process serves, and refuses another upgrade. If the old
+// process gets a SIGTERM, the new program ends, too.
 func TestUpgradeUnderWay(t *testing.T) {
 	i := install(t, file(t, "weir.yaml", five))
 	slow := filepath.Join(t.TempDir(), "slow")
@@ -134,7 +134,7 @@ func TestUpgradeUnderWay(t *testing.T) {
 	i.signal(syscall.SIGUSR2)
 	i.until(`msg="upgrade refused: another one is in progress"`)
 	assert.Equal(t, 200, status(t, i.url))
-	require.NoError(t, os.WriteFile(slow, []byte("go\n"), 0)) // waits for the reader
+	require.NoError(t, os.WriteFile(slow, []byte("go\n"), 0)) // waits until the program reads
 	second := i.successor("upgraded")
 	require.NoError(t, i.Wait())
 	assert.Equal(t, 200, status(t, i.url))
@@ -144,12 +144,13 @@ func TestUpgradeUnderWay(t *testing.T) {
 	second.signal(syscall.SIGTERM)
 	i.until(`msg=stopped`)
 	assert.Zero(t, second.wait())
-	if !third.isGone() { // the old program need not have waited for it
-		third.wait() // by a signal, or by itself: else this would last forever
+	if !third.isGone() { // the old process does not have to wait for it
+		third.wait() // it must end, by a signal or without one; otherwise this would wait forever
 	}
 }
 
-// TestANewProgramThatDoesNotEnd: it is killed when the old one ends before it serves, or it would keep the sockets.
+// TestANewProgramThatDoesNotEnd: if the old process ends before the new program serves, the new program is killed.
+// Otherwise it would keep the sockets.
 func TestANewProgramThatDoesNotEnd(t *testing.T) {
 	i := install(t, file(t, "weir.yaml", five))
 	ready := filepath.Join(t.TempDir(), "ready")
@@ -157,18 +158,19 @@ func TestANewProgramThatDoesNotEnd(t *testing.T) {
 	i.replace("trap '' TERM; echo >" + ready + "; exec sleep 60")
 	i.signal(syscall.SIGUSR2)
 	next := i.successor("upgrade")
-	_, err := os.ReadFile(ready) // waits for the writer
+	_, err := os.ReadFile(ready) // waits until the program writes
 	require.NoError(t, err)
 	i.signal(syscall.SIGTERM)
 	require.NoError(t, i.Wait())
-	if !next.isGone() { // the old program need not wait for it
+	if !next.isGone() { // the old process does not have to wait for it
 		assert.Equal(t, syscall.SIGKILL, next.wait().Signal())
 	}
 }
 
-// TestSystemdIsTold: when the service is ready, which process it is after an upgrade, and that it ends.
+// TestSystemdIsTold: weir reports to systemd when the service is ready, which process it is after an upgrade, and that
+// it ends.
 func TestSystemdIsTold(t *testing.T) {
-	dir, err := os.MkdirTemp("", "weir") // a socket's name is short
+	dir, err := os.MkdirTemp("", "weir") // the path of a socket must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})

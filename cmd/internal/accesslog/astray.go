@@ -9,13 +9,15 @@ import (
 )
 
 const (
-	// around is the number of lines before and after a line whose dates are compared with its date.
+	// around is the number of lines before a line, and also the number of lines after it, whose dates are compared with
+	// its date.
 	around = 16
-	// farAhead is how much later a date may be than the dates of all lines around it, and farBehind how much earlier.
-	// farBehind is larger, because a long request may be stamped with its start, while no request is logged before it
-	// comes.
+	// farAhead is how much later a date may be than the dates of all lines around it. farBehind is how much earlier it
+	// may be. farBehind is larger, because a server may log a long request with the time at which it began, while no
+	// request is logged before it comes.
 	farAhead, farBehind = 30 * time.Minute, 24 * time.Hour
-	// farOff is used instead of both for a line with fewer than around lines around it.
+	// farOff is used instead of farAhead and farBehind for a line that has fewer than around lines before it or after
+	// it.
 	farOff = 366 * 24 * time.Hour
 )
 
@@ -24,14 +26,14 @@ var ErrAstray = errors.New("far from the dates of the lines around it")
 
 // astray finds the lines of a file whose date is far from the dates of all lines around it. If such a date were
 // trusted, the request would count at a wrong time. A line is in doubt if its date is not near the date of a line
-// before it. Then it is held back until the lines after it have come. Its date is wrong if the dates of those lines,
-// too, are far from it in the same direction, and near each other. Otherwise the log continues at another time, as in
-// files that were put together in any order.
+// before it. Such a line is held back until the lines after it have been read. Its date is wrong if the dates of the
+// lines after it, too, are far from it in the same direction, and near each other. Otherwise the log continues at
+// another time, as in files that were concatenated in any order.
 type astray struct {
-	recent [around]time.Time // of the latest entries that were passed on
+	recent [around]time.Time // times of the latest entries that were passed on
 	passed int
-	held   []held // lines that come next
-	end    error  // what comes behind them
+	held   []held // lines that were read but not passed on yet
+	end    error  // the error that ended the reading, returned after the held lines
 }
 
 // held is an entry, or the error of its line.
@@ -78,7 +80,7 @@ func (a *astray) next(f *file) (*Entry, error) {
 	}
 }
 
-// readOn holds one more line.
+// readOn reads one more line and holds it.
 func (a *astray) readOn(f *file) {
 	e, err := f.parse()
 	switch wrong := asLineError(err); {
@@ -95,13 +97,13 @@ func (a *astray) hold(f *file, e *Entry) {
 	a.held = append(a.held, held{entry: e.clone(), line: f.lines.number})
 }
 
-// pass notes that an entry is passed on.
+// pass notes the time of an entry that is passed on.
 func (a *astray) pass(at time.Time) {
 	a.recent[a.passed%around] = at
 	a.passed++
 }
 
-// isNear reports whether a date is near to that of one of the entries before it.
+// isNear reports whether a date is near the date of one of the entries before it.
 func (a *astray) isNear(at time.Time) bool {
 	for i := range min(a.passed, around) {
 		if off := at.Sub(a.recent[(a.passed-1-i)%around]); off <= farAhead && off >= -farBehind {
@@ -123,7 +125,7 @@ func (a *astray) behind() (n int) {
 
 // judge returns the error of the first line that is held; nil if its date is right.
 func (a *astray) judge(f *file, h *held) *LineError {
-	var before, behind []time.Duration // by how much it is later than others
+	var before, behind []time.Duration // how much later the date is than the other dates
 	for i := range min(a.passed, around) {
 		before = append(before, h.entry.Time.Sub(a.recent[i]))
 	}
@@ -138,7 +140,7 @@ func (a *astray) judge(f *file, h *held) *LineError {
 	}
 	where := ""
 	switch {
-	case len(before) < around && len(behind) == 0: // too few to tell
+	case len(before) < around && len(behind) == 0: // too few lines to decide
 		return nil
 	case isFar(before, behind, 1, later):
 		where = fmt.Sprintf("later by more than %v", later)
@@ -151,9 +153,9 @@ func (a *astray) judge(f *file, h *held) *LineError {
 		ErrAstray, where)}
 }
 
-// isFar reports whether a date is far, in one direction, from all dates before it and from most dates behind it. Far
-// means by more than least, and by more than these dates are apart. Up to a quarter of the dates behind it may be as
-// far off.
+// isFar reports whether a date is far, in one direction, from all dates before it and from most dates after it. Far
+// means more than least, and more than the distance between the nearest and the farthest of these dates. Up to a
+// quarter of the dates after it may be as far off as the date itself.
 func isFar(before, behind []time.Duration, direction, least time.Duration) bool {
 	off := slices.Clone(behind)
 	for i := range off {
@@ -162,7 +164,7 @@ func isFar(before, behind []time.Duration, direction, least time.Duration) bool 
 	slices.Sort(off)
 	few := len(off) / 4
 	if len(off) < around {
-		few = len(off) / 2 // least is long then
+		few = len(off) / 2 // least is farOff in this case
 	}
 	off = off[few:]
 	for _, d := range before {
@@ -172,7 +174,7 @@ func isFar(before, behind []time.Duration, direction, least time.Duration) bool 
 	return nearest > least && nearest > slices.Max(off)-nearest
 }
 
-// clone returns an entry that stays valid.
+// clone returns a copy of the entry that stays valid after the next entry is read.
 func (e *Entry) clone() Entry {
 	c := *e
 	for _, text := range c.texts() {

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dated is lines of those years; of year 0 a line that is none.
+// dated returns one line for each year, with a date in that year. For the year 0, it returns a line that is not an
+// entry.
 func dated(years ...int) string {
 	var text strings.Builder
 	for i, year := range years {
@@ -28,7 +29,8 @@ func dated(years ...int) string {
 	return text.String()
 }
 
-// outcomes has the result for each line, in order: its number, or the complement of its number if the line is skipped.
+// outcomes returns the result for each line, in order: its number, or the complement of its number if the line is
+// skipped.
 func outcomes(t *testing.T, log *Log) (all []int) {
 	t.Helper()
 	for line := 1; ; line++ {
@@ -48,8 +50,8 @@ func outcomes(t *testing.T, log *Log) (all []int) {
 	}
 }
 
-// A date that is years too late is skipped, wherever it stands, and not one that all that follows agrees with. A line
-// that is years too early is skipped, too.
+// TestADateThatLeaps: a line whose date is years too late is skipped, wherever it is in the log. It is not skipped if
+// all lines after it have such dates, too. A line whose date is years too early is skipped as well.
 func TestADateThatLeaps(t *testing.T) {
 	for name, c := range map[string]struct{ years, wrong []int }{
 		"none":                     {[]int{2015, 2015, 2015}, nil},
@@ -89,8 +91,9 @@ func TestADateThatLeaps(t *testing.T) {
 	assert.ErrorIs(t, err, ErrAstray)
 }
 
-// A date that is far from all around it is left out, and so are a few together. A silence, a request that lasted long,
-// files that were put together and lines of any time are believed.
+// TestADateFarFromThoseAroundIt: a line is skipped if its date is far from the dates of all lines around it, and so are
+// a few such lines together. Dates are trusted after a silence, after a long request, in files that were concatenated,
+// and if the lines have dates in no order.
 func TestADateFarFromThoseAroundIt(t *testing.T) {
 	const hour, day = 3600, 24 * 3600
 	steady := func(from, n int) (all []int) {
@@ -127,7 +130,7 @@ func TestADateFarFromThoseAroundIt(t *testing.T) {
 				text.WriteString(lineAt("a", second))
 			}
 			log := NewLog(strings.NewReader(text.String()))
-			require.NoError(t, log.Widen()) // to the disk
+			require.NoError(t, log.Widen()) // now the log is sorted on disk
 			entries, wrong := 0, 0
 			for {
 				_, err := log.Next()
@@ -147,7 +150,8 @@ func TestADateFarFromThoseAroundIt(t *testing.T) {
 	}
 }
 
-// If one of several files begins with such a date, it is not put behind all others.
+// TestADateThatLeapsInOneOfSeveralFiles: if one of several files begins with a date that is far off, this file is not
+// put after all other files.
 func TestADateThatLeapsInOneOfSeveralFiles(t *testing.T) {
 	var names []string
 	for name, years := range map[string][]int{"a.log": {2261, 2015, 2015}, "b.log": {2016, 2016, 2016}} {
@@ -172,7 +176,8 @@ func TestADateThatLeapsInOneOfSeveralFiles(t *testing.T) {
 	assert.Equal(t, []int{2015, 2015, 2016, 2016, 2016}, years)
 }
 
-// Lines that are too long before any other do not hide the format of those behind them.
+// TestFirstLinesThatAreTooLong: if a log begins with lines that are too long, the format of the lines after them is
+// found nevertheless.
 func TestFirstLinesThatAreTooLong(t *testing.T) {
 	long := strings.Repeat("x", 2*MaxLine+7) + "\n"
 	log := NewLog(strings.NewReader(long + long + combinedLine + long + combinedLine))

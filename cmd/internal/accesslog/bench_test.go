@@ -44,7 +44,7 @@ func TestNoFormatAllocatesForALine(t *testing.T) {
 	}
 }
 
-// BenchmarkParse is the time for the good lines of a format's sample, by the line.
+// BenchmarkParse measures the time per line for the lines of a format's sample that are entries.
 func BenchmarkParse(b *testing.B) {
 	for _, f := range formats {
 		b.Run(f.name, func(b *testing.B) {

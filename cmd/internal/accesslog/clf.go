@@ -9,20 +9,21 @@ import (
 // The Common Log Format and the formats derived from it:
 //
 //	common          %h %l %u %t "%r" %>s %b
-//	combined        the same and "%{Referer}i" "%{User-agent}i"
-//	vhost_combined  %v:%p in front of that; the port may be missing, as in Apache's "common with virtual host"
+//	combined        the fields of common, and "%{Referer}i" "%{User-agent}i"
+//	vhost_combined  %v:%p, then the fields of combined. The port may be missing, as Apache logs it
 //
 // https://httpd.apache.org/docs/2.4/logs.html#accesslog
 // https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#examples
 // https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format (combined)
-// https://doc.traefik.io/traefik/observability/access-logs/#format (combined, with more fields behind)
+// https://doc.traefik.io/traefik/observability/access-logs/#format (combined, with more fields at the end)
 //
-// Whatever a server appends to these is ignored. The line may end anywhere after the size, because loggers cut long
-// lines. The lost part has nothing about who asked for what and when.
+// Whatever a server appends to these fields is ignored. The line may end anywhere after the size, because loggers cut
+// long lines. The part that is lost does not say who asked for what, or when.
 
 // parseCommon parses a line of the common or the combined format. It refuses a line that could be a vhost_combined
-// line, because a virtual host must not be mistaken for the client. Only a user name may contain spaces, and identities
-// other than "-" are no longer in use. So a line that has both, or a port after the host, has a doubtful first field.
+// line, because a virtual host must not be mistaken for the client. The first field is in doubt if the line has an
+// identity other than "-" and a user name with spaces, or if it has a port after the host: identities are no longer in
+// use, and only a user name may contain spaces.
 func (p *parser) parseCommon(line []byte) error {
 	who, date, rest, err := cutDate(line)
 	if err != nil {
@@ -47,7 +48,7 @@ func (p *parser) parseCommon(line []byte) error {
 	return p.parseLogged(date, rest)
 }
 
-// parseVHost takes a line of vhost_combined.
+// parseVHost parses a line of vhost_combined.
 func (p *parser) parseVHost(line []byte) error {
 	who, date, rest, err := cutDate(line)
 	if err != nil {
@@ -72,7 +73,7 @@ func (p *parser) parseVHost(line []byte) error {
 	return p.parseLogged(date, rest)
 }
 
-// The separators of the fields up to the opening quote of the request.
+// These are the separators of the fields before the opening quote of the request.
 var (
 	dateStart = []byte(" [")
 	dateEnd   = []byte(`] "`)
@@ -86,7 +87,7 @@ func cutDate(line []byte) (who, date, rest []byte, err error) {
 	if end < 0 {
 		return nil, nil, nil, errors.New("no date in brackets followed by a request in quotes")
 	}
-	start := bytes.LastIndexByte(line[:end], '[') - 1 // at once, if no bracket is in the date
+	start := bytes.LastIndexByte(line[:end], '[') - 1 // found at once, if no bracket is in the date
 	if start < 0 || line[start] != ' ' {
 		start = bytes.LastIndex(line[:end], dateStart)
 	}
@@ -150,5 +151,5 @@ func (p *parser) parseReferer(rest []byte) error {
 	return nil
 }
 
-// combinedHeaders are the header fields of the combined format, in their order.
+// combinedHeaders has the header fields of the combined format, in their order.
 var combinedHeaders = []string{"Referer", "User-Agent"}

@@ -4,10 +4,11 @@ import "bytes"
 
 // cutContainer removes the text that a container runtime writes around a line of a program, if there is any:
 //
-//	2026-11-20T09:00:00.123456789Z stdout F ...                        CRI: containerd and CRI-O, as Kubernetes has it
+//	2026-11-20T09:00:00.123456789Z stdout F ...                        CRI: containerd and CRI-O, as in Kubernetes
 //	{"log":"...\n","stream":"stdout","time":"2026-11-20T09:00:00Z"}   Docker's json-file
 //
-// A line in pieces (CRI's P, and Docker's without a line end) is left unchanged, and no format accepts it.
+// A piece of a line (marked P by CRI, or without a line end in Docker's text) is left unchanged, and no format accepts
+// it.
 //
 // https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md
 // https://docs.docker.com/engine/logging/drivers/json-file/

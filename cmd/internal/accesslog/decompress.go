@@ -19,7 +19,7 @@ import (
 // much as "xz -9". Without a bound a file of a few bytes could ask for gigabytes.
 const maxWindow = 128 << 20
 
-// A coding is a way in which a log is stored.
+// A coding is a form in which a log is stored: a compression, or an encoding of its characters.
 type coding struct {
 	name string
 	is   func(start []byte) bool
@@ -48,8 +48,8 @@ func magic(bytesAtStart string) func([]byte) bool {
 	return func(start []byte) bool { return bytes.HasPrefix(start, []byte(bytesAtStart)) }
 }
 
-// isBzip2 also checks the magic number of the first block, because a line of text could begin with BZh. The number is
-// pi, or, for an empty file, its square root.
+// isBzip2 also checks the magic number of the first block, because a line of text could begin with BZh. The magic
+// number is pi, or the square root of pi for an empty file.
 func isBzip2(start []byte) bool {
 	if len(start) < startSize || !bytes.HasPrefix(start, []byte("BZh")) || start[3] < '1' || start[3] > '9' {
 		return false
@@ -58,7 +58,8 @@ func isBzip2(start []byte) bool {
 	return block == "\x31\x41\x59\x26\x53\x59" || block == "\x17\x72\x45\x38\x50\x90"
 }
 
-// isZstd recognizes a frame, and a skippable frame, with which pzstd begins (RFC 8878, sections 3.1.1 and 3.1.2).
+// isZstd recognizes a frame. It also recognizes a skippable frame, because files of pzstd begin with one (RFC 8878,
+// sections 3.1.1 and 3.1.2).
 func isZstd(start []byte) bool {
 	return bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")) ||
 		len(start) >= 4 && start[0]&0xf0 == 0x50 && string(start[1:4]) == "\x2a\x4d\x18"
@@ -78,9 +79,10 @@ func openUTF16(r io.Reader) (io.Reader, error) {
 	return transform.NewReader(r, decoder), nil
 }
 
-// decode returns the text of a stream that may be stored in a coding, and the coding's name, "" if there is none.
+// decode returns the text of a stream that may be stored in a coding. It also returns the name of the coding, or "" if
+// there is none.
 func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
-	start, _ := raw.Peek(startSize) // an error comes back when the text is read
+	start, _ := raw.Peek(startSize) // reading the text returns the error again
 	for _, c := range codings {
 		switch {
 		case !c.is(start):

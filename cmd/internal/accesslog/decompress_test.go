@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// packed returns the lines of testdata/packed in a compression.
+// packed returns the lines of testdata/packed in a compression. name is the name of the file.
 func packed(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "packed", name))
@@ -29,7 +29,7 @@ func TestEveryCompressionIsRead(t *testing.T) {
 	for i := range 1000 {
 		want = append(want, fmt.Sprintf("line %d", i+1))
 	}
-	// A frame of 4 bytes to be skipped, with which pzstd begins.
+	// This is a skippable frame of 4 bytes. Files of pzstd begin with such a frame.
 	skipped := "\x50\x2a\x4d\x18\x04\x00\x00\x00\x00\x00\x00\x00"
 	for name, file := range compressions {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,9 @@ func TestEveryCompressionIsRead(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestBrokenCompressionIsExplained: the test cuts compressed data at many places, and damages it there.
+// TestBrokenCompressionIsExplained cuts compressed data off at many places. The error must say that the file is
+// truncated. Then it changes a byte at many places. Nearly all of these changes must be found, and the error must say
+// that the data are damaged.
 func TestBrokenCompressionIsExplained(t *testing.T) {
 	for name, file := range compressions {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +62,7 @@ func TestBrokenCompressionIsExplained(t *testing.T) {
 			const step = 11
 			shortest := len("\xfd7zXZ\x00")
 			if name == "bzip2" {
-				shortest = startSize // fewer bytes of it could be text
+				shortest = startSize // fewer bytes could be text
 			}
 			for length := shortest; length < len(data); length += step {
 				_, err := drain(newLines(bytes.NewReader(data[:length])))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sampleLines is how many of the first lines of a log are looked at, as far as they are in the first MaxLine bytes.
+// sampleLines is how many of the first lines of a log detect reads, as far as they are in the first MaxLine bytes.
 const sampleLines = 1000
 
 // A sample has the facts that were learned from the first lines of a log.
@@ -58,7 +58,7 @@ type sampledLine struct {
 	text   []byte
 }
 
-// sampled returns the first lines. A last line without a line end counts only if it ends the log.
+// sampled returns the first lines. A last line without a line end counts only if it is the end of the log.
 func sampled(start []byte, whole bool) (lines []sampledLine) {
 	for number := 1; len(start) > 0 && number <= sampleLines; number++ {
 		text, rest, ended := bytes.Cut(start, []byte("\n"))
@@ -77,7 +77,7 @@ func sampled(start []byte, whole bool) (lines []sampledLine) {
 type trial struct {
 	format *format
 	parser parser
-	kept   *learned     // what lines of the format have
+	kept   *learned     // the fields that lines of the format have
 	first  *sampledLine // first line of the format; nil if there is none
 	begins time.Time    // the earliest time of a line of the format
 	reason error        // why the first line that was tried is not of the format
@@ -89,7 +89,7 @@ func try(formats []*format, lines []sampledLine) []*trial {
 	for i, f := range formats {
 		trials[i] = &trial{format: f, parser: parser{learned: newLearned()}, kept: newLearned()}
 	}
-	last := trials[0] // that was found
+	last := trials[0] // the format of the line before, which is tried first
 	for i := range lines {
 		if last.is(&lines[i]) {
 			continue

@@ -17,16 +17,16 @@ type Entry struct {
 	Host                  []byte // the requested host, perhaps with a port; empty if the log does not have it
 	Status                int    // HTTP status; 0 if there was no answer
 	Size                  int64  // bytes of the answer; 0 if the log does not have them
-	// Headers are the request's header fields in the log. Several with one name keep their order.
+	// Headers are the request's header fields in the log. Several fields with the same name keep their order.
 	Headers []Header
 	// Late is how much later than this entry an earlier entry of its file is: 0 if the entry came in order.
 	Late time.Duration
-	// Memo is for the reader of the log. It stores what the reader has found out about the entry at the first of two
-	// times: when [Log.Logged] passed it on, or when Next returned it.
+	// Memo is for the reader of the log. The reader stores in it what it has found out about the entry, either when
+	// [Log.Logged] passed the entry on or when Next returned it, whichever was first.
 	Memo any
 
-	line int // of the file
-	file int // in the order given
+	line int // number of the line in its file
+	file int // index of the file, in the given order
 }
 
 // texts returns the texts of the entry, except the header fields.

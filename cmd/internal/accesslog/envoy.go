@@ -13,7 +13,7 @@ import (
 //	[START_TIME] "METHOD PATH PROTOCOL" RESPONSE_CODE RESPONSE_FLAGS BYTES_RECEIVED BYTES_SENT DURATION
 //	UPSTREAM_SERVICE_TIME "X-FORWARDED-FOR" "USER-AGENT" "X-REQUEST-ID" "AUTHORITY" "UPSTREAM_HOST"
 //
-// Only X-Forwarded-For has the client: see lastForwarded.
+// The client is only in X-Forwarded-For: see lastForwarded.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage#default-format-string
 func (p *parser) parseEnvoy(line []byte) error {
@@ -106,7 +106,7 @@ func (p *parser) parseEnvoyStart(date, status, size []byte) (err error) {
 	return p.entry.setOutcome(status, size)
 }
 
-// setEnvoyHeaders sets the header fields of the request that the formats have.
+// setEnvoyHeaders sets the header fields of the request that both formats have.
 func (p *parser) setEnvoyHeaders(forwarded, agent, id, authority []byte) {
 	p.setHost(authority)
 	p.setHeader("X-Forwarded-For", forwarded)
@@ -114,8 +114,8 @@ func (p *parser) setEnvoyHeaders(forwarded, agent, id, authority []byte) {
 	p.setHeader("X-Request-Id", id)
 }
 
-// lastForwarded returns the last address of X-Forwarded-For, the only one that a client cannot forge. This Envoy has
-// appended it, or the proxy in front if Envoy trusts that proxy.
+// lastForwarded returns the last address of X-Forwarded-For, which is the only address that a client cannot forge. The
+// Envoy that wrote the log has appended it. If this Envoy trusts the proxy in front of it, that proxy has appended it.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/headers#x-forwarded-for
 func lastForwarded(list []byte) []byte {

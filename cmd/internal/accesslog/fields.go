@@ -6,10 +6,11 @@ import "slices"
 // status, which every log has. It is needed because a header that is missing in the log may not have been sent, or may
 // not have been logged.
 //
-// It is known from the format, and for formats whose fields are configured, from the first lines of the log.
+// The format determines the fields. If the fields of a format are configured, they are found in the first lines of the
+// log.
 type Fields struct {
 	Host    bool     // the host of the request
-	headers []string // the header fields in the log, canonical and sorted; with all, those not in the log
+	headers []string // header fields in the log, canonical and sorted; if all is set, the fields not in the log
 	all     bool
 }
 
@@ -35,7 +36,7 @@ func (f Fields) and(g Fields) Fields {
 	return both
 }
 
-// only returns the names that f has, too.
+// only returns the names whose header fields f has.
 func only(names []string, f Fields) (held []string) {
 	for _, name := range names {
 		if f.Header(name) {

@@ -20,12 +20,12 @@ type file struct {
 	parser parser
 	astray astray
 	order  order
-	entry  *Entry // the next one
-	ready  bool   // it is there
+	entry  *Entry // the next entry
+	ready  bool   // entry has been read
 
 	format *format // nil if there are only blank lines
 	fields Fields
-	begins time.Time // the time of its earliest entry; zero if the sample has no entry
+	begins time.Time // the time of the earliest entry of its sample; zero if the sample has no entry
 }
 
 // reopens reports whether the file can be read from its start any number of times.
@@ -47,8 +47,8 @@ func (f *file) openStream() (err error) {
 	return err
 }
 
-// look finds the format. It then closes a file that can be opened again, unless it is the only one, because there may
-// be more files than can be open at a time.
+// look finds the format. It then closes a file that can be opened again, unless it is the only one. Otherwise there
+// could be more open files than the system permits.
 func (f *file) look() error {
 	if len(f.log.files) == 1 || !f.reopens() {
 		return f.lookAt(f.open)
@@ -69,14 +69,14 @@ func (f *file) lookAt(open func() error) error {
 		return err
 	}
 	if len(start) == 0 && f.lines.passed > 0 {
-		return ErrLineTooLong // all of them
+		return ErrLineTooLong // all first lines are too long
 	}
 	s, err := detect(start, whole, f.log.format)
 	f.format, f.fields, f.begins = s.format, s.fields, s.begins
 	return err
 }
 
-// next makes ready the next entry.
+// next reads the next entry into entry.
 func (f *file) next() (err error) {
 	f.entry, err = f.order.next(f)
 	f.ready = err == nil
@@ -105,7 +105,7 @@ func (f *file) parse() (*Entry, error) {
 	return &f.parser.entry, nil
 }
 
-// rewind has the file begin again.
+// rewind makes the next read start at the beginning of the file.
 func (f *file) rewind() error {
 	f.ready, f.astray, f.order = false, astray{}, order{}
 	if s, once := f.stream.(*spool); once {
@@ -132,7 +132,7 @@ func (f *file) close() (err error) {
 	return err
 }
 
-// A counter counts the bytes that are read of a file, as stored.
+// A counter counts the bytes of a file that are read, in the form in which they are stored.
 type counter struct {
 	r   io.Reader
 	log *Log

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A format is one way of writing an access log.
+// A format is a notation of access logs.
 type format struct {
 	name  string
 	parse func(*parser, []byte) error
 }
 
-// formats has all known formats. A line has at most one format. The exception is common, which is detect's name for
+// formats has all known formats. A line has at most one format. The exception is common: detect gives this name to
 // combined if no line has a referer.
 var formats = []*format{
 	combined,
@@ -35,7 +35,7 @@ var formats = []*format{
 	{"envoy_json", (*parser).parseEnvoyJSON},
 }
 
-// detected are the formats that detect tries on a log.
+// detected has the formats that detect tries on a log.
 var detected = slices.DeleteFunc(slices.Clone(formats), func(f *format) bool { return f == common })
 
 var (

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fuzzFormat checks, on any bytes, that a line of a format is either refused with a readable reason, or gives an entry
-// that a replay can take. The seeds are the lines of the format's sample, and those of the others.
+// fuzzFormat checks that any bytes, parsed as a line of a format, either are refused with a readable reason or give an
+// entry that a replay can use. The seeds are the lines of the samples of all formats.
 func fuzzFormat(f *testing.F, name string) {
 	format, err := formatNamed(name)
 	require.NoError(f, err)
@@ -49,10 +49,10 @@ func fuzzFormat(f *testing.F, name string) {
 	})
 }
 
-// isCLF reports whether the format is common or combined, which are one.
+// isCLF reports whether the format is common or combined, which have the same parser.
 func isCLF(f *format) bool { return f == combined || f == common }
 
-// checkEntry checks what every entry promises.
+// checkEntry checks the promises that the comment of Entry makes.
 func checkEntry(t *testing.T, e *Entry) {
 	t.Helper()
 	assert.NotEmpty(t, e.Client)
@@ -90,8 +90,8 @@ func FuzzEnvoy(f *testing.F)         { fuzzFormat(f, "envoy") }
 func FuzzIstio(f *testing.F)         { fuzzFormat(f, "istio") }
 func FuzzEnvoyJSON(f *testing.F)     { fuzzFormat(f, "envoy_json") }
 
-// FuzzCombinedRoundTrip checks that a good line is taken apart without loss: one written from its entry gives the same
-// entry.
+// FuzzCombinedRoundTrip checks that parsing loses nothing of a good line: if the entry is written as a line again and
+// parsed, it gives the same entry.
 func FuzzCombinedRoundTrip(f *testing.F) {
 	for _, name := range []string{"common", "combined"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))
@@ -132,8 +132,8 @@ func escape(text []byte) (escaped []byte) {
 }
 
 // FuzzLog checks, on any bytes as a whole log, that reading ends with an entry, a reason or an error for each line, and
-// that the reader uses the detected format. Packed logs are left to TestBrokenCompressionIsExplained: to unpack them
-// takes memory.
+// that the reader uses the detected format. It skips compressed logs, because decompressing them takes memory.
+// TestBrokenCompressionIsExplained tests these.
 func FuzzLog(f *testing.F) {
 	for _, name := range Formats() {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))

@@ -13,7 +13,7 @@ import (
 //	srv_queue/backend_queue {captured_request_headers} {captured_response_headers} "http_request"
 //
 // The names of captured headers are not logged, so their values are not used. HAProxy writes quotes, and braces in
-// headers, as # with two hexadecimal digits. So the first quote of a line is the one before the request. The date has
+// headers, as # with two hexadecimal digits. So the first quote of a line is the quote before the request. The date has
 // no zone and is read as UTC.
 //
 // https://docs.haproxy.org/3.0/configuration.html#8.2.3 (HTTP log format), #8.6 (non-printable characters)
@@ -28,7 +28,7 @@ func (p *parser) parseHTTPLog(line []byte) error {
 			quote(timers), quote(counters), quote(queues))
 	}
 	e := &p.entry
-	port := bytes.LastIndexByte(client, ':') // an IPv6 address comes without brackets
+	port := bytes.LastIndexByte(client, ':') // an IPv6 address has no brackets here
 	if port < 0 || !isNumber(client[port+1:]) {
 		return fmt.Errorf("the client %s has no port", quote(client))
 	}
@@ -41,7 +41,7 @@ func (p *parser) parseHTTPLog(line []byte) error {
 	if e.Time, err = parseHAProxy(date[1 : len(date)-1]); err != nil {
 		return err
 	}
-	// With "option logasap" the size is the size so far, after a plus.
+	// With "option logasap", the server logs the number of bytes sent so far, after a plus sign.
 	if err := e.setOutcome(status, bytes.TrimPrefix(size, []byte("+"))); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (p *parser) parseHTTPLog(line []byte) error {
 
 var slash = []byte("/")
 
-// unescapeHash undoes #XX.
+// unescapeHash replaces each #XX with the byte that it means.
 func (p *parser) unescapeHash(text []byte) []byte {
 	if bytes.IndexByte(text, '#') < 0 {
 		return text

@@ -14,7 +14,7 @@ type member struct {
 	name, value []byte
 }
 
-// parent says in which object a member is. Other objects than these are passed over.
+// parent says in which object a member is. Members of objects that are not listed here are skipped.
 type parent int
 
 const (
@@ -26,10 +26,10 @@ const (
 )
 
 // parseJSON collects the members of a line that is one JSON object. It is strict: a duplicate name is an error, because
-// a client can write one if the server does not escape. Bytes that are not UTF-8 are accepted, because nginx logs them
-// as they were sent.
+// a client can forge a member if the server does not escape. Bytes that are not UTF-8 are accepted, because nginx logs
+// them as they were sent.
 //
-// The tokenizer is that of encoding/json/v2 in Go's library. It allocates nothing for a token.
+// The tokenizer is the one of encoding/json/v2 in Go's library. It allocates nothing for a token.
 func (p *parser) parseJSON(line []byte) error {
 	if line[0] != '{' {
 		return errors.New("not a JSON object")
@@ -147,7 +147,7 @@ func (p *parser) unquote(raw []byte) ([]byte, error) {
 	return p.scratch[start:], err
 }
 
-// A logged has the fields that the JSON formats have in common, as logged.
+// A logged has the fields that the JSON formats have in common, as the server logged them.
 type logged struct {
 	client, time, method, target, proto, line, status, size []byte
 }
@@ -190,7 +190,7 @@ func orAbsent(field []byte) []byte {
 
 var absentMark = []byte("-")
 
-// first keeps what is there already.
+// first sets the target to the value, unless the target already has a value.
 func first(target *[]byte, value []byte) {
 	if absent(*target) {
 		*target = value

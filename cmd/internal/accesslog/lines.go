@@ -18,15 +18,15 @@ var ErrLineTooLong = fmt.Errorf("the line is longer than %d bytes", MaxLine)
 // lineEnd is room for the longest line end, "\r\n".
 const lineEnd = 2
 
-// lines splits a stream, which may be compressed, into lines. It has one buffer of a little more than MaxLine bytes,
-// whatever the input.
+// lines splits a stream, which may be compressed, into lines. It has one buffer of a little more than MaxLine bytes, no
+// matter how long the input is.
 type lines struct {
-	source *sticky       // as given
-	raw    *bufio.Reader // the same
-	text   *bufio.Reader // decompressed; nil until the first bytes were seen
+	source *sticky       // the given stream
+	raw    *bufio.Reader // source with a buffer
+	text   *bufio.Reader // raw decompressed; nil until the first bytes were read
 	coding string        // the coding of raw; "" for none
-	number int           // of the line that next returned last, from 1
-	passed int           // too long lines that start has skipped
+	number int           // of the line that next last returned, from 1
+	passed int           // number of too long lines that start has skipped
 }
 
 func newLines(r io.Reader) *lines {
@@ -49,7 +49,7 @@ func (l *lines) next() ([]byte, error) {
 	line, tooLong, err := l.slice()
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		// Bytes before a failure, without a line end, are not a line.
+		// If the stream fails, the bytes since the last line end are not a line.
 		return nil, l.explain(err)
 	case err != nil && len(line) == 0 && !tooLong:
 		return nil, io.EOF
@@ -72,9 +72,9 @@ func (l *lines) slice() (line []byte, tooLong bool, err error) {
 	return line, tooLong, err
 }
 
-// start returns the start of the text, as much as fits in the buffer, before any line is taken. It leaves out lines
-// that are too long. whole says whether that is all of the text. If not even one line can be read, start returns the
-// error of next.
+// start returns the start of the text, as much as fits in the buffer. It must be called before the first next. It
+// leaves out lines that are too long. whole says whether the returned text is the complete text. If not even one line
+// can be read, start returns the error of next.
 func (l *lines) start() (text []byte, whole bool, err error) {
 	if err := l.open(); err != nil {
 		return nil, false, err
@@ -90,14 +90,14 @@ func (l *lines) start() (text []byte, whole bool, err error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		return text, err != nil, nil
 	}
-	text = text[:bytes.LastIndexByte(text, '\n')+1] // bytes before a failure, without a line end, are not a line
+	text = text[:bytes.LastIndexByte(text, '\n')+1] // a part of a line before a failure is not a line
 	if len(text) == 0 {
 		return nil, false, l.explain(err)
 	}
 	return text, true, nil
 }
 
-// open finds out from the first bytes how the text is stored.
+// open finds out from the first bytes how the text is stored, and decodes it.
 func (l *lines) open() error {
 	if l.text != nil {
 		return nil

@@ -24,7 +24,7 @@ func compress(t *testing.T, text string) []byte {
 	return out.Bytes()
 }
 
-// drain reads all lines; a line too long shows as "<too long>".
+// drain reads all lines. A line that is too long is returned as "<too long>".
 func drain(l *lines) (all []string, err error) {
 	for {
 		line, err := l.next()

@@ -11,27 +11,28 @@ import (
 
 // A Log has the entries of one or more files. It is not safe for concurrent use.
 //
-// Memory does not grow with the log. A file is open only while entries of its time are read. It then needs a buffer of
-// a little more than MaxLine bytes, memory for its compression, and the lines that are being sorted. These are at most
-// 16,384 lines and 4 MiB of their text, divided by the number of files that were open when they were read. A log that
-// needs more lines is sorted on disk, with at most about ten times sortBytes of memory.
+// Memory does not grow with the log. A file is open only while Next reads entries from the time range of the file. It
+// then needs a buffer of a little more than MaxLine bytes, memory for its compression, and memory for the lines that
+// are being sorted. All open files together sort at most 16,384 lines and 4 MiB of text. A file's part is this number,
+// divided by the number of files that were open when its lines were read. A log that needs more lines is sorted on
+// disk, with at most about ten times sortBytes of memory.
 type Log struct {
-	format *format // nil if it is to be detected
+	format *format // nil to detect it
 	client string  // the header field that has the client; "" if the format has it
 	files  []*file
 
 	looked  bool
 	looking error   // why the files cannot be read; nil if they can
-	waiting []*file // not open yet, by the times at which they begin
+	waiting []*file // not open yet, sorted by the time of their first entry
 	active  []*file
 
-	window int       // lines that are held to be sorted, at most
-	last   time.Time // of the entry that was passed on
-	sorter *sorter   // of a log that is sorted on disk
-	sorted *sorted   // its entries; nil until it has all
+	window int       // at most this many lines are held to be sorted
+	last   time.Time // time of the entry that was passed on last
+	sorter *sorter   // sorts a log on disk
+	sorted *sorted   // the entries of sorter; nil until all were added
 	logged func(*Entry)
 
-	bytes int64 // read so far, as stored
+	bytes int64 // bytes that were read so far, as stored
 	watch func(doing string, read int64)
 }
 
@@ -50,8 +51,9 @@ func (l *Log) HoldNone() { l.window = noLines }
 var ErrUnsorted = errors.New("an entry is too late for the lines that are held back for sorting")
 
 // Logged sets a function that gets every entry in the order of the lines of its file. Whenever Next returns an entry,
-// the function gets one of the same file. If the log is sorted on disk, it gets all entries before Next returns the
-// first. Logged must be called before the first Next. nil means no function, and is required with [Log.HoldNone].
+// the function gets an entry of the same file. If the log is sorted on disk, the function gets all entries before Next
+// returns the first. Logged must be called before the first Next. nil means no function. With [Log.HoldNone], no
+// function may be set.
 func (l *Log) Logged(see func(*Entry)) { l.logged = see }
 
 // LineError says what is wrong with a line that is not an entry.
@@ -86,8 +88,8 @@ func asLineError(err error) *LineError {
 // *LineError for a line that is not an entry, and reading may continue after it. Any other error is final, except that
 // [Log.Widen] starts over after ErrUnsorted.
 //
-// The entries come in the order of their times, whatever the order of the files and of their lines: the logs of several
-// machines become one. Entries with the same time keep the order of the files, and of the lines of a file.
+// The entries come in the order of their times, whatever the order of the files and of their lines. So the logs of
+// several machines become one log. Entries with the same time keep the order of the files, and of the lines of a file.
 func (l *Log) Next() (*Entry, error) {
 	if err := l.look(); err != nil {
 		return nil, err
@@ -145,7 +147,8 @@ func (l *Log) earliest() (*file, error) {
 	}
 }
 
-// makeReady reads the next entry of each active file whose entry was taken. It closes a file at its end.
+// makeReady reads the next entry of each active file whose previous entry Next has returned. It closes a file at its
+// end.
 func (l *Log) makeReady() error {
 	for i := 0; i < len(l.active); i++ {
 		f := l.active[i]
@@ -187,7 +190,7 @@ func (l *Log) activate(f *file) error {
 	return l.named(f, f.open())
 }
 
-// look finds the format of every file, once.
+// look finds the format of every file. Only the first call does anything.
 func (l *Log) look() error {
 	if l.looked {
 		return l.looking
@@ -203,8 +206,8 @@ func (l *Log) look() error {
 	return nil
 }
 
-// Rewind makes Next start over with the first entry. It returns an error if it cannot, because there is no room for a
-// copy of a stream that can be read only once, such as standard input.
+// Rewind makes Next start over with the first entry. A stream that can be read only once, such as standard input, is
+// copied while it is read. If there was no room for the copy, Rewind returns an error.
 func (l *Log) Rewind() error {
 	for _, f := range l.files {
 		if err := l.named(f, f.rewind()); err != nil {
@@ -212,14 +215,14 @@ func (l *Log) Rewind() error {
 		}
 	}
 	if l.sorter != nil {
-		_ = l.sorter.Close() // its file is gone
+		_ = l.sorter.Close() // the file is deleted in any case
 		l.sorter = newSorter()
 	}
 	l.looked, l.waiting, l.active, l.bytes, l.last, l.sorted = false, nil, nil, 0, time.Time{}, nil
 	return nil
 }
 
-// Reopens reports whether the log can start over without a copy: no file is standard input or another stream.
+// Reopens reports whether the log can start over without a copy. It can if no file is standard input or another stream.
 func (l *Log) Reopens() bool {
 	return !slices.ContainsFunc(l.files, func(f *file) bool { return !f.reopens() })
 }
@@ -238,7 +241,7 @@ func (l *Log) Widen() error {
 	return l.Rewind()
 }
 
-// nameOf returns the name of a file in messages; "" if there is only one file.
+// nameOf returns the name of a file for messages, or "" if there is only one file.
 func (l *Log) nameOf(f *file) string {
 	if len(l.files) == 1 {
 		return ""
@@ -297,7 +300,7 @@ func (l *Log) Name() string {
 	return fmt.Sprintf("%d files", len(l.files))
 }
 
-// Size returns the size of all files together, as stored; -1 if it is not known, as for a pipe.
+// Size returns the size of all files together, as stored, or -1 if it is unknown, as for a pipe.
 func (l *Log) Size() (size int64) {
 	for _, f := range l.files {
 		if f.info == nil || !f.info.Mode().IsRegular() {
@@ -308,7 +311,7 @@ func (l *Log) Size() (size int64) {
 	return size
 }
 
-// Watch sets a function that gets what is being done, and how many bytes, as stored, were read so far.
+// Watch sets a function that gets a description of the current work, and how many bytes, as stored, were read so far.
 func (l *Log) Watch(watch func(doing string, read int64)) { l.watch = watch }
 
 func (l *Log) count(n int) {

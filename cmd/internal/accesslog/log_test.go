@@ -19,13 +19,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lineAt is a line of a client, that many seconds after a fixed instant.
+// lineAt returns a line of a client, with a time that is second seconds after a fixed instant.
 func lineAt(client string, second int) string {
 	at := time.Date(2015, time.May, 17, 10, 0, second, 0, time.UTC)
 	return fmt.Sprintf("%s - - [%s] \"GET / HTTP/1.1\" 200 1\n", client, at.Format(clfForm))
 }
 
-// writeFiles writes texts to files of their own and returns the names.
+// writeFiles writes each text to a file and returns the names of the files.
 func writeFiles(t interface {
 	require.TestingT
 	TempDir() string
@@ -39,7 +39,7 @@ func writeFiles(t interface {
 	return names
 }
 
-// clients returns whose entries are read, in order, and bad lines by their reasons.
+// clients reads the log and returns the client of each entry, in order. For a bad line, it returns the reason.
 func clients(t *testing.T, log *Log) (all []string) {
 	t.Helper()
 	for e, err := range entries(log) {
@@ -82,8 +82,8 @@ func TestSeveralFilesAreMergedByTime(t *testing.T) {
 	}
 }
 
-// TestMergeKeepsEveryEntryOnce: whatever the files, each entry comes once, by its time, and entries of the same time in
-// the order of their file.
+// TestMergeKeepsEveryEntryOnce: whatever the files are, each entry is returned once, in the order of time. Entries with
+// the same time keep the order of their file.
 func TestMergeKeepsEveryEntryOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var texts []string
@@ -103,7 +103,7 @@ func TestMergeKeepsEveryEntryOnce(t *testing.T) {
 			dir
 		}{rt, dir{t}}, texts...), rapid.SampledFrom([]string{"", "common"}).Draw(rt, "format"))
 		require.NoError(rt, err)
-		last, lastTime := map[string]string{}, time.Time{} // of the entries of one time
+		last, lastTime := map[string]string{}, time.Time{} // last has each client's latest entry at lastTime
 		for e, err := range entries(log) {
 			require.NoError(rt, err)
 			client := string(e.Client)
@@ -229,8 +229,8 @@ func TestUTF16IsRead(t *testing.T) {
 	}
 }
 
-// TestLinesOfDocker: Docker writes lines of any format as JSON. A text ends in a line end unless it is a piece of a
-// line.
+// TestLinesOfDocker: Docker wraps lines of any format in JSON. The wrapped text ends in a line end, unless it is a
+// piece of a line.
 func TestLinesOfDocker(t *testing.T) {
 	wrap := func(line, stream string) string {
 		text, err := json.Marshal(map[string]string{"log": line, "stream": stream, "time": "2026-11-20T09:00:00Z"})

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Stdin is the name by which Open knows standard input.
+// Stdin is the name that stands for standard input in the arguments of Open.
 const Stdin = "-"
 
-// Open returns the log in the files with these names. It reads nothing yet. Stdin is standard input. If no file has a
-// name, the name is a pattern for path/filepath.Match. format is one of Formats, or "" to detect the format of each
-// file.
+// Open returns the log in the files with these names. It reads nothing yet. The name Stdin means standard input. If
+// there is no file with a name, the name is a pattern for path/filepath.Match. format is one of Formats, or "" to
+// detect the format of each file.
 //
 // The entries come in the order of their times, whatever the order of the files: see Log.Next. The error says what to
 // do if a file is missing, is a directory, is not readable, or is given twice.

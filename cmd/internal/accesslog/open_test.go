@@ -81,7 +81,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A test that runs as root can read every file, so the message is checked where it is made.
+// A test that runs as root can read every file, so this test checks the function that makes the message.
 func TestOpenExplainsPermissions(t *testing.T) {
 	err := explainOpen("secret.log", &fs.PathError{Op: "open", Path: "secret.log", Err: fs.ErrPermission})
 	assert.EqualError(t, err, "no permission to read secret.log: run as a user who may, or change the file's mode")

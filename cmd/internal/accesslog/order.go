@@ -9,23 +9,23 @@ const (
 	// noLines, fewLines and manyLines are how many lines the open files together hold back for sorting. A log that
 	// needs more is read again with the next number, and finally sorted on disk.
 	noLines, fewLines, manyLines = 0, 1 << 10, 16 << 10
-	// orderBytes is how much text the open files together hold back.
+	// orderBytes is how many bytes of text the open files together hold back.
 	orderBytes = 4 << 20
 )
 
 // order sorts the entries of a file by their times. Sorting is needed because servers stamp a request with its start
 // and log it at its end, and some round the time. order holds back as many lines as it may, and passes on the earliest.
-// So a line that comes too early waits for the others, and a late line takes its place among the lines that are held
-// back. Log.Next detects lines that come too late for that.
+// So a line that comes too early waits for the lines that belong before it, and a late line takes its place among the
+// lines that are held back. Log.Next detects lines that come too late for this.
 type order struct {
-	latest time.Time // of the entries that were read
-	queue  []place   // by time; equal times as they came
-	room   []place   // of the queue
+	latest time.Time // latest time of the entries that were read
+	queue  []place   // sorted by time; entries with the same time as they came
+	room   []place   // the memory of the queue
 	logged []*kept   // entries that wait for their turn in the order of the file; empty without Log.Logged
-	bytes  int       // of the text of the queue
-	given  *kept     // the entry that the caller has
+	bytes  int       // bytes of text in the queue
+	given  *kept     // the entry that next returned last
 	free   []*kept
-	end    error // what comes behind them
+	end    error // the error that ended the reading, returned after the queue
 }
 
 // A place is an entry's place in the queue. It has a copy of the time, so that the search is fast.
@@ -34,12 +34,12 @@ type place struct {
 	*kept
 }
 
-// kept is an entry with its text, or the error of a line. An error stays behind the latest entry before it.
+// kept is an entry with its text, or the error of a line. An error keeps its place after the latest entry before it.
 type kept struct {
 	entry Entry
 	text  []byte
 	wrong *LineError
-	uses  int // uses that are still to come
+	uses  int // how many more times the entry will be used
 }
 
 // next returns the next entry of the file, which is valid until the following call, or the error of a line.
@@ -68,7 +68,7 @@ func (o *order) next(f *file) (*Entry, error) {
 	return &k.entry, nil
 }
 
-// read puts the next line of the file into its place.
+// read inserts the next line of the file into the queue.
 func (o *order) read(f *file) {
 	e, err := f.astray.next(f)
 	switch wrong := asLineError(err); {
@@ -91,7 +91,8 @@ func (o *order) read(f *file) {
 	}
 }
 
-// nextLogged shows the next entry in the order of the file. It is called once for each that next returned.
+// nextLogged passes the next entry, in the order of the file, to show. It is called once for each entry that next
+// returned.
 func (o *order) nextLogged(show func(*Entry)) {
 	k := o.logged[0]
 	o.logged = o.logged[1:]
@@ -105,7 +106,7 @@ func (o *order) letGo(k *kept) {
 	}
 }
 
-// insert puts an entry into its place.
+// insert inserts an entry into the queue, in the order of time.
 func (o *order) insert(k *kept) {
 	o.bytes += len(k.text)
 	p := place{k.entry.Time.UnixNano(), k}
@@ -127,7 +128,7 @@ func (o *order) insert(k *kept) {
 	o.queue = slices.Insert(o.queue, at, p)
 }
 
-// keep copies an entry.
+// keep makes a kept that has a copy of the entry.
 func (o *order) keep(e *Entry) *kept {
 	var k *kept
 	if n := len(o.free); n > 0 {
@@ -140,7 +141,7 @@ func (o *order) keep(e *Entry) *kept {
 		n += len(e.Headers[i].Value)
 	}
 	headers := append(k.entry.Headers[:0], e.Headers...)
-	k.entry, k.text = *e, slices.Grow(k.text[:0], n) // in one piece
+	k.entry, k.text = *e, slices.Grow(k.text[:0], n) // one allocation for all texts
 	k.entry.Headers = headers
 	for _, text := range k.entry.texts() {
 		k.copy(text)
@@ -151,7 +152,7 @@ func (o *order) keep(e *Entry) *kept {
 	return k
 }
 
-// copy copies a part of the entry into the text.
+// copy copies a text of the entry to the end of k.text, and makes the entry use the copy.
 func (k *kept) copy(part *[]byte) {
 	if len(*part) == 0 {
 		return

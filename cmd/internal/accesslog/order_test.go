@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestLinesAreSorted: lines are sorted by time within the window of stored lines, and by their order if their times are
-// equal. Each line reports how late it came.
+// TestLinesAreSorted: lines are sorted by time among the lines that are held back, and keep their order if their times
+// are equal. Each line reports how late it came.
 func TestLinesAreSorted(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 1))
 	type line struct {
@@ -46,7 +46,7 @@ func TestLinesAreSorted(t *testing.T) {
 	require.Len(t, want, i)
 }
 
-// TestALineAheadOfItsTimeWaits: a line ahead of its time waits until the earlier lines have come. The lines behind it
+// TestALineAheadOfItsTimeWaits: a line that comes too early waits until the earlier lines have come. The lines after it
 // keep their order.
 func TestALineAheadOfItsTimeWaits(t *testing.T) {
 	const lines, ahead = 4 * manyLines, 1700
@@ -69,15 +69,15 @@ func TestALineAheadOfItsTimeWaits(t *testing.T) {
 	require.Equal(t, lines, n)
 }
 
-// wide is a log that holds as many lines as any does.
+// wide returns a log that holds back as many lines as a log can.
 func wide(text string) *Log {
 	log := NewLog(strings.NewReader(text))
 	log.window = manyLines
 	return log
 }
 
-// TestALineTooLateForTheWindow: a line that comes too late for the window ends the reading. The log is read again with
-// more lines, and then sorted on disk.
+// TestALineTooLateForTheWindow: a line that comes too late to be sorted among the lines that are held back ends the
+// reading. The log is read again with more lines held back, and at last it is sorted on disk.
 func TestALineTooLateForTheWindow(t *testing.T) {
 	for lines, widened := range map[int]int{0: 0, 1: 1, fewLines - 1: 1, fewLines: 2, manyLines - 1: 2, manyLines: 3} {
 		name := writeFiles(t, strings.Repeat(lineAt("a", 9), lines)+lineAt("late", 0)+"nonsense\n"+lineAt("b", 10))[0]
@@ -97,7 +97,7 @@ func TestALineTooLateForTheWindow(t *testing.T) {
 			require.NoError(t, log.Widen())
 		}
 		all := slices.DeleteFunc(clients(t, log), func(s string) bool { return s == "a" })
-		if widened == 3 { // the line that is none comes while the log is sorted
+		if widened == 3 { // the line that is not an entry comes while the log is sorted
 			all[0], all[1] = all[1], all[0]
 		}
 		require.Equal(t, "late", all[0])
@@ -107,7 +107,7 @@ func TestALineTooLateForTheWindow(t *testing.T) {
 	}
 }
 
-// TestWhatIsSortedIsBounded: the text of stored lines is bounded, too, and their memory is reused.
+// TestWhatIsSortedIsBounded: the text of the lines that are held back is bounded, too, and its memory is reused.
 func TestWhatIsSortedIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	log := NewLog(strings.NewReader(strings.Repeat(strings.Replace(lineAt("a", 0), "GET /", "GET /"+long, 1), 500)))
@@ -141,7 +141,7 @@ func TestTheOrderOfTheLog(t *testing.T) {
 	}
 }
 
-// TestSortingDoesNotAllocate: sorting does not allocate after the memory for the stored lines was allocated.
+// TestSortingDoesNotAllocate: sorting does not allocate after it has allocated the memory for the lines that it holds.
 func TestSortingDoesNotAllocate(t *testing.T) {
 	var text strings.Builder
 	for i := range 3 * manyLines {
@@ -160,7 +160,7 @@ func TestSortingDoesNotAllocate(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(next))
 }
 
-// TestFilesShareWhatIsHeld: a larger number of open files does not take more memory.
+// TestFilesShareWhatIsHeld: if more files are open at a time, the lines that they hold together take no more memory.
 func TestFilesShareWhatIsHeld(t *testing.T) {
 	var texts []string
 	const files = 4
@@ -179,7 +179,7 @@ func TestFilesShareWhatIsHeld(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, e.Time.Before(last))
 		last = e.Time
-		if n++; n > 3*manyLines { // what a file held that was open alone is gone
+		if n++; n > 3*manyLines { // by then, the lines are gone that a file held while it was the only open file
 			held := 0
 			for _, f := range log.files {
 				held += len(f.order.queue)

@@ -14,14 +14,14 @@ import (
 type parser struct {
 	entry   Entry
 	scratch []byte            // texts of the entry that differ from the bytes in the line
-	wrapped []byte            // the line, if it was in one of JSON
+	wrapped []byte            // the line itself, if it was inside a line of JSON
 	names   map[string]string // canonical names of header fields, by the names in the log
-	learned *learned          // the fields of the lines so far; nil if they are not wanted
+	learned *learned          // the fields of the lines so far; nil if the caller does not need them
 
 	json    jsontext.Decoder
 	input   bytes.Buffer
 	members []member
-	headers bool // there is an object of header fields, perhaps without members
+	headers bool // there was an object of header fields, perhaps an empty one
 }
 
 var (
@@ -57,8 +57,9 @@ func (p *parser) setHeader(name string, value []byte) {
 	}
 }
 
-// setUnredacted is setHeader for servers that write REDACTED instead of a secret, as Caddy and Traefik do. The log then
-// does not have the header, unless another line has its value, because a client may also send that word.
+// setUnredacted is setHeader for servers that write REDACTED instead of a secret, as Caddy and Traefik do. If a line
+// has this word, the log does not have the header, unless another line has a value of it: a client may also send the
+// word REDACTED.
 func (p *parser) setUnredacted(name string, value []byte) {
 	if string(value) != "REDACTED" {
 		p.setHeader(name, value)
@@ -77,11 +78,11 @@ func (p *parser) setHost(host []byte) {
 	}
 }
 
-// mostNames is how many names of header fields are remembered: clients invent names.
+// mostNames is how many names of header fields are remembered. There is a bound because clients can invent names.
 const mostNames = 1000
 
-// canonical returns the canonical form of a header field's name. The log has it as logged, perhaps with another
-// separator than a dash.
+// canonical returns the canonical form of a header field's name. The log may write the name with another separator
+// instead of the dashes.
 func (p *parser) canonical(logged, name []byte, separator string) string {
 	if known, ok := p.names[string(logged)]; ok {
 		return known
@@ -96,11 +97,11 @@ func (p *parser) canonical(logged, name []byte, separator string) string {
 	return canonical
 }
 
-// learned has the fields that a line has in addition to the fields of all lines.
+// learned has the fields that lines of a log have in addition to the fields that every log has.
 type learned struct {
 	host    bool
-	all     bool            // every header field, other than those that are redacted
-	headers map[string]bool // seen in a line; true if with its value, false if only redacted
+	all     bool            // every header field, except those that are redacted
+	headers map[string]bool // header fields that a line has; true if with a value, false if always redacted
 }
 
 func newLearned() *learned { return &learned{headers: map[string]bool{}} }
@@ -118,7 +119,7 @@ func (l *learned) reset() {
 	clear(l.headers)
 }
 
-// fields returns what is known now.
+// fields returns the fields that are known so far.
 func (l *learned) fields() Fields {
 	f := Fields{Host: l.host, all: l.all}
 	for name, held := range l.headers {

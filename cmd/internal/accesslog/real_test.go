@@ -20,9 +20,9 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// These tests let real servers write logs, and find in them what was sent.
+// These tests make real servers write logs, and check that the logs have the requests that were sent.
 
-// A sentRequest is one that a test sends, byte for byte.
+// A sentRequest is a request that a test sends, byte for byte.
 type sentRequest struct{ method, target, agent string }
 
 var sentRequests = []sentRequest{
@@ -75,7 +75,7 @@ func TestLogsOfARealHAProxy(t *testing.T) {
 	for _, syslog := range []string{"raw", "rfc3164", "rfc5424"} {
 		t.Run(syslog, func(t *testing.T) {
 			dir, address := t.TempDir(), freeAddress(t)
-			// One thread, so that the lines are in the order of the requests.
+			// HAProxy gets one thread, so that the lines are in the order of the requests.
 			conf := "global\n nbthread 1\ndefaults\n mode http\n timeout connect 1m\n timeout client 1m\n" +
 				" timeout server 1m\n option httplog\n log stdout format " + syslog + " local0\nfrontend f\n bind " + address +
 				"\n capture request header User-Agent len 64\n http-request return status 200\n"
@@ -100,12 +100,13 @@ func TestLogsOfARealCaddy(t *testing.T) {
 	checkReal(t, log, "caddy", true, true)
 }
 
-// startServer starts a program with a configuration, whose file is its last argument, and returns what ends it. Its
-// output is in the file "output" of dir. The test is skipped where the program is not installed.
+// startServer starts a program with a configuration, and returns a function that stops it. The last argument of the
+// program is the name of the configuration file. Its output is in the file "output" of dir. If the program is not
+// installed, the test is skipped.
 func startServer(t *testing.T, dir, name, address, conf string, args ...string) (stop func()) {
 	t.Helper()
 	path := ""
-	// The first is what make build-caddy builds; the last is not in every PATH.
+	// The first place is where make build-caddy puts its programs. The last place is not in every PATH.
 	for _, where := range []string{"../../../bin/caddy/" + name, name, "/usr/sbin/" + name} {
 		if found, err := exec.LookPath(where); err == nil {
 			path = found
@@ -142,7 +143,7 @@ func startServer(t *testing.T, dir, name, address, conf string, args ...string) 
 		}
 		select {
 		case err := <-ended:
-			ended <- err // for stop
+			ended <- err // for stop, which receives it
 			t.Fatalf("%s ended: %v", name, err)
 		case <-time.After(10 * time.Millisecond):
 		}
@@ -157,8 +158,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// send sends the requests, and returns when all are in the log: a server may write it after its answer, or never if it
-// is ended before.
+// send sends the requests, and returns when all are in the log. It waits because a server may write the log after the
+// answer, and never writes it if the server is stopped before.
 func send(t *testing.T, address, log string) {
 	t.Helper()
 	for _, r := range sentRequests {
@@ -178,7 +179,8 @@ func send(t *testing.T, address, log string) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// checkReal finds the requests in a log. A probe whether the server is there may be another, which is none of HTTP.
+// checkReal checks that a log has the requests. The log may have one more entry, which is not HTTP: it comes from the
+// connection that tests whether the server is ready.
 func checkReal(t *testing.T, path, format string, host, agent bool) {
 	t.Helper()
 	log, err := Open([]string{path}, "")

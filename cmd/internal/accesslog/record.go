@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An entry as a record of bytes: its time, and numbers and texts with their lengths.
+// A record is an entry as bytes: the time, then the numbers, then the texts, each after its length.
 
 // appendEntry appends the record of an entry, without its Memo.
 func appendEntry(b []byte, e *Entry) []byte {

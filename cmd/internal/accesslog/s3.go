@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// parseS3 parses a line of the server access log of AWS S3. Its time is that of the request.
+// parseS3 parses a line of the server access log of AWS S3. The time of the entry is the time of the request.
 //
 //	bucket_owner bucket [time] remote_ip requester request_id operation key "request_uri" status error bytes_sent
 //	object_size total_time turn_around_time "referer" "user_agent" version_id ...

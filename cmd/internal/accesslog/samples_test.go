@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the .want files of testdata/logs anew: read what changes in them")
 
-// TestSamplesOfEveryFormat reads a log of each format, with its odd and broken lines, and compares every field with
-// what the .want file has for it.
+// TestSamplesOfEveryFormat reads a log of each format, which has odd and broken lines, too. It compares every field
+// with the .want file.
 func TestSamplesOfEveryFormat(t *testing.T) {
 	for _, format := range Formats() {
 		t.Run(format, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestSamplesOfEveryFormat(t *testing.T) {
 	}
 }
 
-// dump detects the format of its sample and writes down what is read.
+// dump reads the sample of a format and returns the detected format and the entries as text.
 func dump(t *testing.T, format string) string {
 	t.Helper()
 	log, err := Open([]string{filepath.Join("testdata", "logs", format+".log")}, "")
@@ -58,7 +58,7 @@ func dump(t *testing.T, format string) string {
 	return text.String()
 }
 
-// readAll returns the entries of a log, as text, and the reasons why lines are none.
+// readAll returns the entries of a log as text. For a line that is not an entry, it returns the reason.
 func readAll(t *testing.T, log *Log) (all []string) {
 	t.Helper()
 	for e, err := range entries(log) {

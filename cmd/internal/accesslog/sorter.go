@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// sortBytes is how much of the entries is sorted in memory at once: a run, which then goes to the disk.
+	// sortBytes is how many bytes of entries are sorted in memory at once. Such a part is a run, and is then written to
+	// disk.
 	sortBytes = 8 << 20
 	// mostRuns is the number of runs of a level that are merged into one run of the next level. Each run that is being
 	// read takes a buffer.
@@ -25,18 +26,18 @@ const (
 // number of entries. It sorts runs of sortBytes in memory and merges them from a temporary file. That file is at most
 // twice the size of the entries if there are fewer than four thousand runs (32 GiB of entries).
 //
-// It is our own because the libraries that were found bound the number of records in memory but not their size, and a
-// line may have a mebibyte.
+// We wrote it because the libraries that we found bound the number of records in memory, but not their size, and a line
+// may have a mebibyte.
 type sorter struct {
 	room     int // bytes in memory
-	mostRuns int // of a level
+	mostRuns int // number of runs of a level that are merged
 
 	text  []byte   // records that are not on the disk yet
-	index []record // of it
+	index []record // the records in text
 	file  *tempfile.File
-	size  int64 // of the file
+	size  int64 // size of the file
 	runs  []run
-	added int64 // bytes of all records
+	added int64 // bytes of all records that were added
 }
 
 func newSorter() *sorter { return &sorter{room: sortBytes, mostRuns: mostRuns} }
@@ -48,19 +49,19 @@ type record struct {
 	text  []byte
 }
 
-// A run is sorted records in the file.
+// A run is a part of the file whose records are sorted.
 type run struct {
 	from, to int64
 	level    int
 }
 
-// order says which record comes first.
+// order compares two records, by time and then by file.
 func (r record) order(s record) int { return cmp.Or(cmp.Compare(r.nanos, s.nanos), r.file-s.file) }
 
 // add adds an entry.
 func (s *sorter) add(e *Entry) error {
 	if s.text == nil {
-		s.text = make([]byte, 0, s.room) // records point into it
+		s.text = make([]byte, 0, s.room) // allocated once, because records point into it
 	}
 	from := len(s.text)
 	s.text = appendEntry(s.text, e)
@@ -73,7 +74,7 @@ func (s *sorter) add(e *Entry) error {
 	return s.spill()
 }
 
-// sort sorts what is in memory.
+// sort sorts the records in memory.
 func (s *sorter) sort() { slices.SortStableFunc(s.index, record.order) }
 
 // spill writes the records in memory to the file, as a run. It merges the runs of a level if there are too many.
@@ -110,7 +111,7 @@ func (s *sorter) spill() (err error) {
 
 const sorting = "the lines that are sorted"
 
-// write writes the records that next returns, up to io.EOF, as a run.
+// write writes the records that next returns, up to io.EOF, to the file as a run.
 func (s *sorter) write(level int, next func() ([]byte, error)) error {
 	r := run{s.size, s.size, level}
 	w := bufio.NewWriterSize(io.NewOffsetWriter(s.file, s.size), runBuffer)
@@ -123,7 +124,7 @@ func (s *sorter) write(level int, next func() ([]byte, error)) error {
 			return err
 		}
 		head := binary.AppendUvarint(w.AvailableBuffer(), uint64(len(text)))
-		_, _ = w.Write(head) // Flush has its error
+		_, _ = w.Write(head) // Flush returns the error
 		_, _ = w.Write(text)
 		r.to += int64(len(head) + len(text))
 	}
@@ -134,15 +135,15 @@ func (s *sorter) write(level int, next func() ([]byte, error)) error {
 	return nil
 }
 
-// A sorted is the entries of a sorter, in order.
+// A sorted returns the entries of a sorter, in order.
 type sorted struct {
 	merge
 	entry     Entry
-	names     map[string]string // of header fields
-	all, read int64             // bytes of the records
+	names     map[string]string // names of header fields
+	all, read int64             // bytes of all records, and of those that were read
 }
 
-// sorted returns the entries that were added. Nothing is added any more.
+// sorted returns the entries that were added. No entry may be added after that.
 func (s *sorter) sorted() *sorted {
 	s.sort()
 	all := &sorted{merge: s.merge(s.runs), names: map[string]string{}, all: s.added}
@@ -163,7 +164,7 @@ func (s *sorted) next() (*Entry, error) {
 	return &s.entry, nil
 }
 
-// done is how much of the entries next has returned, from 0 to 1.
+// done returns which part of the entries next has returned, from 0 to 1.
 func (s *sorted) done() float64 { return float64(s.read) / float64(max(s.all, 1)) }
 
 // Close closes the file.
@@ -179,8 +180,8 @@ type source struct {
 	order  int
 	memory []record
 	run    *bufio.Reader
-	head   record // the next one
-	buffer []byte // of its text, if it comes from a run
+	head   record // the next record
+	buffer []byte // the text of head, if it comes from a run
 }
 
 // advance makes the next record the head. The error is io.EOF after the last.
@@ -207,7 +208,7 @@ func (s *source) advance() error {
 	return nil
 }
 
-// A merge merges sources into one order. It is a heap of the sources, the one with the next record on top.
+// A merge merges sources into one order. It is a heap of the sources. The source with the next record is on top.
 type merge struct {
 	sources []*source
 	begun   bool
@@ -227,7 +228,7 @@ func (m *merge) next() (record, error) {
 		m.begun = true
 		for _, s := range m.sources {
 			if err := s.advance(); err != nil {
-				return record{}, err // each source has at least one
+				return record{}, err // each source has at least one record
 			}
 		}
 		heap.Init(m)

@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheSorterSorts: the sorter sorts by time, file and line, no matter how much fits into memory and how many runs
-// are merged.
+// TestTheSorterSorts: the sorter sorts by time, then by file, then by line, no matter how much fits into memory and how
+// many runs are merged.
 func TestTheSorterSorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &sorter{room: rapid.IntRange(1, 2000).Draw(t, "room"), mostRuns: rapid.IntRange(2, 4).Draw(t, "runs")}
@@ -58,7 +58,7 @@ func TestTheSorterSorts(t *testing.T) {
 	})
 }
 
-// TestARecordIsItsEntry, with all that an entry has.
+// TestARecordIsItsEntry: a record has everything that its entry has.
 func TestARecordIsItsEntry(t *testing.T) {
 	want := Entry{Client: []byte("192.0.2.1"), Time: time.Unix(1, 2).UTC(), Method: []byte("GET"), Target: []byte("/\x00\xff"),
 		Proto: []byte("HTTP/1.1"), Host: []byte("h"), Status: 429, Size: 1 << 40, Late: time.Hour, line: 7, file: 3,
@@ -86,8 +86,8 @@ func TestAStreamCanBeReadAgain(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestNoRoomForTheCopyOfAStream: without room for its copy, a stream is read nevertheless. Only reading it again is an
-// error.
+// TestNoRoomForTheCopyOfAStream: if there is no room for the copy of a stream, the stream can be read nevertheless.
+// Only reading it again returns an error.
 func TestNoRoomForTheCopyOfAStream(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"/missing")
 	log := NewLog(strings.NewReader(lineAt("a", 1)))

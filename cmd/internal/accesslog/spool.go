@@ -12,8 +12,8 @@ import (
 type spool struct {
 	stream  io.ReadCloser
 	copy    *tempfile.File // nil before the first byte, and after a failure
-	at      int64          // what is read next
-	written int64          // of the copy
+	at      int64          // offset of the next byte to read
+	written int64          // bytes in the copy
 	failed  error          // why there is no copy
 }
 

@@ -14,7 +14,7 @@ const (
 )
 
 // These are the forms of a time stamp, in the notation of package time. They are parsed by hand, because time.Parse
-// allocates a zone for each line of a log that is not in UTC.
+// allocates a zone for each line if the times of a log are not in UTC.
 const (
 	clfForm     = "02/Jan/2006:15:04:05 -0700"
 	haproxyForm = "02/Jan/2006:15:04:05.000"
@@ -22,7 +22,7 @@ const (
 	unixForm    = "seconds since 1970"
 )
 
-// parseCLF takes the date of the Common Log Format.
+// parseCLF parses a date of the Common Log Format.
 func parseCLF(text []byte) (time.Time, error) {
 	s := newStamp(text)
 	s.dayMonthYear()
@@ -33,7 +33,7 @@ func parseCLF(text []byte) (time.Time, error) {
 	return s.time(clfForm)
 }
 
-// parseHAProxy takes the date of HAProxy, whose zone is not logged and counts as UTC.
+// parseHAProxy parses a date of HAProxy. The date has no zone and counts as UTC.
 func parseHAProxy(text []byte) (time.Time, error) {
 	s := newStamp(text)
 	s.dayMonthYear()
@@ -43,7 +43,7 @@ func parseHAProxy(text []byte) (time.Time, error) {
 	return s.time(haproxyForm)
 }
 
-// parseISO takes a date of ISO 8601 with its zone, with fractions of a second or without.
+// parseISO parses a date of ISO 8601 with a zone, with or without a fraction of a second.
 func parseISO(text []byte) (time.Time, error) {
 	s := newStamp(text)
 	s.year = s.number(4)
@@ -58,7 +58,7 @@ func parseISO(text []byte) (time.Time, error) {
 	return s.time(isoForm)
 }
 
-// parseUnix takes seconds since 1970, with fractions or without.
+// parseUnix parses a number of seconds since 1970, with or without a fraction.
 func parseUnix(text []byte) (time.Time, error) {
 	whole, _, _ := bytes.Cut(text, []byte("."))
 	const longest = 12 // more digits are certainly beyond lastYear
@@ -70,7 +70,7 @@ func parseUnix(text []byte) (time.Time, error) {
 	return inRange(time.Unix(digits(whole), int64(s.nanosecond)).UTC(), text)
 }
 
-// parseTime takes a date in any of the forms that differ in their first characters.
+// parseTime parses a date in any of the forms above that can be distinguished by their first characters.
 func parseTime(text []byte) (time.Time, error) {
 	switch {
 	case len(text) > 2 && text[2] == '/':
@@ -83,18 +83,18 @@ func parseTime(text []byte) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("the date %s has no known form", quote(text))
 }
 
-// A stamp is a date that is being parsed from a text. The parts may be out of range until time has checked them.
+// A stamp parses a date from a text. Its fields may be out of range until the method time has checked them.
 type stamp struct {
 	text, rest                             []byte
-	ok                                     bool // so far the text is of the form
+	ok                                     bool // the text has had the expected form so far
 	year, month, day, hour, minute, second int
 	nanosecond                             int
-	east                                   time.Duration // how far its zone is ahead of UTC
+	east                                   time.Duration // how far the zone is ahead of UTC
 }
 
 func newStamp(text []byte) stamp { return stamp{text: text, rest: text, ok: true} }
 
-// number takes that many digits.
+// number parses a number of exactly n digits.
 func (s *stamp) number(n int) int {
 	if len(s.rest) < n || !isNumber(s.rest[:n]) {
 		s.ok = false
@@ -144,7 +144,7 @@ func (s *stamp) clock() {
 	s.second = s.number(2)
 }
 
-// fraction takes the fraction of a second, if there is one. Digits beyond nanoseconds are dropped.
+// fraction parses the fraction of a second, if there is one. Digits beyond nanoseconds are dropped.
 func (s *stamp) fraction() {
 	if len(s.rest) == 0 || s.rest[0] != '.' {
 		return
@@ -158,7 +158,7 @@ func (s *stamp) fraction() {
 	s.rest = s.rest[n:]
 }
 
-// zone takes Z, +hhmm or +hh:mm.
+// zone parses a zone: Z, +hhmm or +hh:mm.
 func (s *stamp) zone() {
 	if len(s.rest) == 0 {
 		s.ok = false

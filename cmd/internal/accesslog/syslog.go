@@ -5,7 +5,7 @@ import "bytes"
 // cutSyslog removes the header that a syslog daemon puts before a line, if there is one:
 //
 //	<190>Nov 21 22:07:05 host nginx[42]: ...         RFC 3164, section 4.1, as sent
-//	<190>Nov 21 22:07:05 haproxy[42]: ...            the same from a program that does not say its host
+//	<190>Nov 21 22:07:05 haproxy[42]: ...            the same from a program that leaves out its host
 //	Nov 21 22:07:05 host nginx: ...                  the same, as traditionally written to files
 //	2026-11-21T22:07:05.123+00:00 host nginx: ...    the same with a full date, as rsyslog writes by default
 //	<190>1 2026-11-21T22:07:05Z host nginx 42 - - ...   RFC 5424, section 6
@@ -40,7 +40,8 @@ func cutSyslog(line []byte) []byte {
 	return line
 }
 
-// cutSyslogDate takes a date of RFC 3164, which has neither year nor zone, or of ISO 8601, and the space behind it.
+// cutSyslogDate cuts off a date and the space after it. The date is in the form of RFC 3164, which has neither year nor
+// zone, or of ISO 8601.
 func cutSyslogDate(line []byte) (rest []byte, ok bool) {
 	const form = "Jan _2 15:04:05 "
 	if len(line) < len(form) {
@@ -69,7 +70,8 @@ func cutSyslogDate(line []byte) (rest []byte, ok bool) {
 	return s.rest, s.ok
 }
 
-// cutRFC5424 takes what follows the priority: VERSION TIMESTAMP HOSTNAME APP-NAME PROCID MSGID STRUCTURED-DATA.
+// cutRFC5424 cuts off the header that follows the priority: VERSION TIMESTAMP HOSTNAME APP-NAME PROCID MSGID
+// STRUCTURED-DATA.
 func cutRFC5424(line []byte) (message []byte, ok bool) {
 	if !bytes.HasPrefix(line, []byte("1 ")) {
 		return nil, false
@@ -86,7 +88,7 @@ func cutRFC5424(line []byte) (message []byte, ok bool) {
 	return trimBOM(line[1:]), true
 }
 
-// cutStructuredData takes "-", or elements such as [id name="value"] in which a backslash escapes ", \\ and ].
+// cutStructuredData cuts off "-", or elements such as [id name="value"]. In a value, a backslash escapes ", \\ and ].
 func cutStructuredData(line []byte) (rest []byte, ok bool) {
 	if len(line) > 0 && line[0] == '-' {
 		return line[1:], true

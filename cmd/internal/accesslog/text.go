@@ -9,7 +9,7 @@ import (
 )
 
 // cutField cuts the first field off a line whose fields are separated by one space. Spaces inside "quotes" do not
-// separate. The field is returned without its quotes, and with its escapes.
+// separate. The field is returned without its quotes. Its escapes stay.
 func cutField(line []byte) (field, rest []byte, err error) {
 	if len(line) == 0 {
 		return nil, nil, errors.New("the line ends too early")
@@ -59,7 +59,7 @@ func cutQuoted(s []byte) (text, rest []byte, closed bool) {
 
 var space = []byte(" ")
 
-// absent reports whether a server had nothing to log there.
+// absent reports whether a field means that the server had nothing to log.
 func absent(field []byte) bool { return len(field) == 0 || len(field) == 1 && field[0] == '-' }
 
 // unescape undoes the escapes of Apache httpd and nginx for bytes that are not printable, for quotes and for
@@ -112,7 +112,7 @@ func simpleEscape(c byte) (plain byte, ok bool) {
 	return 0, false
 }
 
-// hexByte reads a mark and two hexadecimal digits.
+// hexByte parses a mark and two hexadecimal digits.
 func hexByte(text []byte, mark byte) (b byte, ok bool) {
 	if len(text) < 3 || text[0] != mark {
 		return 0, false
@@ -130,8 +130,8 @@ func hexByte(text []byte, mark byte) (b byte, ok bool) {
 	return b, true
 }
 
-// setRequest splits a request line: METHOD target HTTP/version. A line in another form was not an HTTP request, and
-// leaves the fields empty.
+// setRequest splits a request line: METHOD target HTTP/version. If a line has another form, the request was not HTTP,
+// and the fields stay empty.
 func (e *Entry) setRequest(line []byte) {
 	method, rest, ok := bytes.Cut(line, space)
 	end := bytes.LastIndexByte(rest, ' ') // found at once, if no space follows the target
@@ -144,8 +144,8 @@ func (e *Entry) setRequest(line []byte) {
 	e.Method, e.Target, e.Proto = method, rest[:end], rest[end+1:]
 }
 
-// setClient sets the client to an address, with or without its port, or to a name. It accepts printable ASCII only:
-// addresses and names have nothing else, and binary data is recognized here.
+// setClient sets the client to an address, with or without its port, or to a name. It accepts printable ASCII only,
+// because addresses and names have no other characters. So binary data is refused here.
 func (e *Entry) setClient(field []byte) error {
 	if len(field) == 0 {
 		return errors.New("no client")
@@ -178,7 +178,7 @@ func withoutPort(field []byte) []byte {
 	return host
 }
 
-// setOutcome takes the status and the size of the answer.
+// setOutcome sets the status and the size of the answer.
 func (e *Entry) setOutcome(status, size []byte) (err error) {
 	if e.Status, err = parseStatus(status); err == nil {
 		e.Size, err = parseSize(size)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// The formats below are Extended Log File Formats, in which a comment above the lines names the fields. Only the
-// servers' default order of fields is read. Times are in UTC.
+// The formats below are Extended Log File Formats. In these, a comment above the lines names the fields. Only the
+// default order of the fields is read. Times are in UTC.
 //
 // https://www.w3.org/TR/WD-logfile.html
 
@@ -92,7 +92,7 @@ func (p *parser) cutExtended(line []byte, separator byte, targets ...*[]byte) er
 	return nil
 }
 
-// setExtended fills what both have.
+// setExtended sets the fields that both formats have.
 func (p *parser) setExtended(date, clock, client, method, path, query, status, size []byte) (err error) {
 	e := &p.entry
 	start := len(p.scratch)
@@ -126,7 +126,7 @@ func (p *parser) setExtended(date, clock, client, method, path, query, status, s
 
 // looksLikeAddress reports whether a text may be an address, without an allocation.
 func looksLikeAddress(text []byte) bool {
-	text, _, _ = bytes.Cut(text, []byte("%")) // the zone
+	text, _, _ = bytes.Cut(text, []byte("%")) // without the zone
 	for _, c := range text {
 		if !(c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f' || c == '.' || c == ':') {
 			return false

@@ -33,7 +33,7 @@ func (p *parser) parseWeir(line []byte) error {
 	return p.setWeir()
 }
 
-// cutValue cuts off a value and the space after it.
+// cutValue cuts off a value and the space after it. The value is returned without its quotes and escapes.
 func (p *parser) cutValue(line []byte) (value, rest []byte, err error) {
 	if len(line) == 0 || line[0] != '"' {
 		value, rest, _ = bytes.Cut(line, space)
@@ -54,11 +54,12 @@ func (p *parser) cutValue(line []byte) (value, rest []byte, err error) {
 	return []byte(text), rest, nil
 }
 
-// onlyQuotes reports whether nothing but quotes and backslashes is escaped, which is undone without an allocation.
+// onlyQuotes reports whether only quotes and backslashes are escaped in the value. Such a value is unescaped without an
+// allocation.
 func onlyQuotes(value []byte) bool {
 	for i := 0; i < len(value); i++ {
 		if value[i] == '\\' {
-			if i++; value[i] != '"' && value[i] != '\\' { // there is one more: the closing quote is not escaped
+			if i++; value[i] != '"' && value[i] != '\\' { // another byte follows: the closing quote is not escaped
 				return false
 			}
 		}
@@ -66,7 +67,7 @@ func onlyQuotes(value []byte) bool {
 	return true
 }
 
-// parseWeirJSON takes a line of the same log as JSON.
+// parseWeirJSON parses a line of the same log as JSON.
 func (p *parser) parseWeirJSON(line []byte) error {
 	if err := p.parseJSON(line); err != nil {
 		return err

@@ -16,32 +16,32 @@ import (
 // Kind is the effect of an action.
 type Kind string
 
-// The kinds.
+// These are the kinds.
 const (
 	Ban    Kind = "ban"    // requests are refused
 	Exempt Kind = "exempt" // rules are not applied
 	Shadow Kind = "shadow" // rules count, but refuse nothing
 )
 
-// Kinds are all of them.
+// Kinds has all kinds.
 var Kinds = []Kind{Ban, Exempt, Shadow}
 
-// Bounds of actions.
+// These are the bounds of actions.
 const (
-	Most     = 1000                // at one time
-	Shortest = time.Second         // for which one holds
-	Longest  = 30 * 24 * time.Hour // the same
+	Most     = 1000                // actions at a time
+	Shortest = time.Second         // the shortest time of an action
+	Longest  = 30 * 24 * time.Hour // the longest time of an action
 	longWho  = 64                  // characters
-	longWhy  = 200                 // the same
+	longWhy  = 200                 // characters
 )
 
 // A KeyID stands for the text of a key.
 type KeyID [16]byte
 
-// MarshalText writes it in hexadecimal digits.
+// MarshalText returns the id in hexadecimal digits.
 func (id KeyID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[:]), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText sets the id from the text that MarshalText returned.
 func (id *KeyID) UnmarshalText(text []byte) error {
 	all, err := hex.DecodeString(string(text))
 	if err != nil || len(all) != len(id) {
@@ -55,8 +55,8 @@ func (id *KeyID) UnmarshalText(text []byte) error {
 type Target struct {
 	Network netip.Prefix `json:"network,omitzero"`
 	Rule    string       `json:"rule,omitempty"`
-	Key     KeyID        `json:"key,omitzero"`   // of the rule; zero for the whole rule
-	Form    string       `json:"form,omitempty"` // of the rule's keys, with a Key
+	Key     KeyID        `json:"key,omitzero"`   // a key of the rule; zero for the whole rule
+	Form    string       `json:"form,omitempty"` // the form of the rule's keys; only with a Key
 }
 
 // IsKey reports whether the target is a key of a rule.
@@ -77,9 +77,9 @@ func (t *Target) check() error {
 	return nil
 }
 
-// ParseNetwork parses an address or a network: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48. An IPv4 network mapped into IPv6
-// is the IPv4 network. A single address is a network of one address. It returns an error for a zone, and for bits after
-// the prefix.
+// ParseNetwork parses an address or a network: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48. For an IPv4 network that is
+// mapped into IPv6, it returns the IPv4 network. A single address is a network of one address. A zone, or a bit that is
+// set after the prefix, is an error.
 func ParseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -103,7 +103,7 @@ type Action struct {
 	ID   uint64 `json:"id"`
 	Kind Kind   `json:"kind"`
 	Target
-	Text  string    `json:"text,omitempty"` // of the key, if keys are shown
+	Text  string    `json:"text,omitempty"` // the text of the key, if keys are shown
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	Who   string    `json:"who"`
@@ -153,7 +153,7 @@ func (a *Action) String() string {
 	return fmt.Sprintf("%s of the rule %s", a.Kind, a.Rule)
 }
 
-// Active is an action with the number of requests that it applied to in this process.
+// Active is an action, with the number of requests in this process to which it has applied.
 type Active struct {
 	Action
 	hits atomic.Uint64
@@ -162,7 +162,7 @@ type Active struct {
 // Hits returns the number of requests that the action has applied to so far.
 func (a *Active) Hits() uint64 { return a.hits.Load() }
 
-// macOf returns the ID of the text of a key.
+// macOf returns the id of a key, which is a MAC of its text.
 func macOf(secret []byte, text string) (id KeyID) {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(text))

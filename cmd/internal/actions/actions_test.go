@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A fixture is a table on a clock that the test moves.
+// A fixture is a table with a clock that the test moves.
 type fixture struct {
 	*Table
 	log testlog.Log
@@ -42,7 +42,7 @@ func newFixture(t testing.TB, folder string) *fixture {
 
 func (f *fixture) advance(d time.Duration) { f.now.Add(int64(d)) }
 
-// of returns an action: of a network, or of a rule and what follows a colon as a key.
+// of returns an action for a target: a network, the name of a rule, or "rule:key".
 func (f *fixture) of(kind Kind, target string) Action {
 	a := Action{Kind: kind, Who: "alice", Why: "a test"}
 	if p, err := ParseNetwork(target); err == nil {
@@ -62,7 +62,7 @@ func (f *fixture) add(t testing.TB, kind Kind, target string) *Active {
 	return a
 }
 
-// paths are two rules, each for the paths below its name, by the header Key.
+// paths are two rules. Each rule applies to paths that contain its name. Its key is the header Key.
 var paths = &Rules{Addr: func(r *http.Request) netip.Addr {
 	addr, _ := netip.ParseAddr(r.RemoteAddr)
 	return addr
@@ -76,7 +76,7 @@ func path(name string) Rule {
 	}
 }
 
-// judged says what the actions mean for a request: banned, exempt, or the mode of each rule.
+// judged returns what the actions mean for a request: banned, exempt, or the mode of each rule.
 func (f *fixture) judged(addr, path, key string) string {
 	r := httptest.NewRequest("GET", path, nil)
 	r.RemoteAddr = addr
@@ -94,7 +94,7 @@ func (f *fixture) judged(addr, path, key string) string {
 	return words[v.Mode(0)] + " " + words[v.Mode(1)]
 }
 
-// TestWhichActionCounts: each row has actions, then a request, and the result.
+// TestWhichActionCounts: each case has some actions, then requests with the expected judgment of each.
 func TestWhichActionCounts(t *testing.T) {
 	type row struct{ addr, path, key, want string }
 	for name, c := range map[string]struct {
@@ -147,7 +147,8 @@ func TestAnotherFormOfKey(t *testing.T) {
 	assert.Empty(t, f.judged("192.0.2.1", "/one", "a"))
 }
 
-// TestAnActionEnds: an action ends when its time is over, to the nanosecond. Refresh only forgets it.
+// TestAnActionEnds: an action ends when its time is over, to the nanosecond. Refresh is not needed for that: it only
+// removes the ended action from the list.
 func TestAnActionEnds(t *testing.T) {
 	f := newFixture(t, "")
 	f.add(t, Ban, "192.0.2.7")
@@ -165,7 +166,8 @@ func TestAnActionEnds(t *testing.T) {
 	assert.Empty(t, f.judged("192.0.2.7", "/", ""), "what was forgotten does not come back with the clock")
 }
 
-// TestAnEndedActionHidesNone: after an action has ended, the actions for a shorter prefix and for the rule apply again.
+// TestAnEndedActionHidesNone: after an action has ended, the actions for a shorter prefix and for the whole rule apply
+// again.
 func TestAnEndedActionHidesNone(t *testing.T) {
 	f := newFixture(t, "")
 	for _, target := range []string{"192.0.2.0/24", "one"} {
@@ -213,7 +215,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestBadActions: no action is active after an error.
+// TestBadActions: if Add returns an error, no action is active afterwards.
 func TestBadActions(t *testing.T) {
 	f := newFixture(t, t.TempDir())
 	for want, change := range map[string]func(*Action){
@@ -248,13 +250,14 @@ func TestTheMostActions(t *testing.T) {
 	}
 	_, err := f.Add(f.of(Ban, "192.0.2.7"), time.Hour)
 	require.ErrorContains(t, err, "there are already 1000 actions, the maximum")
-	f.add(t, Shadow, "10.0.0.0") // in place of another
+	f.add(t, Shadow, "10.0.0.0") // replaces another action
 	f.advance(2 * time.Minute)
-	f.add(t, Ban, "192.0.2.7") // one has ended
+	f.add(t, Ban, "192.0.2.7") // one action has ended
 	assert.Len(t, f.List(), Most)
 }
 
-// TestAfterARestart: earlier answers are still there, and mean the same.
+// TestAfterARestart: after a restart, the actions that operators made before are still active, and the ids of keys mean
+// the same keys.
 func TestAfterARestart(t *testing.T) {
 	folder := t.TempDir()
 	f := newFixture(t, folder)
@@ -268,7 +271,7 @@ func TestAfterARestart(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), "it has the secret of the keys")
 
-	next := newFixture(t, folder) // the previous one has not closed anything
+	next := newFixture(t, folder) // as after a crash: the previous table has closed nothing
 	assert.Equal(t, "exempt -", next.judged("192.0.2.7", "/one", "a"))
 	assert.Equal(t, "- shadow", next.judged("192.0.2.7", "/two", "a"))
 	next.advance(time.Minute)
@@ -319,7 +322,8 @@ func TestADamagedFile(t *testing.T) {
 	require.ErrorContains(t, err, "it is not a file of actions")
 }
 
-// TestOneSecretFromTheStart: processes with one folder have the same name for a key before any of them has an action.
+// TestOneSecretFromTheStart: processes that use one folder have the same id for a key, even before one of them has an
+// action.
 func TestOneSecretFromTheStart(t *testing.T) {
 	folder := t.TempDir()
 	a, b := newFixture(t, folder), newFixture(t, folder)
@@ -332,7 +336,8 @@ func TestOneSecretFromTheStart(t *testing.T) {
 	assert.NotEqual(t, *a.secret.Load(), *other.secret.Load())
 }
 
-// TestSeveralProcesses: tables with one file have the same actions, and none is lost if several change at one time.
+// TestSeveralProcesses: tables that use one file have the same actions. No action is lost if several tables change the
+// file at the same time.
 func TestSeveralProcesses(t *testing.T) {
 	folder := t.TempDir()
 	a, b := newFixture(t, folder), newFixture(t, folder)
@@ -368,7 +373,7 @@ func TestSeveralProcesses(t *testing.T) {
 	assert.Len(t, ids, 30)
 }
 
-// TestAnotherFolder: if a reload changes the folder of actions, the actions move with it.
+// TestAnotherFolder: if a reload sets another folder for actions, the active actions are written to the new folder.
 func TestAnotherFolder(t *testing.T) {
 	f, folder := newFixture(t, ""), t.TempDir()
 	f.add(t, Ban, "one:a")
@@ -387,18 +392,19 @@ func TestAnotherFolder(t *testing.T) {
 	assert.Len(t, other.List(), 3)
 }
 
-// TestFoldersThatMeet: if two folders have an action for one target, the newer action stays. Each id belongs to one
-// action. If there are too many actions, that is an error, and nothing changes.
+// TestFoldersThatMeet: if a table with actions opens a folder that has actions, and both have an action for one target,
+// the newer action stays. No two actions have the same id. If there are too many actions, Open returns an error and
+// changes nothing.
 func TestFoldersThatMeet(t *testing.T) {
 	folder := t.TempDir()
 	there, f := newFixture(t, folder), newFixture(t, "")
 	f.add(t, Ban, "192.0.2.1")
 	there.add(t, Shadow, "192.0.2.2")
 	there.advance(time.Minute)
-	there.add(t, Exempt, "192.0.2.1") // newer than that of f
+	there.add(t, Exempt, "192.0.2.1") // newer than the action of f
 	there.add(t, Shadow, "192.0.2.3")
 	f.advance(2 * time.Minute)
-	f.add(t, Ban, "192.0.2.2") // newer than that of the file
+	f.add(t, Ban, "192.0.2.2") // newer than the action in the file
 	require.NoError(t, f.Open(folder))
 	for _, all := range []*fixture{f, newFixture(t, folder)} {
 		assert.Equal(t, "exempt", all.judged("192.0.2.1", "/one", ""))

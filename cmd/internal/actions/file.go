@@ -23,18 +23,18 @@ const FileName = "actions.json"
 
 const (
 	format  = 1
-	maxFile = 4 << 20 // bytes, of Most actions with the longest texts
+	maxFile = 4 << 20 // bytes; enough for Most actions with the longest texts
 )
 
-// A file keeps the actions of a table. The zero file keeps none. A change replaces the whole file, and holds a lock on
-// another file next to it.
+// A file keeps the actions of a table. The zero file keeps none. A change replaces the complete file. Meanwhile, it
+// holds a lock on another file in the same folder.
 type file struct {
 	path   string
-	seen   version // what was read or written last
-	warned string  // the last error
+	seen   version // the version that was read or written last
+	warned string  // the last error that was logged
 }
 
-// A version distinguishes the contents of a file without reading them: each content is a file of its own.
+// A version distinguishes the contents of a file without reading them, because each change creates a new file.
 type version struct {
 	info fs.FileInfo
 	size int64
@@ -48,11 +48,11 @@ func (v version) is(other version) bool {
 	return os.SameFile(v.info, other.info) && v.size == other.size && v.at.Equal(other.at)
 }
 
-// A content is the content of a file.
+// A content is what the file has, as JSON.
 type content struct {
 	Format  int      `json:"format"`
-	Secret  string   `json:"secret"` // of the ids of keys, in hexadecimal digits
-	Next    uint64   `json:"next"`   // id
+	Secret  string   `json:"secret"` // secret of the ids of keys, in hexadecimal digits
+	Next    uint64   `json:"next"`   // the next id
 	Actions []Action `json:"actions"`
 }
 
@@ -67,7 +67,7 @@ func (f *file) version() version {
 // isOther reports whether another process has written the file.
 func (f *file) isOther() bool { return !f.seen.is(f.version()) }
 
-// warn logs an error once.
+// warn logs an error, unless it is the same as the last logged error.
 func (f *file) warn(log *slog.Logger, err error) {
 	if text := err.Error(); text != f.warned {
 		f.warned = text
@@ -75,7 +75,7 @@ func (f *file) warn(log *slog.Logger, err error) {
 	}
 }
 
-// read returns what the file has; nil if there is none.
+// read returns the content of the file, or nil if there is no file.
 func (f *file) read() (*content, error) {
 	if f.path == "" {
 		return nil, nil
@@ -151,10 +151,10 @@ func (t *Table) write(all []*Active) error {
 	return nil
 }
 
-// adopt returns the actions of a content, with their hits if they were known before. It takes over the secret and the
-// ids.
+// adopt returns the actions of a content. An action that the table had before keeps its hits. adopt also sets the
+// table's secret and next id to those of the content.
 func (t *Table) adopt(c *content) (all []*Active) {
-	secret, _ := hex.DecodeString(c.Secret) // it was checked
+	secret, _ := hex.DecodeString(c.Secret) // read has checked it
 	t.secret.Store(&secret)
 	t.next = max(t.next, c.Next)
 	known := map[uint64]*Active{}
@@ -174,9 +174,10 @@ func (t *Table) adopt(c *content) (all []*Active) {
 }
 
 // Open keeps the actions in a file of a folder from now on; "" keeps them in memory only. The actions in the file
-// become active at once; a missing file is made. The actions that the table had before are added, and replace older
-// ones for the same target. If the file has its own secret, those for keys are dropped, and the drop is logged. A
-// missing folder and more than [Most] actions are errors. After an error nothing has changed.
+// become active at once. If there is no file, Open makes one. The actions that the table had before are added to the
+// file, and replace older actions for the same target. If the file has another secret than the table, the table's
+// actions for keys are dropped, and this is logged. Open returns an error if the folder is missing, or if there are
+// more than [Most] actions. After an error nothing has changed.
 func (t *Table) Open(folder string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -209,7 +210,8 @@ func (t *Table) Open(folder string) error {
 	return err
 }
 
-// merge adds actions to those of a file. secret is the secret of the ids of their keys.
+// merge adds the actions of the table, mine, to the actions of a file, all. secret is the secret with which the file's
+// ids of keys were made.
 func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
 	now, isOther := t.config.Now().UnixNano(), !bytes.Equal(secret, *t.secret.Load())
 	for _, a := range mine {
@@ -238,7 +240,7 @@ func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
 	return all, nil
 }
 
-// Forget removes the texts of keys from the table and its file, for when they are no longer shown.
+// Forget removes the texts of keys from the table and its file. It is called when keys are no longer shown.
 func (t *Table) Forget() error {
 	has := func(a *Active) bool { return a.Text != "" }
 	if !slices.ContainsFunc(t.List(), has) {

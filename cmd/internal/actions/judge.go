@@ -8,17 +8,17 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A snapshot is the active actions, arranged for requests. It is immutable.
+// A snapshot has the active actions, arranged so that the actions for a request are found quickly. It is immutable.
 type snapshot struct {
 	all      []*Active
-	bits     []int // of the networks, longest first, each of both families
+	bits     []int // the prefix lengths of the networks of both families, longest first
 	networks map[netip.Prefix]*Active
 	rules    map[string]*ofRule
 }
 
-// ofRule are the actions for a rule.
+// ofRule has the actions for a rule and its keys.
 type ofRule struct {
-	whole *Active // nil for none
+	whole *Active // the action for the whole rule; nil for none
 	keys  map[KeyID]*Active
 }
 
@@ -50,12 +50,12 @@ func newSnapshot(all []*Active) *snapshot {
 	return s
 }
 
-// network returns the action for an address, nil for none. The zero Addr is in no network.
+// network returns the action for an address, or nil if there is none. The zero Addr is in no network.
 func (s *snapshot) network(addr netip.Addr, now int64) *Active {
 	for _, bits := range s.bits {
 		p, err := addr.Prefix(bits)
 		if err != nil || !p.IsValid() {
-			continue // the zero Addr, or an address of the other family, which has fewer bits
+			continue // the zero Addr, or an IPv4 address, which is shorter than the prefix
 		}
 		if a := s.networks[p]; a.holds(now) {
 			return a
@@ -69,29 +69,29 @@ func (a *Active) holds(now int64) bool { return a != nil && now < a.Until.UnixNa
 
 // Rules are the rules that apply to the requests being judged.
 type Rules struct {
-	Addr func(*http.Request) netip.Addr // of the client; the zero Addr if it has none
+	Addr func(*http.Request) netip.Addr // returns the address of the client; the zero Addr if it has none
 	List []Rule
 }
 
-// A Rule is one of these rules.
+// A Rule is one rule of a Rules.
 type Rule struct {
 	Name  string
-	Form  string // describes how the texts of its keys are made: an action for a key only applies to the same form
+	Form  string // form of its keys' texts: an action for a key only applies while the rule has the same form
 	Meets func(*http.Request) bool
-	Text  func(*http.Request) (text string, ok bool) // of the key; false for a request that the rule does not count
+	Text  func(*http.Request) (text string, ok bool) // text of the key; false if the rule does not count the request
 }
 
 // A Verdict is the effect of the actions on a request. The zero Verdict changes nothing.
 type Verdict struct {
-	Banned *Active // refuses the request; nil for none
-	Exempt *Active // exempts it from all rules; nil for none
+	Banned *Active // the action that refuses the request; nil for none
+	Exempt *Active // the action that exempts the request from all rules; nil for none
 	modes  []limits.Mode
 }
 
 // Any reports whether the verdict changes anything.
 func (v *Verdict) Any() bool { return v.Banned != nil || v.Exempt != nil || v.modes != nil }
 
-// Mode is a function for [limits.Options].Modes.
+// Mode returns the mode of a rule. It is a function for [limits.Options].Modes.
 func (v *Verdict) Mode(rule int) limits.Mode {
 	switch {
 	case v.Exempt != nil:
@@ -102,7 +102,7 @@ func (v *Verdict) Mode(rule int) limits.Mode {
 	return limits.AsWritten
 }
 
-// Any reports whether there are actions, by one atomic load.
+// Any reports whether there are actions. It costs one atomic load.
 func (t *Table) Any() bool { return t.current.Load() != nil }
 
 // Judge returns what the actions mean for a request, and counts a hit for the actions that apply.
@@ -157,7 +157,8 @@ func (t *Table) Judge(rules *Rules, r *http.Request) (v Verdict) {
 	return v
 }
 
-// of returns the action for a request under a rule: for its key, or else for the rule. nil is none.
+// of returns the action for a request under a rule: the action for its key, or else the action for the whole rule, or
+// nil.
 func (s *snapshot) of(rule *Rule, r *http.Request, now int64, id func(string) KeyID) *Active {
 	of := s.rules[rule.Name]
 	if of == nil || !rule.Meets(r) {

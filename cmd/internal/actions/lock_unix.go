@@ -12,11 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long to wait for the lock. A process that was stopped while it changes the file holds the lock for
-// longer.
+// patience is how long lock waits. A process that was stopped while it changes the file can hold the lock for longer.
 const patience = 2 * time.Second
 
-// lock waits, for at most patience, until no other process changes the file. The caller calls done at the end.
+// lock waits until no other process changes the file, for at most patience. The caller must call done at the end.
 func (f *file) lock() (done func(), err error) {
 	if f.path == "" {
 		return func() {}, nil
@@ -35,7 +34,7 @@ func (f *file) lock() (done func(), err error) {
 		_ = beside.Close()
 		return nil, fmt.Errorf("%s: another process holds it: %w", beside.Name(), err)
 	}
-	return func() { _ = beside.Close() }, nil // which unlocks it
+	return func() { _ = beside.Close() }, nil // closing the file unlocks it
 }
 
 // ownedByUs refuses the file of another user, because that user could exempt any client.

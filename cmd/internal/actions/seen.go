@@ -8,44 +8,45 @@ import (
 	"time"
 )
 
-// How many requests are noted, and how many clients are many.
+// These are the bounds of what is noted, and the numbers above which a ban gives a warning.
 const (
-	seenPerSecond = 16               // requests, the first ones of each second
-	seenFor       = 10 * time.Minute // they are remembered
+	seenPerSecond = 16               // requests; the first ones of each second are noted
+	seenFor       = 10 * time.Minute // how long they are remembered
 	seenMost      = seenPerSecond * int(seenFor/time.Second)
-	manyClients   = 5 // in a network
-	manyUsers     = 5 // behind one client's address
+	manyClients   = 5 // clients in a network
+	manyUsers     = 5 // users with one client's address
 	manyAgents    = 10
 )
 
-// Seen notes who sends requests, a few of each second, to find out whether a ban would affect many clients. It is kept
-// in memory only: 10 minutes, 9,600 requests, 0.8 MB.
+// Seen notes the senders of some requests of each second, to find out whether a ban would affect many clients. It keeps
+// them in memory only: 9,600 requests of the last 10 minutes, which take 0.8 MB.
 type Seen struct {
-	left atomic.Int64 // of this second
+	left atomic.Int64 // how many more requests are noted in this second
 
 	mu   sync.Mutex
 	ring []sample
 	next int
 }
 
-// A sample is one request. Users and programs are stored as hashes. So is the client if addresses are not kept.
+// A sample is one request. Users and programs are stored as hashes. If addresses are not kept, the client is also
+// stored only as a hash.
 type sample struct {
 	at          int64 // seconds since 1970
 	client      KeyID
-	addr        netip.Addr // the zero Addr where addresses are not kept
+	addr        netip.Addr // the zero Addr if addresses are not kept
 	user, agent KeyID      // zero for none
 }
 
 // Wants reports whether a request should be noted. If not, it costs one atomic load.
 func (s *Seen) Wants() bool { return s.left.Load() > 0 && s.left.Add(-1) >= 0 }
 
-// refill lets requests be noted again.
+// refill permits the requests of the next second to be noted.
 func (s *Seen) refill() { s.left.Store(seenPerSecond) }
 
 // A Sender describes who has sent a request. User and Agent are claims of the client.
 type Sender struct {
-	Client netip.Prefix // by which rules count it
-	Addr   netip.Addr   // the zero Addr where addresses are not kept
+	Client netip.Prefix // the prefix by which rules count the client
+	Addr   netip.Addr   // the zero Addr if addresses are not kept
 	User   string       // such as an API key; "" for none
 	Agent  string       // the program; "" for none
 }
@@ -76,12 +77,12 @@ func (t *Table) Note(from Sender) {
 	s.next = (s.next + 1) % seenMost
 }
 
-// ipText is the text of the key of an address, as httplimit writes it.
+// ipText returns the text of the key of an address, in the form of httplimit.
 func ipText(addr netip.Addr) string { return "ip:" + addr.String() }
 
-// A Sighting is a sender that was seen at a target within the last ten minutes.
+// A Sighting says how many requests, and from how many senders, were noted for a target within the last ten minutes.
 type Sighting struct {
-	Known    bool `json:"known"` // false: nothing is noted about such targets, and the numbers are 0
+	Known    bool `json:"known"` // false: requests for such targets are not noted, so the numbers are 0
 	Requests int  `json:"requests"`
 	Clients  int  `json:"clients"`
 	Users    int  `json:"users"`
@@ -111,8 +112,9 @@ func (t *Table) sighting(belongs func(*sample) bool) Sighting {
 	return Sighting{true, n, len(clients), len(users), len(agents)}
 }
 
-// Foresee returns the senders that were seen at the target of an action, and warnings if it is a ban that affects many.
-// client returns the prefix by which rules count an address. addresses says whether addresses are kept.
+// Foresee returns the senders that were noted for the target of an action. If the action is a ban that affects many, it
+// also returns warnings. client returns the prefix by which rules count an address. addresses says whether addresses
+// are kept.
 func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, addresses bool) (seen Sighting, warnings []string) {
 	warn := func(format string, args ...any) {
 		if a.Kind == Ban {
@@ -122,7 +124,7 @@ func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, address
 	switch p := a.Network; {
 	case a.IsKey():
 		seen = t.sighting(func(s *sample) bool { return s.client == a.Key })
-		// Nothing is noted about a key that is not an address.
+		// No request is noted for a key that is not an address.
 		seen.Known = seen.Requests > 0
 	case !p.IsValid():
 		warn("every request that the rule %s applies to is refused", a.Rule)

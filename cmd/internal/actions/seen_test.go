@@ -29,7 +29,7 @@ func (f *fixture) note(addr, user, agent string, keeps bool) {
 	f.Note(from)
 }
 
-// TestABanOfMany: the warnings about a ban, with and without stored addresses.
+// TestABanOfMany checks the warnings about a ban, with and without stored addresses.
 func TestABanOfMany(t *testing.T) {
 	for _, keeps := range []bool{true, false} {
 		f := newFixture(t, "")
@@ -37,7 +37,7 @@ func TestABanOfMany(t *testing.T) {
 			f.note("192.0.2.7", fmt.Sprint("user", i%6), "one program", keeps)
 			f.note("192.0.2.8", "", fmt.Sprint("program", i), keeps)
 			f.note("192.0.2.9", "the user", "the program", keeps)
-			f.note(fmt.Sprintf("2001:db8::%d", i), "", "a program", keeps) // one client
+			f.note(fmt.Sprintf("2001:db8::%d", i), "", "a program", keeps) // all are one client
 			f.note(fmt.Sprintf("198.51.100.%d", i%4), "", "", keeps)
 		}
 		warned := func(kind Kind, target string) (Sighting, []string) {
@@ -92,7 +92,7 @@ func TestABanOfMany(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotedIsBounded: the number of notes is bounded, for each second and in total.
+// TestWhatIsNotedIsBounded: the number of noted requests is bounded, per second and in total.
 func TestWhatIsNotedIsBounded(t *testing.T) {
 	f := newFixture(t, "")
 	for range 3 {

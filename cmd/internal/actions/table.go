@@ -14,17 +14,17 @@ import (
 // A Table has the active actions. Make one with [New]. All methods are safe for concurrent use.
 type Table struct {
 	config  Config
-	current atomic.Pointer[snapshot] // nil for no action
+	current atomic.Pointer[snapshot] // nil if there is no action
 	hits    [3]atomic.Uint64         // by kind, in the order of Kinds
 	Seen    Seen
-	secret  atomic.Pointer[[]byte] // of the ids of keys
+	secret  atomic.Pointer[[]byte] // secret of the ids of keys
 
 	mu   sync.Mutex
-	next uint64 // id
+	next uint64 // the next id
 	file file
 }
 
-// Config has what a table needs.
+// Config configures a table.
 type Config struct {
 	Now func() time.Time // nil for the clock of the system
 	Log *slog.Logger     // gets a line for each action that begins or ends
@@ -65,8 +65,8 @@ func (t *Table) Left(a *Active) time.Duration { return max(a.Until.Sub(t.config.
 // Hits returns how many requests the actions of a kind applied to, including ended actions.
 func (t *Table) Hits(k Kind) uint64 { return t.hits[slices.Index(Kinds, k)].Load() }
 
-// Add activates an action for a time, and replaces one for the same target. The caller sets Kind, Target, Text, Who and
-// Why. The action is in the file when Add returns. After an error nothing has changed.
+// Add activates an action for a time. It replaces an action for the same target. The caller sets Kind, Target, Text,
+// Who and Why. When Add returns, the action is in the file. After an error nothing has changed.
 func (t *Table) Add(a Action, lasts time.Duration) (*Active, error) {
 	a.From = t.config.Now().UTC().Truncate(time.Millisecond)
 	if lasts > Longest { // From.Add could overflow
@@ -93,10 +93,10 @@ func (t *Table) Add(a Action, lasts time.Duration) (*Active, error) {
 	return added, nil
 }
 
-// ErrNone is returned for an id that no active action has.
+// ErrNone means that no active action has the given id.
 var ErrNone = errors.New("there is no such action: it has ended")
 
-// End ends an action. It is out of the file when End returns.
+// End ends an action. When End returns, the action is no longer in the file.
 func (t *Table) End(id uint64, who string) (ended *Active, err error) {
 	if err := checkText("who", who, longWho); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (t *Table) End(id uint64, who string) (ended *Active, err error) {
 }
 
 // Refresh forgets actions that have ended, and reads the changes that other processes have written to the file. The
-// caller calls it about once a second. Actions end on time without it.
+// caller calls it about once per second. Actions end on time even without Refresh.
 func (t *Table) Refresh() {
 	t.Seen.refill()
 	t.mu.Lock()
@@ -153,7 +153,7 @@ func (t *Table) unended(all []*Active, now int64) []*Active {
 	})
 }
 
-// publish puts actions in force.
+// publish makes actions the active ones.
 func (t *Table) publish(all []*Active) {
 	if s := t.current.Load(); s != nil && slices.Equal(s.all, all) || s == nil && len(all) == 0 {
 		return
@@ -161,14 +161,16 @@ func (t *Table) publish(all []*Active) {
 	t.current.Store(newSnapshot(all))
 }
 
-// change replaces the list. It is written to the file first, if there is one, so that the change survives a crash.
+// change replaces the list of actions. If there is a file, the new list is written to the file first, so that the
+// change survives a crash.
 func (t *Table) change(to func([]*Active) ([]*Active, error)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.changeFile(t.list(), to)
 }
 
-// changeFile is change for the actions in the file, or for all if there is no file.
+// changeFile is like change, but without the lock of the table. The list is the one in the file, or all if there is no
+// file.
 func (t *Table) changeFile(all []*Active, to func([]*Active) ([]*Active, error)) error {
 	done, err := t.file.lock()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNobodyIsWaitedFor: the program waits for no other process: a pipe instead of the file is an error, and so is a
-// lock that another process keeps.
+// TestNobodyIsWaitedFor: the program never waits for another process without a bound. If there is a pipe instead of the
+// file, or if another process keeps the lock, the result is an error.
 func TestNobodyIsWaitedFor(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, FileName)

@@ -12,13 +12,13 @@ import (
 	"github.com/weir-go/weir/cmd/internal/secretfile"
 )
 
-// A role says what a caller may do. A higher role includes the lower ones.
+// A role says what a caller may do. A higher role includes the lower roles.
 type role uint8
 
 const (
 	anyone   role = iota // has no token, or a wrong one
-	viewer               // looks
-	operator             // may look, change, and take profiles of the program
+	viewer               // may read
+	operator             // may read, change, and take profiles of the program
 )
 
 // minToken is the length of the shortest token, in characters. Shorter tokens can be guessed.
@@ -49,7 +49,7 @@ func NewAccess(file, readFile string) (*Access, error) {
 
 var (
 	tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
-	// A name is written into logs, and is a user of HTTP's Basic scheme.
+	// A name is written into logs, and can be the user name in HTTP's Basic scheme.
 	nameForm = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
 )
 
@@ -87,11 +87,11 @@ func (a *Access) add(file string, as role) error {
 	return nil
 }
 
-// A caller is the sender of a request.
+// A caller describes the sender of a request.
 type caller struct {
 	role role
-	who  string // the name of its token, or else the name that it gives itself; "" for none
-	sure bool   // who is the name of the token
+	who  string // the name of its token, or else the name that the caller gives; "" for none
+	sure bool   // who is the name of its token
 }
 
 var (
@@ -107,8 +107,8 @@ func (a *Admin) access() *Access {
 	return a.config.Access()
 }
 
-// caller returns the sender of a request. If no token is required, everyone may do everything. The error says why the
-// caller is not known.
+// caller returns the sender of a request. If no token is required, every caller may do everything. If the token is
+// missing or wrong, the error says so.
 func (a *Admin) caller(r *http.Request) (caller, error) {
 	access := a.access()
 	if access == nil {
@@ -134,20 +134,20 @@ func (a *Admin) caller(r *http.Request) (caller, error) {
 	return caller{role: access.roles[i], who: user}, nil
 }
 
-// has reports whether a token has this name. Callers with other tokens may not use the name.
+// has reports whether a token has this name. Callers with other tokens may not give this name as theirs.
 func (a *Access) has(name string) bool {
 	return a != nil && name != "" && slices.Contains(a.names, name)
 }
 
 type callerKey struct{}
 
-// callerOf returns the sender of a request that allow has admitted.
+// callerOf returns the sender of a request that allow has passed on.
 func callerOf(r *http.Request) caller {
 	c, _ := r.Context().Value(callerKey{}).(caller)
 	return c
 }
 
-// allow admits requests of callers whose role is enough for an endpoint.
+// allow passes on the requests of callers whose role is enough for an endpoint, and refuses others.
 func (a *Admin) allow(e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := a.caller(r)
@@ -160,7 +160,7 @@ func (a *Admin) allow(e endpoint) http.Handler {
 			err = errors.New("the token may only look")
 		} else {
 			status = http.StatusUnauthorized
-			// Browsers ask for a password for the first scheme, and keep it until they are closed.
+			// Browsers ask for a password for the first of these schemes, and remember it until they are closed.
 			w.Header()["Www-Authenticate"] = []string{`Basic realm="weir", charset="UTF-8"`, `Bearer realm="weir"`}
 		}
 		if !errors.Is(err, errNoToken) {

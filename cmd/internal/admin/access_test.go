@@ -29,7 +29,7 @@ const (
 	nameless  = "whoever/has+it.may~do-everything=="
 )
 
-// tokens writes files of tokens, and returns what they say.
+// tokens writes files of tokens, and returns the Access that they give.
 func tokens(t *testing.T, all, looks string) (*Access, error) {
 	dir := t.TempDir()
 	file, readFile := filepath.Join(dir, "tokens"), filepath.Join(dir, "looks")
@@ -47,7 +47,7 @@ func goodTokens(t *testing.T) *Access {
 	return a
 }
 
-// guarded is an Admin with tokens, all endpoints, and one key to reset.
+// guarded returns an Admin with tokens, all endpoints, and one key that can be reset.
 func guarded(t *testing.T) (*Admin, *testlog.Log) {
 	access, log := goodTokens(t), &testlog.Log{}
 	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 3))
@@ -64,7 +64,7 @@ func guarded(t *testing.T) (*Admin, *testlog.Log) {
 	}), log
 }
 
-// TestEveryEndpointHasARole: each endpoint accepts the callers of its role, and no others.
+// TestEveryEndpointHasARole: each endpoint accepts callers that have its role or a higher one, and refuses all others.
 func TestEveryEndpointHasARole(t *testing.T) {
 	a, _ := guarded(t)
 	endpoints := a.endpoints(prometheus.NewRegistry())
@@ -73,7 +73,7 @@ func TestEveryEndpointHasARole(t *testing.T) {
 		method, path, _ := strings.Cut(e.pattern, " ")
 		path = strings.NewReplacer("{$}", "", "{file}", "page.js").Replace(path)
 		if path == "/debug/pprof/profile" || path == "/debug/pprof/trace" {
-			path += "?seconds=wrong&debug=1" // which ends at once
+			path += "?seconds=wrong&debug=1" // so the profile ends at once
 		}
 		want := viewer
 		if method == "POST" && path != "/key/peek" && path != "/client/peek" || strings.HasPrefix(path, "/debug/") {
@@ -111,7 +111,7 @@ func TestEveryEndpointHasARole(t *testing.T) {
 		request(a, "GET", "http://localhost/", "").Header()["Www-Authenticate"])
 }
 
-// probe asks without a body, of a caller that has hung up: an event stream ends at once.
+// probe sends a request without a body. The request's context is done, so an event stream ends at once.
 func probe(a *Admin, method, url string, fields ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, url, strings.NewReader("{}"))
 	r.Header.Set("Content-Type", "application/json")
@@ -132,7 +132,7 @@ func basic(user, password string) string {
 	return r.Header.Get("Authorization")
 }
 
-// TestWithoutTokensNothingIsAsked: without tokens, the listener asks for none, as before there were tokens.
+// TestWithoutTokensNothingIsAsked: if no tokens are configured, the listener does not require one.
 func TestWithoutTokensNothingIsAsked(t *testing.T) {
 	for _, access := range []func() *Access{nil, func() *Access { return nil }} {
 		a := start(t, Config{Rules: none, Access: access})
@@ -187,7 +187,7 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 		_, err := io.Copy(io.Discard, resp.Body)
 		ended <- err
 	}()
-	for second := int64(1); ; second++ { // ticks until it has noticed
+	for second := int64(1); ; second++ { // ticks until the stream has noticed
 		a.tick(time.Unix(second, 0))
 		select {
 		case <-ended:

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// Actions has what the endpoint needs for the timed actions of operators.
+// Actions configures the timed actions of operators.
 type Actions struct {
 	Table *actions.Table
 	// NeedToken reports whether actions require a token, because other machines can reach the listener.
@@ -20,36 +20,37 @@ type Actions struct {
 	Client func(netip.Addr) netip.Prefix
 }
 
-// An actionRequest asks for an action: for a network, a rule, or a key of a rule by its parts or its hash.
+// An actionRequest asks for an action. Its target is a network, a rule, or a key of a rule. The key is given by its
+// parts or by its hash.
 type actionRequest struct {
 	Kind    actions.Kind `json:"kind"`
 	Network string       `json:"network"`
 	Rule    string       `json:"rule"`
 	Parts   []string     `json:"parts"`
 	Hash    string       `json:"hash"`
-	For     string       `json:"for"` // as 1h30m
+	For     string       `json:"for"` // a duration such as 1h30m
 	Who     string       `json:"who"`
 	Why     string       `json:"why"`
-	Confirm bool         `json:"confirm"` // although there are warnings
+	Confirm bool         `json:"confirm"` // begin the action although there are warnings
 }
 
-// An actionView is an action in the form for the page and for programs.
+// An actionView is an action as JSON, for the page and for programs.
 type actionView struct {
 	ID      uint64       `json:"id"`
 	Kind    actions.Kind `json:"kind"`
 	Network string       `json:"network,omitempty"`
 	Rule    string       `json:"rule,omitempty"`
-	Key     string       `json:"key,omitempty"` // its text if keys are shown, else its id
+	Key     string       `json:"key,omitempty"` // the key's text if keys are shown, else its id
 	From    time.Time    `json:"from"`
 	Until   time.Time    `json:"until"`
 	Left    int64        `json:"left_seconds"`
 	Who     string       `json:"who"`
 	Why     string       `json:"why"`
-	Hits    uint64       `json:"hits"`    // requests to which it applied, in this process
-	Applies bool         `json:"applies"` // false: the rule does not exist now, or has other keys
+	Hits    uint64       `json:"hits"`    // requests to which the action has applied, in this process
+	Applies bool         `json:"applies"` // false: the rule does not exist now, or its keys have another form
 }
 
-// A foreseen is the answer about an action that would begin, or has begun.
+// A foreseen is the answer about an action that would begin, or that has begun.
 type foreseen struct {
 	Error    string           `json:"error,omitempty"`
 	Action   *actionView      `json:"action,omitempty"`
@@ -61,7 +62,7 @@ func (a *Admin) serveActions(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"actions": a.actionViews(a.rules()), "most": actions.Most})
 }
 
-// actionViews returns the actions in force.
+// actionViews returns the active actions.
 func (a *Admin) actionViews(rules []Rule) []actionView {
 	views := []actionView{}
 	if a.config.Actions == nil {
@@ -82,7 +83,7 @@ func (a *Admin) actionView(rules []Rule, of *actions.Active) actionView {
 		v.Network = of.Network.String()
 	}
 	if of.IsKey() {
-		id, _ := of.Key.MarshalText() // never an error
+		id, _ := of.Key.MarshalText() // never returns an error
 		v.Key = string(id)
 	}
 	for _, r := range rules {
@@ -208,7 +209,7 @@ func (a *Admin) actionOf(request actionRequest) (act actions.Action, lasts time.
 	return act, lasts, err
 }
 
-// keyOf returns the id of the key of a bucket, and its text if that is known.
+// keyOf returns the id of the key of a bucket, and the key's text if it is known.
 func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.KeyID, text string, err error) {
 	table := a.config.Actions.Table
 	switch {
@@ -235,8 +236,8 @@ func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.Ke
 	return table.KeyID(text), clip(text), nil
 }
 
-// keptOf returns the text that is stored for a refused key, so that an action can apply to the key. If keys are hashed,
-// it is the key's id.
+// keptOf returns the text that is stored for a refused key, so that an action can apply to the key later. If keys are
+// hashed, this text is the key's id.
 func (a *Admin) keptOf(text string) string {
 	if a.config.Keys == KeysFull {
 		return clip(text)

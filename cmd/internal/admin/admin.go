@@ -18,11 +18,11 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Config has what the administrator's endpoint reports. Its functions are called from any goroutine. Only Rules must
-// be set.
+// A Config configures the administrator's endpoint. Its functions may be called from any goroutine. Only Rules must be
+// set.
 type Config struct {
-	// Rules returns the current rules, also after a reload. It is called once a second and at every scrape. Its result
-	// must not be changed afterwards.
+	// Rules returns the current rules, also after a reload. It is called once per second and at every scrape. Its
+	// result must not be changed afterwards.
 	Rules func() []Rule
 	// Keys says how refused keys are shown; "" means hashed.
 	Keys Keys
@@ -36,47 +36,47 @@ type Config struct {
 	Reloads func() Reload
 	// Requests returns the counts of requests so far. nil leaves them out of the page.
 	Requests func() Requests
-	// Upstreams returns the servers that get the requests, by name. nil means that there are none.
+	// Upstreams returns the servers to which requests are passed, by name. nil means that there are none.
 	Upstreams func() []Upstream
-	// Hosts are further names, in lower case, that the Host header of a request to the page may have.
+	// Hosts are additional names, in lower case, that the Host header of a request to the page may have.
 	Hosts []string
-	// Tables returns the tables that several rules share, and that belong to no rule's Limiter. nil means that there
-	// are none.
+	// Tables returns the tables that several rules share, and that are not the table of any rule's Limiter. nil means
+	// that there are none.
 	Tables func() []Table
-	// NoReset means that keys can be looked at but not reset. Set it for an address that others than the operator can
-	// reach.
+	// NoReset means that callers can peek at keys but not reset them. Set it for an address that not only the operator
+	// can reach.
 	NoReset bool
 	// Program is the name of the program on the page; "" means weir. It also selects the page's words (page/words.js).
 	Program string
-	// Access returns the valid tokens. If it is nil or returns nil, everyone who reaches the listener may do
+	// Access returns the valid tokens. If Access is nil or returns nil, every caller that reaches the listener may do
 	// everything.
 	Access func() *Access
-	// Actions has what timed actions need. nil means that there are no actions.
+	// Actions configures timed actions. nil means that there are no actions.
 	Actions *Actions
-	// Log gets a line for everything that callers do, and for callers who have no access. nil means no log.
+	// Log gets a line for everything that callers do, and for each caller that is refused. nil means no log.
 	Log *slog.Logger
-	// Collectors are further metrics.
+	// Collectors has additional metrics.
 	Collectors []prometheus.Collector
 }
 
-// A Rule is one of the limits.
+// A Rule describes one of the limits.
 type Rule struct {
-	Name    string // unique; the label of metrics
-	Policy  string // for people
-	For     string // which requests it matches, for people
-	By      string // what has a bucket of its own, for people
+	Name    string // unique; the label of the rule's metrics
+	Policy  string // the policy, as text for people
+	For     string // which requests the rule matches, as text for people
+	By      string // what the rule's keys are, as text for people
 	Shadow  bool
-	Limiter *engine.Limiter // nil if the limit is kept elsewhere: then it has no table
-	// Stored is the limiter of a rule that is kept in a store. All rules in a store have the same store.
+	Limiter *engine.Limiter // nil if the limit is in a store, so that it has no table
+	// Stored is the limiter of a rule whose limit is in a store. All such rules use the same store.
 	Stored *redislimit.Limiter
-	// Buckets look at the rule's keys. nil means that the page has no form for the rule.
+	// Buckets has the functions for the rule's keys. nil means that the page has no form for the rule.
 	Buckets Buckets
-	// Tokens returns the token counts of a rule whose cost comes from the answers. nil for other rules.
+	// Tokens returns the token counts of a rule whose cost comes from the answers. It is nil for other rules.
 	Tokens func() Tokens
-	// Parts are the labels of the parts of a key, such as "ip" and "header X-API-Key".
+	// Parts has the labels of the parts of a key, such as "ip" and "header X-API-Key".
 	Parts []string
-	// Text returns the text of a key from what a person typed, one text for each of the Parts. Form describes what such
-	// texts are made of. Both are needed only with Config.Actions.
+	// Text returns the text of a key. parts has the texts that a person typed, one for each of the Parts. Form
+	// describes the form of such texts. Both are needed only with Config.Actions.
 	Text func(parts []string) string
 	Form string
 }
@@ -87,13 +87,13 @@ type Table struct {
 	Stats engine.Stats
 }
 
-// An Upstream is a server that gets requests.
+// An Upstream describes a server to which requests are passed.
 type Upstream struct {
 	Name     string  `json:"name"`
-	Up       bool    `json:"up"` // requests are sent to it
+	Up       bool    `json:"up"` // requests are passed to it
 	InFlight int64   `json:"in_flight"`
-	Answered uint64  `json:"answered"` // so far
-	Failed   uint64  `json:"failed"`   // requests that it did not serve so far
+	Answered uint64  `json:"answered"` // answers so far
+	Failed   uint64  `json:"failed"`   // requests so far that it did not serve
 	Seconds  float64 `json:"seconds"`  // total time until the headers of all answers
 }
 
@@ -101,12 +101,12 @@ type Upstream struct {
 type Reload struct {
 	At         time.Time
 	OK         bool
-	Error      string // why the new rules are not active
-	Generation uint64 // of the active rules
+	Error      string // why the new rules are not active; "" if they are
+	Generation uint64 // number of the active rules
 }
 
-// An Admin counts outcomes of limits and serves the counts. Make one with [New] and Close it. All methods are safe for
-// concurrent use.
+// An Admin counts the outcomes of limits and serves the counts. Make one with [New], and call Close at the end. All
+// methods are safe for concurrent use.
 type Admin struct {
 	config   Config
 	counters *counterSet
@@ -118,12 +118,12 @@ type Admin struct {
 
 	close   sync.Once
 	done    chan struct{} // closed by Close
-	stopped chan struct{} // closed when the clock has stopped
+	stopped chan struct{} // closed when run has returned
 }
 
 var _ limits.Metrics = (*Admin)(nil)
 
-// New returns an Admin and starts its clock of one second.
+// New returns an Admin and starts its clock, which ticks once per second.
 func New(c Config) (*Admin, error) {
 	a, err := build(c)
 	if err != nil {
@@ -138,7 +138,7 @@ func New(c Config) (*Admin, error) {
 	return a, nil
 }
 
-// build returns an Admin without a clock. The caller must call run.
+// build returns an Admin without a clock. The caller must call run, which ticks.
 func build(c Config) (*Admin, error) {
 	if c.Rules == nil {
 		return nil, errors.New("admin: Config.Rules is nil: want a function that returns the rules")
@@ -171,8 +171,8 @@ func (a *Admin) Observe(limit string, o limits.Outcome) {
 	}
 }
 
-// Limited notes the key of a refused request. It is for [httplimit.OnLimited]. If keys are not shown, it keeps none.
-// For a key in a store it always keeps the text, which is needed to look at the key.
+// Limited notes the key of a refused request. It is for [httplimit.OnLimited]. If keys are not shown, it notes nothing.
+// For a key in a store it always keeps the text, because the text is needed to peek at the key.
 func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	if a.config.Keys == KeysOff { // no text is made
 		return
@@ -189,8 +189,8 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	a.Refused(c.Name(), Bucket{Key: c.Key()}, func() string { return c.KeyText(r) })
 }
 
-// Refused notes that a bucket of a rule has refused, as Limited does. text returns the key for people. It is never
-// called for a bucket in a store, whose name is the key, and rarely for other buckets.
+// Refused notes that a bucket of a rule has refused, as Limited does. text returns the key for people. text is never
+// called for a bucket in a store, because the bucket's name is the key. For other buckets, it is called rarely.
 func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 	by := under{b.Key, b.Limit}
 	switch {
@@ -207,19 +207,19 @@ func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 	}
 }
 
-// Handler returns the handler of the endpoint: /metrics, /healthz, /readyz, /state.json, /debug/pprof/ if the Config
-// says so, and the live page at /.
+// Handler returns the handler of the endpoint: /metrics, /healthz, /readyz, /state.json, the live page at /, and
+// /debug/pprof/ if the Config has Pprof.
 func (a *Admin) Handler() http.Handler { return a.handler }
 
-// Close ends the open event streams and stops the clock. It always returns nil; the result is there for io.Closer.
-// Closing twice is harmless.
+// Close ends the open event streams and stops the clock. It always returns nil. The result is for io.Closer. Closing
+// twice is harmless.
 func (a *Admin) Close() error {
 	a.close.Do(func() { close(a.done) })
 	<-a.stopped
 	return nil
 }
 
-// run ticks at each element of clock, one a second, until Close.
+// run ticks for each value from clock, which sends one per second, until Close is called.
 func (a *Admin) run(clock <-chan time.Time) {
 	defer close(a.stopped)
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin/browsertest"
 )
 
-// serve serves the page. The streams end before the server waits for them.
+// serve serves the page and returns its URL. At the end of the test, the streams end before the server closes.
 func (d *demo) serve(t *testing.T) (url string) {
 	server := httptest.NewServer(d.admin.Handler())
 	t.Cleanup(server.Close)
@@ -19,14 +19,14 @@ func (d *demo) serve(t *testing.T) (url string) {
 	return server.URL
 }
 
-// allows reports whether a rule would admit that many tokens of what is typed.
+// allows reports whether a rule would admit n tokens for the key that is typed.
 func allows(t *testing.T, r Rule, typed string, n uint64) bool {
 	b, err := r.Buckets.Of([]string{typed})
 	require.NoError(t, err)
 	return r.Limiter.Peek(b.Key, n).Allowed
 }
 
-// number reads the number at the beginning of an element's text.
+// number is a JavaScript function that returns the number at the beginning of an element's text.
 const number = `const number = (s) => parseFloat(document.querySelector(s).textContent.replaceAll(",", ""));`
 
 func TestLivePage(t *testing.T) {
@@ -52,7 +52,7 @@ func TestLivePage(t *testing.T) {
 	d.second()
 	b.Until(`document.querySelector(".rule .area").getAttribute("d") !== window.was`)
 
-	// From here on no bucket gets a token back, however slow the browser is.
+	// From here on the clock stands still, so no bucket gets a token back, no matter how slow the browser is.
 	for range 30 {
 		d.ask("/login", "203.0.113.200", "")
 	}
@@ -92,7 +92,7 @@ func TestLivePage(t *testing.T) {
 
 	t.Run("filter and sort", func(t *testing.T) {
 		b.Do(chromedp.SendKeys("#filter", "LOG"))
-		b.Until(`[...document.querySelectorAll(".rule")].filter((e) => !e.hidden).length === 2`) // login and log
+		b.Until(`[...document.querySelectorAll(".rule")].filter((e) => !e.hidden).length === 2`) // login and log-in
 		b.Set("#filter", "")
 		b.Set("#sort", "requests")
 		b.Until(`document.querySelector(".rule h3").textContent === "everything"`)

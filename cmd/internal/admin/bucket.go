@@ -7,26 +7,26 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Bucket names the bucket of one key under a rule: by the key of a table in memory, or by a text in a store, which is
-// not empty.
+// A Bucket identifies the bucket of one key under a rule: by a key of a table in memory, or by a text that is not empty
+// for a limit in a store.
 type Bucket struct {
 	Key   engine.Key
 	Text  string
-	Limit engine.Policy // of the key, if its rule has limits from outside; zero if it is not known
+	Limit engine.Policy // the limit of the key, if its rule has limits from outside; zero if it is unknown
 }
 
-// Buckets look at the buckets of a rule's keys. All methods may be called concurrently.
+// Buckets peeks at the buckets of a rule's keys and resets them. All methods may be called concurrently.
 type Buckets interface {
-	// Of returns the bucket for what the operator typed, one text for each of the rule's Parts. The error is shown to
-	// the operator.
+	// Of returns the bucket for the texts that the operator typed, one for each of the rule's Parts. The error is shown
+	// to the operator.
 	Of(parts []string) (Bucket, error)
-	// Peek says whether one token could be taken now.
+	// Peek reports whether one token could be taken now, without taking it.
 	Peek(ctx context.Context, b Bucket) (engine.Decision, error)
-	// Reset makes the key as if it had taken nothing.
+	// Reset brings the key into the state that it has before it takes a token.
 	Reset(ctx context.Context, b Bucket) error
 }
 
-// Local returns the buckets of a limiter. key returns the key for what was typed.
+// Local returns the buckets of a limiter. key returns the key for the texts that the operator typed.
 func Local(l *engine.Limiter, key func(parts []string) engine.Key) Buckets { return inMemory{l, key} }
 
 type inMemory struct {
@@ -45,7 +45,8 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
-// OneBucket returns the only bucket of a Spread. carry charges it with what keys owe its previous limiters.
+// OneBucket returns the Buckets of a Spread, which has only one bucket. Of calls carry, which charges this bucket with
+// what keys owe to the limit's previous limiters.
 func OneBucket(s *engine.Spread, carry func()) Buckets { return oneBucket{s, carry} }
 
 type oneBucket struct {
@@ -67,8 +68,9 @@ func (b oneBucket) Reset(context.Context, Bucket) error {
 	return nil
 }
 
-// Stored returns the buckets of a limiter in a store. text returns the key for what was typed, and limit its limit; for
-// nil parts, the limit of an unknown key. limit is nil if all keys have the limiter's own limit.
+// Stored returns the buckets of a limiter in a store. For the texts that the operator typed, text returns the key, and
+// limit returns the limit of the key. For nil parts, limit returns the limit of an unknown key. limit is nil if all
+// keys have the limiter's own limit.
 func Stored(l *redislimit.Limiter, text func(parts []string) string, limit func(parts []string) engine.Policy) Buckets {
 	return inStore{l, text, limit}
 }

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// A clientRequest names a client by its address, or one of the clients refused most by its hash.
+// A clientRequest names a client by its address, or by its hash if it is one of the clients that were refused most.
 type clientRequest struct {
 	Address string `json:"address"`
 	Hash    string `json:"hash"`
 }
 
-// A clientView is the state of a client under the rules.
+// A clientView has what a client has left under each rule.
 type clientView struct {
 	Keys []keyView `json:"keys"`
 }
 
-// serveClient answers with what a client has left under each rule. It finds the client by its address, under rules
-// whose key is the address, and by its hash, under rules that have refused it in the last minute.
+// serveClient answers with what a client has left under each rule. If the request has an address, these are the rules
+// whose key is the address. If it has a hash, these are the rules that have refused the client in the last minute.
 func (a *Admin) serveClient(w http.ResponseWriter, r *http.Request) {
 	var request clientRequest
 	if status, err := readForm(w, r, &request); err != nil {
@@ -48,7 +48,7 @@ func (a *Admin) peek(ctx context.Context, rule Rule, b Bucket) (keyView, error) 
 	return a.keyView(rule, b, known(d), d), err
 }
 
-// bucketsOf returns the rules that have the client as a key, and its bucket under each.
+// bucketsOf returns the rules for which the client is a key, and the client's bucket under each.
 func (a *Admin) bucketsOf(request clientRequest) (rules []Rule, buckets []Bucket, err error) {
 	switch {
 	case request.Hash == "":

@@ -9,13 +9,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A collector reads counters and statistics when Prometheus asks. Its labels are the names of the current rules and the
-// outcomes, so the number of series does not depend on the traffic.
+// A collector reads counters and statistics when Prometheus scrapes. Its labels are the names of the current rules and
+// the outcomes, so the number of series does not depend on the traffic.
 type collector struct {
 	admin    *Admin
 	requests *prometheus.Desc
 	tables   []tableMetric
-	leases   []storeMetric // of the rules that are kept in a store
+	leases   []storeMetric // of each rule that is in a store
 	store    []storeMetric // of the store
 	success  *prometheus.Desc
 	reloaded *prometheus.Desc
@@ -23,14 +23,14 @@ type collector struct {
 	build    *prometheus.Desc
 }
 
-// A tableMetric is one number of a limiter's statistics.
+// A tableMetric is one number in a limiter's statistics.
 type tableMetric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	read func(engine.Stats) uint64
 }
 
-// oneIf returns 1 for true.
+// oneIf returns 1 for true and 0 for false.
 func oneIf(is bool) uint64 {
 	if is {
 		return 1
@@ -140,7 +140,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send(c.build, prometheus.GaugeValue, 1, c.admin.config.Version, runtime.Version())
 }
 
-// newRegistry returns a separate registry, so that metrics that a library registers globally are not served.
+// newRegistry returns a separate registry. The default registry would also serve metrics that libraries register
+// globally.
 func newRegistry(a *Admin) (*prometheus.Registry, error) {
 	r := prometheus.NewRegistry()
 	for _, c := range append([]prometheus.Collector{

@@ -8,18 +8,18 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// outcomes is the number of outcomes, including NotTaken, which is not observed.
+// outcomes is the number of outcomes, including NotTaken, which is never counted.
 const outcomes = int(limits.Refunded) + 1
 
-// counted are the outcomes that are observed, in the order in which they are shown.
+// counted has the outcomes that are counted, in the order in which they are shown.
 var counted = [...]limits.Outcome{
 	limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed, limits.Refunded,
 }
 
-// totals are the outcomes of one rule, by limits.Outcome.
+// totals has the counts of one rule, indexed by limits.Outcome.
 type totals [outcomes]uint64
 
-// counters are the outcomes of one rule.
+// counters counts the outcomes of one rule.
 type counters struct{ of *stripe.Counters }
 
 func (c *counters) add(o limits.Outcome) { c.of.Add(int(o)) }
@@ -29,15 +29,16 @@ func (c *counters) totals() totals {
 	return totals(all[:outcomes])
 }
 
-// maxCounters is the largest number of counted names. These are the names of the rules, and of rules that a reload
-// removed and another reload may bring back. Names come from rule files, so only very many reloads with new names reach
-// this number. Then prune makes room.
+// maxCounters is the largest number of counted names. These are the names of the current rules, and the names of rules
+// that a reload has removed and another reload may bring back. All names come from rule files, so only a very large
+// number of reloads with new names reaches this number. Then prune makes room.
 const maxCounters = 1024
 
-// A counterSet finds the counters of a rule by its name. The map that readers see never changes; it is replaced.
+// A counterSet finds the counters of a rule by its name. The map is never changed, because it is read without a lock:
+// it is replaced by a new map.
 type counterSet struct {
 	current atomic.Pointer[map[string]*counters]
-	grow    sync.Mutex // held while the next map is made
+	grow    sync.Mutex // held while the new map is made
 }
 
 func newCounterSet() *counterSet {
@@ -71,7 +72,7 @@ func (s *counterSet) insert(name string) *counters {
 	return c
 }
 
-// prune forgets the names that are not in use once there are many of them.
+// prune forgets the names that are not in use, if there are many of them.
 func (s *counterSet) prune(inUse map[string]bool) {
 	if len(*s.current.Load()) < maxCounters/2 {
 		return

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A demo is real limiters under made-up traffic, on a clock that the test moves.
+// A demo has real limiters with simulated traffic, and a clock that the test moves.
 type demo struct {
 	admin   *Admin
 	limited *httplimit.Middleware
@@ -30,10 +30,10 @@ type demo struct {
 	answered, refused atomic.Uint64
 }
 
-// newDemo's clock stands at a fixed time, and so much before it.
+// newDemo returns a demo whose clock starts at a fixed time minus ago.
 func newDemo(t testing.TB, keys Keys, ago time.Duration, more ...func(*Config, *demo)) *demo {
 	d := &demo{random: rand.New(rand.NewPCG(1, 2))}
-	// A fixed time: the traffic depends on it, and with it which rule has most of it.
+	// The time is fixed because the traffic depends on it: at another time, another rule could have the most traffic.
 	d.now.Store(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(-ago).UnixNano())
 	apiKey, err := httplimit.Header("X-API-Key", httplimit.RemoteIP)
 	require.NoError(t, err)
@@ -84,8 +84,8 @@ func newDemo(t testing.TB, keys Keys, ago time.Duration, more ...func(*Config, *
 	return d
 }
 
-// requests reports times of the admitted requests: half of them take up to 20 milliseconds, 19 of 20 up to 50, and the
-// others up to 200. One in five hundred fails.
+// requests reports fixed answer times for the admitted requests: half of the requests take up to 20 milliseconds, 19 of
+// 20 up to 50, and all others up to 200. One request in five hundred fails.
 func (d *demo) requests() Requests {
 	all, refused := d.answered.Load(), d.refused.Load()
 	passed := all - refused
@@ -111,8 +111,8 @@ func (d *demo) ask(path, address, apiKey string) {
 	}
 }
 
-// slice makes a twentieth of a second of traffic: a tide of customers, one that asks too much, one that guesses
-// passwords, and a flood of sign-ups in the middle.
+// slice simulates a twentieth of a second of traffic: customers whose number rises and falls, a client that sends too
+// many requests, a client that guesses passwords, and from time to time many sign-ups.
 func (d *demo) slice() {
 	d.now.Add(int64(time.Second / 20))
 	s := float64(d.now.Load()/1e6) / 1e3
@@ -141,7 +141,7 @@ func (d *demo) slice() {
 	}
 }
 
-// fill makes five minutes of traffic.
+// fill simulates five minutes of traffic.
 func (d *demo) fill() {
 	for range points {
 		d.second()
@@ -151,7 +151,7 @@ func (d *demo) fill() {
 	}
 }
 
-// run starts the Admin, whose time passes only when the test calls second or tick.
+// run starts the Admin. Its time advances only when the test calls second or tick.
 func (d *demo) run(t testing.TB) {
 	if d.admin.history.seq == 0 {
 		d.admin.tick(d.time())
@@ -160,7 +160,7 @@ func (d *demo) run(t testing.TB) {
 	t.Cleanup(func() { d.admin.Close() })
 }
 
-// second makes a second of traffic and ends it with a tick.
+// second simulates a second of traffic, and then ticks.
 func (d *demo) second() {
 	for range 20 {
 		d.slice()
@@ -168,6 +168,6 @@ func (d *demo) second() {
 	d.tick()
 }
 
-// tick ends a second of the Admin. It moves no limiter's clock. It returns when everything so far is counted, so that
-// the requests of the next second are not.
+// tick ends a second of the Admin, without moving a limiter's clock. When it returns, all requests so far are counted,
+// so requests of the next second are not counted in this one.
 func (d *demo) tick() { d.admin.tick(d.time()) }

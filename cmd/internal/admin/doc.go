@@ -1,20 +1,20 @@
 // Package admin serves the administrator's endpoint: metrics for Prometheus, health and readiness, the state as JSON,
 // profiles if the rule file asks for them, and a live page on which an operator can look at a key and reset it.
 //
-// New makes an [Admin]. Give it to httplimit as its Metrics and OnLimited callback, serve
-// [Admin.Handler] on a listener of its own, and Close it before the server is shut down: open event
-// streams end then.
+// New makes an [Admin]. Give it to httplimit as its Metrics and OnLimited callback, and serve [Admin.Handler] on a
+// separate listener. Call Close before the server is shut down, because Close ends the open event streams.
 //
 // # The cost of a request
 //
-// Observe finds the rule's counters in a map that is replaced but never changed, and adds one to a counter on a cache
-// line that few other goroutines write. It does not allocate and does not block. Only refusals cost more, because a
-// sketch finds the keys that are refused most (see sketch.go).
+// Observe finds the rule's counters in a map that is replaced but never changed, and adds one to a counter. Few other
+// goroutines write to the cache line of this counter. It does not allocate and does not block. Only refusals cost more,
+// because a sketch finds the keys that are refused most (see sketch.go).
 //
 // # Access
 //
-// There is no password. A client that reaches the endpoint may see and reset everything, so the endpoint belongs on a
-// loopback address. The operator's own browser reaches it, too, and runs the scripts of any site:
+// Without [Config.Access], there is no password: a client that reaches the endpoint may see and reset everything, so
+// the endpoint belongs on a loopback address. The operator's own browser reaches this address, too, and it runs the
+// scripts of any site. Therefore:
 //
 //   - A Host header with a name other than localhost is refused, because another site could let its own name point at
 //     this address (DNS rebinding). An IP address is allowed, because it always means this address. So are the names

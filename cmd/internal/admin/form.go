@@ -13,21 +13,21 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxForm is the longest request of the form, in bytes.
+// maxForm is the largest size of a request of the form, in bytes.
 const maxForm = 64 << 10
 
-// A keyRequest names a key by its parts, or one of the keys refused most by its hash.
+// A keyRequest names a key by its parts, or by its hash if it is one of the keys that were refused most.
 type keyRequest struct {
 	Rule  string   `json:"rule"`
 	Parts []string `json:"parts"`
 	Hash  string   `json:"hash"`
 }
 
-// A keyView is the state of a key under its rule; after a reset, the new state.
+// A keyView is the state of a key under its rule. In the answer to a reset, it is the new state.
 type keyView struct {
 	Rule       string `json:"rule"`
-	Hash       string `json:"hash,omitempty"` // as in the list of refused keys
-	Recorded   bool   `json:"recorded"`       // whether the key has used any of its limit; for a reset, before it
+	Hash       string `json:"hash,omitempty"` // the hash that the list of refused keys shows
+	Recorded   bool   `json:"recorded"`       // whether the key had used any of its limit, before a reset
 	Limit      uint64 `json:"limit"`
 	Remaining  uint64 `json:"remaining"`
 	RetryAfter string `json:"retry_after"`
@@ -43,7 +43,7 @@ func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveReset makes a key as if it had taken nothing.
+// serveReset brings a key into the state that it has before it takes a token.
 func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 	if a.config.NoReset {
 		fail(w, http.StatusForbidden, errors.New("keys cannot be reset here: the program was started without permission for it"))
@@ -58,12 +58,12 @@ func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 		a.log().Info("admin: a key was reset", "rule", rule.Name, "key", a.keyInLog(rule, b), "who", callerOf(r).who,
 			"peer", r.RemoteAddr)
 		d, err = in.Peek(r.Context(), b)
-		// If the key cannot be read because it has another type of value, it existed.
+		// If the key cannot be read because the store has a value of another type there, the key existed.
 		return failed != nil || known(before), d, err
 	})
 }
 
-// keyInLog returns the name of a key in the log: its hash, as in the list of refused keys, or "" if keys are off.
+// keyInLog returns the name of a key in the log: the hash that the list of refused keys shows, or "" if keys are off.
 func (a *Admin) keyInLog(rule Rule, b Bucket) string {
 	if a.config.Keys == KeysOff {
 		return ""
@@ -71,8 +71,8 @@ func (a *Admin) keyInLog(rule Rule, b Bucket) string {
 	return hashText(a.refusals.hash(a.refusals.identity(rule, b)))
 }
 
-// known reports whether a key has used any of its limit. An idle key cannot be distinguished from one that was never
-// seen.
+// known reports whether a key has used any of its limit. A key that was idle long enough looks like a key that has
+// never been used.
 func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
 
 // withKey finds the key of a request, calls do with it, and answers with the key's state afterwards. If the store
@@ -118,8 +118,8 @@ func (r *Rule) isInFlight() bool {
 	return r.Limiter != nil && r.Limiter.Algorithm() == engine.AlgorithmConcurrency
 }
 
-// inFlight completes the view for a limit of requests in flight. When a request can pass is not known, because it
-// depends on when others end.
+// inFlight completes the view for a limit of requests in flight. It says no time at which a request can pass, because
+// this depends on when the requests in flight end.
 func (v *keyView) inFlight(d engine.Decision) {
 	if d.RetryAfter > 0 && d.RetryAfter != engine.Never {
 		v.RetryAfter = "when one of them is over"
@@ -133,7 +133,7 @@ func fail(w http.ResponseWriter, status int, err error) {
 	answer(w, status, map[string]string{"error": err.Error()})
 }
 
-// readForm reads a request of the page.
+// readForm reads the JSON that the page has sent.
 func readForm(w http.ResponseWriter, r *http.Request, into any) (status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return http.StatusUnsupportedMediaType,
@@ -188,7 +188,7 @@ func (a *Admin) bucket(request keyRequest) (Rule, Bucket, error) {
 	return rule, b, err
 }
 
-// listed finds a recently refused key by its hash. If keys are off, none is listed.
+// listed finds a recently refused key by its hash. If keys are off, it finds none.
 func (a *Admin) listed(rule Rule, text string) (Bucket, error) {
 	hash, ok := parseHash(text)
 	if !ok {

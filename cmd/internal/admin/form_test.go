@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// byAddress is a rule of three a minute for each address, under a middleware that reports to the Admin.
+// byAddress returns a middleware with a rule of three requests per minute for each address, and the Admin to which the
+// middleware reports.
 func byAddress(t *testing.T, keys Keys) (a *Admin, m *httplimit.Middleware) {
 	now := time.Unix(1e9, 0)
 	l, err := engine.New(engine.TokenBucket(engine.Per(3, time.Minute), 3), engine.MaxKeys(100),
@@ -43,7 +44,7 @@ func refuse(m *httplimit.Middleware, times int) {
 	}
 }
 
-// post sends the form and returns the answer as a value.
+// post sends a request of the form, and returns the status and the decoded answer.
 func post(t *testing.T, a *Admin, action, body string) (status int, got map[string]any) {
 	w := request(a, "POST", "http://localhost/key/"+action, body, "Content-Type: application/json; charset=utf-8")
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got), w.Body.String())
@@ -98,7 +99,8 @@ func TestTheFormSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestNothingStandsBehindARequest: text after the JSON of a request is an error, because it would not be read.
+// TestNothingStandsBehindARequest: if text follows the JSON of a request, the answer is an error, because that text
+// would be ignored.
 func TestNothingStandsBehindARequest(t *testing.T) {
 	a, m := byAddress(t, KeysOff)
 	refuse(m, 3)
@@ -121,7 +123,8 @@ func TestNothingStandsBehindARequest(t *testing.T) {
 	assert.Equal(t, 0.0, got["remaining"], "nothing was reset")
 }
 
-// TestRefusedKeysAsConfigured: refused keys are shown in full, hashed, or not at all, and a hash leads to its key.
+// TestRefusedKeysAsConfigured: refused keys are shown in full, hashed, or not at all, as configured. The hash of a key
+// can be used to peek at the key.
 func TestRefusedKeysAsConfigured(t *testing.T) {
 	for keys, shown := range map[Keys]string{KeysFull: "ip:192.0.2.1", KeysHashed: ""} {
 		a, m := byAddress(t, keys)
@@ -159,7 +162,7 @@ func TestTimesInWords(t *testing.T) {
 	}
 }
 
-// TestNoReset: a page that is open to others than the operator can only peek at keys.
+// TestNoReset: if NoReset is set, callers can peek at keys but not reset them.
 func TestNoReset(t *testing.T) {
 	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 3))
 	rule := Rule{Name: "login", Limiter: l, Parts: []string{"user"},

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// policy lets the page load its own files and ask its own server, and nothing else.
+// policy permits the page to load its own files and to send requests to its own server, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -33,8 +33,8 @@ func guard(next http.Handler, hosts []string) http.Handler {
 	})
 }
 
-// local reports whether a name in a Host header cannot belong to another site: localhost, a name below it, or an
-// address.
+// local reports whether a name in a Host header cannot belong to another site. Such names are localhost, a name below
+// localhost, and an address.
 func local(host string) bool {
 	host = spelling.Host(host)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {

@@ -9,27 +9,27 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// points is how many seconds the charts of five minutes show.
+// points is the number of seconds that the charts of five minutes show.
 const points = 300
 
-// A span is a range of time that the charts can show, in steps of some seconds.
+// A span is a range of time that the charts can show. It is divided into steps of one or more seconds.
 type span struct {
-	name   string // as the page asks for it
-	step   uint64 // ticks, which are seconds
+	name   string // the name by which the page requests it
+	step   uint64 // ticks per step; a tick is a second
 	points uint64
 }
 
-// spans are the ranges: five minutes, an hour and a day. A rule takes 11 KiB for all of them.
+// spans has the ranges: five minutes, an hour and a day. A rule takes 11 KiB for all of them.
 var spans = [...]span{{"5m", 1, points}, {"1h", 10, 360}, {"24h", 300, 288}}
 
-// plotted are the outcomes that have a line in the charts.
+// plotted has the outcomes that have a line in the charts.
 var plotted = [...]limits.Outcome{limits.Allowed, limits.Refused, limits.ShadowRefused}
 
-// A history has the requests per second of each rule, for the last day. It is kept even when no page is open, so that a
-// new page shows the past.
+// A history has the requests per second of each rule, for the last day. It is recorded even when no page is open, so
+// that a new page can show the past.
 type history struct {
 	mu    sync.Mutex
-	seq   uint64 // ticks so far
+	seq   uint64 // number of ticks so far
 	last  time.Time
 	rules map[string]*track
 }
@@ -45,8 +45,8 @@ type track struct {
 // % points.
 type ring struct {
 	past  [len(plotted)][]float32
-	begun [len(plotted)]uint64 // requests in the current step
-	since time.Time            // when it began
+	begun [len(plotted)]uint64 // counts at the beginning of the current step
+	since time.Time            // when the current step began
 }
 
 func newTrack(counts totals, began time.Time) *track {
@@ -60,7 +60,7 @@ func newTrack(counts totals, began time.Time) *track {
 	return t
 }
 
-// tick notes the rates since the last tick. It forgets removed rules and starts tracks of new ones.
+// tick notes the rates since the last tick. It forgets rules that were removed, and starts a track for each new rule.
 func (h *history) tick(now time.Time, names []string, read func(string) totals) (seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +117,7 @@ func perSecond(n uint64, seconds float64) float32 {
 	return float32(math.Round(rate*part) / part)
 }
 
-// now returns the number of the last tick and the rates at it.
+// now returns the number of the last tick and the rates at this tick.
 func (h *history) now() (seq uint64, rates map[string][outcomes]float32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,15 +128,15 @@ func (h *history) now() (seq uint64, rates map[string][outcomes]float32) {
 	return h.seq, rates
 }
 
-// A historyView is a history in the form that the page gets: for each rule and outcome the rates, the oldest first.
+// A historyView is a history in the form that the page gets. For each rule and outcome it has the rates, oldest first.
 type historyView struct {
 	Seq    uint64                          `json:"seq"`
-	Step   uint64                          `json:"step"`   // seconds of a point
-	Points uint64                          `json:"points"` // that there can be
+	Step   uint64                          `json:"step"`   // seconds between two points
+	Points uint64                          `json:"points"` // the largest number of points
 	Rules  map[string]map[string][]float32 `json:"rules"`
 }
 
-// view returns the history of a span; false if no span has this name.
+// view returns the history of a span; false if there is no span with this name.
 func (h *history) view(name string) (historyView, bool) {
 	i := slices.IndexFunc(spans[:], func(s span) bool { return s.name == name })
 	if i < 0 {
@@ -156,7 +156,7 @@ func (h *history) view(name string) (historyView, bool) {
 	return historyView{Seq: h.seq, Step: s.step, Points: s.points, Rules: rules}, true
 }
 
-// line returns the content of a ring after a number of steps, the oldest first.
+// line returns the content of a ring after a number of steps, oldest first.
 func (s *span) line(past []float32, steps uint64) []float32 {
 	n := min(steps, s.points)
 	line := make([]float32, 0, n)

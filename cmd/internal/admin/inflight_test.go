@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestAKeyInFlight: it is not known when one of the other requests will be over, and the form does not claim to know.
+// TestAKeyInFlight: no one can know when a request in flight will end, so the form does not show a time for it.
 func TestAKeyInFlight(t *testing.T) {
 	l, err := engine.New(engine.Concurrency(2, time.Hour), engine.MaxKeys(100))
 	require.NoError(t, err)

@@ -13,14 +13,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin/browsertest"
 )
 
-// A stop is the element that has the focus after a press of Tab.
+// A stop is an element that has the focus after the Tab key was pressed.
 type stop struct {
-	Name  string // as it is read out
-	Seen  bool   // it is drawn otherwise than without the focus
-	Where string // the element
+	Name  string // the name that a screen reader reads out
+	Seen  bool   // it looks different with the focus than without it
+	Where string // which element it is
 }
 
-// focus describes the element that has the focus. Fields have the name of the label around them.
+// focus is JavaScript that describes the element that has the focus. The name of a field is the text of its label.
 const focus = `(() => {
 	const e = document.activeElement, style = getComputedStyle(e);
 	const label = [...e.labels?.[0]?.childNodes ?? []].find((n) => n.nodeType === Node.TEXT_NODE)?.textContent;
@@ -37,8 +37,8 @@ func focused(t *testing.T, b *browsertest.Browser) (s stop) {
 	return s
 }
 
-// byKeyboard uses the page without a mouse. Every stop has a name and is visible. A key of the list can be looked at
-// and reset, and afterwards the focus is where it was.
+// byKeyboard uses the page without a mouse. Every stop has a name, and its focus is visible. A key of the list can be
+// peeked at and reset, and afterwards the focus is on the same element as before.
 func byKeyboard(t *testing.T, b *browsertest.Browser, d *demo) {
 	t.Helper()
 	for range 30 {
@@ -51,7 +51,7 @@ func byKeyboard(t *testing.T, b *browsertest.Browser, d *demo) {
 	for range 60 {
 		b.Do(chromedp.KeyEvent(kb.Tab))
 		s := focused(t, b)
-		if s.Where == "BODY" { // after the last one
+		if s.Where == "BODY" { // after the last stop
 			break
 		}
 		assert.NotEmpty(t, s.Name, s.Where)
@@ -67,7 +67,7 @@ func byKeyboard(t *testing.T, b *browsertest.Browser, d *demo) {
 	assert.IsIncreasing(t, []int{at("5 minutes"), at("Filter"), at("Sort by"), at("The charts as a table"), at(peek), at("Rule"),
 		at("Reset…"), at("metrics")})
 
-	// The list moves: its button is the one of the key, wherever that is.
+	// The order of the list changes, so the button is found by its key.
 	b.Do(chromedp.Focus(`#refused button[aria-label="`+peek+`"]`), chromedp.KeyEvent(kb.Enter))
 	b.Until(`document.querySelector("#result").textContent.startsWith("0 of 10 left")`)
 	assert.Equal(t, peek, focused(t, b).Name)

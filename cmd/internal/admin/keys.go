@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Keys says how the keys of limits are shown.
+// Keys says how keys are shown.
 type Keys string
 
-// What Keys can be.
+// These are the values of Keys.
 const (
 	KeysHashed Keys = "hashed" // the default
 	KeysFull   Keys = "full"
 	KeysOff    Keys = "off" // not at all: no keys are stored
 )
 
-// AllKeys are all values, the default first.
+// AllKeys has all values, the default first.
 var AllKeys = []Keys{KeysHashed, KeysFull, KeysOff}
 
 // check replaces "" with the default, and returns an error for any other text that is not in AllKeys.

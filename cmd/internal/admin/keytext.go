@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// hashText returns a key's hash in the form in which it is shown and sent.
+// hashText returns the hash of a key as text, as it is shown and sent.
 func hashText(hash uint64) string { return fmt.Sprintf("%016x", hash) }
 
-// parseHash reads what hashText wrote.
+// parseHash parses a text of hashText.
 func parseHash(text string) (uint64, bool) {
 	hash, err := strconv.ParseUint(text, 16, 64)
 	return hash, err == nil && len(text) == 16
@@ -21,12 +21,12 @@ func clip(text string) string {
 	if len(text) <= textBytes {
 		return text
 	}
-	// A copy, so that the whole text, up to a megabyte of header, can be freed.
+	// The text is copied, so that the memory of the complete text, up to a megabyte of header, can be freed.
 	return strings.Clone(strings.ToValidUTF8(text[:textBytes], "")) + "…"
 }
 
-// readable returns the text of a key for people. labels are the labels of the rule's key. The parts of a joined key are
-// separated by a dot. Characters that do not print are escaped, so that no key can look like another.
+// readable returns the text of a key for people. labels are the labels of the parts of the rule's key. A dot separates
+// the parts of a joined key. Characters that cannot be printed are escaped, so that no key can look like another.
 func readable(text string, labels []string) string {
 	parts := []string{text}
 	if len(labels) > 1 {
@@ -66,8 +66,9 @@ func named(part, label string) string {
 	return source + " " + value
 }
 
-// unjoin splits the text of httplimit.Join: "text:" and then each part after its length,
-// "text:9:text:key111:ip:192.0.2.1". The last part may be clipped. It returns nil for a text in another form.
+// unjoin splits a text of httplimit.Join. Such a text is "text:" and then each part after its length, as in
+// "text:9:text:key111:ip:192.0.2.1". The last part may have been clipped. unjoin returns nil for a text in another
+// form.
 func unjoin(text string) (parts []string) {
 	rest, ok := strings.CutPrefix(text, "text:")
 	for ok && rest != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestALostFileIsShown: the page and a metric show a lost file until it is at its path again.
+// TestALostFileIsShown: while a file is missing from its path, the page and a metric say so.
 func TestALostFileIsShown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := engine.New(engine.FixedWindow(2, time.Hour), engine.MaxKeys(100), engine.Shared(path))

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// many returns an Admin of that many rules, each three a minute for an address on a path of its own, and a function
-// that makes requests of an address to one.
+// many returns an Admin with the given number of rules. Each rule permits three requests per minute from an address, on
+// a separate path. ask sends requests from an address to the path of a rule.
 func many(t *testing.T, rules int) (a *Admin, ask func(rule, times int, address string)) {
 	now := time.Unix(1e9, 0)
 	all, list := make([]Rule, rules), make([]httplimit.Limit, rules)
@@ -55,7 +55,8 @@ func many(t *testing.T, rules int) (a *Admin, ask func(rule, times int, address 
 	}
 }
 
-// A client that several rules refuse is listed once, and looked up under all of them.
+// TestClients: a client that several rules refuse is listed once, and the page shows its state under all of these
+// rules.
 func TestClients(t *testing.T) {
 	a, ask := many(t, 4)
 	ask(1, 5, "192.0.2.1")
@@ -101,7 +102,8 @@ func TestClients(t *testing.T) {
 	assert.Contains(t, w.Body.String(), "no rule has the client's address as its key")
 }
 
-// Many rules are lines, those that refuse most first, and the card of each opens below its line.
+// TestManyRules: if there are many rules, each rule is one line. The rules that refuse most come first. If a line is
+// opened, its card appears below the line.
 func TestManyRules(t *testing.T) {
 	a, ask := many(t, 54)
 	a.tick(time.Unix(1e9, 0))
@@ -112,7 +114,7 @@ func TestManyRules(t *testing.T) {
 	b.Until(`document.querySelectorAll(".line").length === 54`)
 	ask(7, 9, "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff")
 	ask(31, 50, "192.0.2.1")
-	for i := range int64(5) { // after which the lines are sorted again
+	for i := range int64(5) { // then the lines are sorted again
 		a.tick(time.Unix(1e9+1+i, 0))
 	}
 	b.Until(`document.querySelector(".line b").textContent === "rule-31" && document.querySelectorAll(".line b")[1].textContent === "rule-07"`)

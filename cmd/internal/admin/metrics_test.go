@@ -26,8 +26,8 @@ func TestMetricsPassTheLinter(t *testing.T) {
 	assert.Empty(t, problems)
 }
 
-// TestSeriesDoNotGrowWithKeys: the number of series does not grow, neither with a hundred thousand keys nor with names
-// that belong to no rule.
+// TestSeriesDoNotGrowWithKeys: the number of series does not grow with a hundred thousand keys, nor with names that are
+// not the name of a rule.
 func TestSeriesDoNotGrowWithKeys(t *testing.T) {
 	d := newDemo(t, KeysFull, 0)
 	d.run(t)
@@ -66,7 +66,7 @@ func TestEveryOutcomeIsCountedOnce(t *testing.T) {
 				for _, o := range counted {
 					a.Observe("login", o)
 				}
-				a.Observe("login", limits.Outcome(outcomes)) // is none
+				a.Observe("login", limits.Outcome(outcomes)) // there is no such outcome
 			}
 		})
 	}
@@ -110,7 +110,8 @@ func BenchmarkObserve(b *testing.B) {
 	})
 }
 
-// BenchmarkLimited is a refusal of one key after another, and of one key by all processors.
+// BenchmarkLimited measures the cost of noting a refusal: with another key each time, and with one key on all
+// processors.
 func BenchmarkLimited(b *testing.B) {
 	for name, keys := range map[string]int{"one key": 1, "a flood of keys": 1 << 20} {
 		b.Run(name, func(b *testing.B) {

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	windows      = 6  // of windowTicks seconds each: the last minute
+	windows      = 6  // windows of windowTicks seconds, which together cover the last minute
 	windowTicks  = 10 // seconds
 	sketchShards = 16
-	watched      = 64 // keys of a window of a shard
-	topKeys      = 10 // are shown
+	watched      = 64 // keys that are watched per window and shard
+	topKeys      = 10 // keys that are shown
 	textBytes    = 256
 )
 
-// refusals finds the keys that were refused most in the last minute: in five complete windows of ten seconds and the
-// current one. Keys are distributed over shards by a hash with a secret seed. Each shard has a lock that is held for
-// some tens of nanoseconds. Only refusals are counted here. Nothing is sampled, so the bounds of [sketch] hold in each
-// shard and window. The memory is bounded: 6,144 keys with texts of at most 256 bytes.
+// refusals finds the keys that were refused most in the last minute, which is five complete windows of ten seconds and
+// the current window. Keys are distributed over shards by a hash with a secret seed. Each shard has a lock that is held
+// for some tens of nanoseconds. Only refusals are counted here. Nothing is sampled, so the bounds of [sketch] hold in
+// each shard and window. The memory is bounded: it has at most 6,144 keys, with texts of at most 256 bytes.
 type refusals struct {
 	seed   maphash.Seed
 	shards [sketchShards]refusalShard
@@ -29,9 +29,9 @@ type refusals struct {
 
 type refusalShard struct {
 	mu      sync.Mutex
-	present int // the window that counts
+	present int // index of the current window
 	windows [windows]sketch
-	_       [64]byte // the next shard's lock is on another cache line
+	_       [64]byte // so that the next shard's lock is on another cache line
 }
 
 func newRefusals() *refusals {
@@ -47,7 +47,7 @@ func newRefusals() *refusals {
 func (r *refusals) add(id identity, by under, text func() string) {
 	s := &r.shards[maphash.Comparable(r.seed, id)%sketchShards]
 	s.mu.Lock()
-	defer s.mu.Unlock() // text calls a key function, which may panic
+	defer s.mu.Unlock() // deferred because text calls a key function, which may panic
 	s.windows[s.present].add(id, by, text)
 }
 
@@ -62,21 +62,21 @@ func (r *refusals) turn() {
 	}
 }
 
-// A refusedKey is a key with a lower and an upper bound on the number of its refusals: the fields least and most.
+// A refusedKey is a key with the number of its refusals, which is from least to most.
 type refusedKey struct {
 	identity
 	text        string
 	least, most uint64
 }
 
-// A refusedClient is one key under all rules that refused it. The rule with the most refusals is first.
+// A refusedClient is one key with all rules that refused it. The rule with the most refusals is first.
 type refusedClient struct {
 	hash        uint64
 	keys        []refusedKey
 	least, most uint64
 }
 
-// top returns the clients that were certainly refused most often, and the number of all refusals.
+// top returns the n clients that were certainly refused most often, and the number of all refusals.
 func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
 	var keys []refusedKey
 	for i := range r.shards {
@@ -104,8 +104,8 @@ func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
 	return clients[:min(n, len(clients))], all
 }
 
-// merge adds up the windows. In a window that does not watch a key, the key may have been refused up to the window's
-// floor.
+// merge adds up the windows. In a window that does not watch a key, the key may have been refused as often as the floor
+// of the window says.
 func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +133,8 @@ func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
 	return keys, all
 }
 
-// hash returns the hash by which a key is shown. It is the same in all rules during the life of the process. Its seed
-// and the engine's own are secret.
+// hash returns the hash by which a key is shown. For one key, it is the same under all rules and until the process
+// ends. The seeds of this hash and of the engine's hashes are secret.
 func (r *refusals) hash(id identity) uint64 {
 	if id.hash != 0 {
 		return id.hash
@@ -142,7 +142,7 @@ func (r *refusals) hash(id identity) uint64 {
 	return maphash.Comparable(r.seed, id.key)
 }
 
-// stored returns the identity of a key that is kept in a store, by its text.
+// stored returns the identity of a key of a rule that is in a store. text is the key's text.
 func (r *refusals) stored(rule, text string) identity {
 	return identity{rule: rule, hash: max(maphash.String(r.seed, text), 1)}
 }
@@ -155,7 +155,7 @@ func (r *refusals) identity(rule Rule, b Bucket) identity {
 	return identity{rule: rule.Name, key: b.Key.With(engine.Quota{})}
 }
 
-// find returns the key of a rule that is watched and has the hash, with its text if that is known.
+// find returns the watched key of a rule that has the hash. The text of the entry is "" if it is unknown.
 func (r *refusals) find(rule string, hash uint64) (e entry, found bool) {
 	for i := range r.shards {
 		if e, found = r.shards[i].find(func(id identity) bool { return id.rule == rule && r.hash(id) == hash }); found {
@@ -174,7 +174,7 @@ func (r *refusals) has(rule string, hash uint64) bool {
 func (s *refusalShard) find(is func(identity) bool) (e entry, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for w := range s.windows { // the oldest first
+	for w := range s.windows { // oldest first
 		for _, of := range s.windows[(s.present+1+w)%windows].entries {
 			if is(of.identity) {
 				e, found = entry{identity: of.identity, text: cmp.Or(e.text, of.text), under: of.under}, true

@@ -5,37 +5,38 @@ import (
 	"time"
 )
 
-// Requests has the counts of clients' requests so far. Each request counts once, however many rules it matches.
+// Requests has the counts of clients' requests so far. Each request counts once, no matter how many rules it matches.
 type Requests struct {
-	Answered uint64 // all
-	Refused  uint64 // by a rule
+	Answered uint64 // all requests that were answered
+	Refused  uint64 // requests that a rule refused
 	Failures uint64 // requests that the upstream did not serve
-	InFlight int64  // that are not answered yet
-	Times    Times  // of the requests that were passed on and answered
+	InFlight int64  // requests that are not answered yet
+	Times    Times  // times of the requests that were passed on and answered
 }
 
-// Times is a histogram: how many requests took at most as long as each bound, in ascending order.
+// Times is a histogram of answer times. The bounds are in ascending order, and for each bound it has the number of
+// requests that took at most that long.
 type Times struct {
 	Bounds []float64 // in seconds
-	Counts []uint64  // requests within each bound; at the end, all requests
+	Counts []uint64  // requests within each bound, and last the number of all requests
 }
 
-// A requestsView is the requests of the last second, and the times of the last minute.
+// A requestsView has the rates of the requests of the last second, and the times of the last minute.
 type requestsView struct {
 	Total    uint64  `json:"total"`
-	Rate     float32 `json:"rate"` // requests a second
+	Rate     float32 `json:"rate"` // requests per second
 	Refused  float32 `json:"refused"`
 	Failures float32 `json:"failures"`
 	InFlight int64   `json:"in_flight"`
 	// Timed says whether times are measured.
 	Timed bool `json:"timed"`
-	// Times are the times of the requests that were passed on in the last minute; null if there were none.
+	// Times describes the times of the requests that were passed on in the last minute; null if there were none.
 	Times *timesView `json:"times"`
 }
 
 // A timesView has, for some percentages, the time in milliseconds within which that percentage of the requests was
-// answered. It is estimated from a histogram and lies in the same bucket as the true time. A time above the last bound
-// is shown as that bound.
+// answered. The time is estimated from a histogram, and is in the same bucket of the histogram as the true time. A time
+// above the last bound is shown as that bound.
 type timesView struct {
 	P50  float32 `json:"p50_ms"`
 	P95  float32 `json:"p95_ms"`
@@ -43,15 +44,15 @@ type timesView struct {
 	Most float32 `json:"most_ms"` // the last bound
 }
 
-// minute is how many ticks the times cover.
+// minute is how many ticks the shown times cover.
 const minute = 60
 
-// requestRates has the requests up to the last tick, and their rates at it.
+// requestRates has the counts of requests at the last tick, and the rates at that tick.
 type requestRates struct {
 	mu     sync.Mutex
 	last   time.Time
 	before Requests
-	counts [minute][]uint64 // of the times at the last ticks; the count of tick n is at n % minute
+	counts [minute][]uint64 // counts of the times at the last ticks; the counts of tick n are at n % minute
 	ticks  uint64
 	view   requestsView
 }
@@ -61,7 +62,7 @@ func (r *requestRates) tick(now time.Time, total Requests) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	elapsed := now.Sub(r.last).Seconds()
-	if r.last.IsZero() { // earlier requests do not belong to this second
+	if r.last.IsZero() { // the first tick: earlier requests do not belong to this second
 		r.before, elapsed = total, 1
 		for i := range r.counts {
 			r.counts[i] = total.Times.Counts
@@ -81,7 +82,7 @@ func (r *requestRates) tick(now time.Time, total Requests) {
 	r.last, r.before = now, total
 }
 
-// since returns the times of the requests that are not counted in before.
+// since returns the times of the requests that were counted after the counts in before.
 func (t Times) since(before []uint64) *timesView {
 	last := len(t.Counts) - 1
 	if last < 1 || len(before) != len(t.Counts) || t.Counts[last] == before[last] {
@@ -95,8 +96,9 @@ func (t Times) since(before []uint64) *timesView {
 	return &timesView{P50: at(0.50), P95: at(0.95), P99: at(0.99), Most: float32(1e3 * t.Bounds[last-1])}
 }
 
-// quantile returns the time within which a share of the requests was answered, as if the requests of a bucket were
-// spread evenly over it. counts has the number of requests up to each bound, and at the end the number of all.
+// quantile returns the time within which a share of the requests was answered. It assumes that the requests of a bucket
+// are spread evenly over the bucket. counts has the number of requests up to each bound, and last the number of all
+// requests.
 func quantile(bounds []float64, counts []uint64, share float64) float64 {
 	rank := share * float64(counts[len(counts)-1])
 	from, below := 0.0, uint64(0)

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// The page and what it loads.
+// embedded has the page and the files that it loads.
 //
 //go:embed page
 var embedded embed.FS
@@ -26,7 +26,7 @@ type endpoint struct {
 	serve   http.HandlerFunc
 }
 
-// endpoints returns all endpoints that need a host name that guard allows.
+// endpoints returns all endpoints that check the Host header with guard.
 func (a *Admin) endpoints(registry *prometheus.Registry) []endpoint {
 	all := []endpoint{
 		{"GET /metrics", viewer, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP},
@@ -56,8 +56,8 @@ func (a *Admin) endpoints(registry *prometheus.Registry) []endpoint {
 	return all
 }
 
-// routes returns the handler of the endpoint. Probes use the name of a service, need no token, and get one word.
-// Everything else needs a name that guard allows and a caller with access.
+// routes returns the handler of the endpoint. Requests to /healthz and /readyz may use any host name and need no token,
+// and the answer is one word. All other requests need a name that guard allows and a caller with access.
 func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 	open := http.NewServeMux()
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
@@ -73,8 +73,8 @@ func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 // A callerView describes the caller to the page.
 type callerView struct {
 	Who       string `json:"who"`
-	Sure      bool   `json:"sure"`       // the token has the name
-	MayChange bool   `json:"may_change"` // or may only look
+	Sure      bool   `json:"sure"`       // who is the name of the token
+	MayChange bool   `json:"may_change"` // false if the caller may only read
 }
 
 func (a *Admin) serveCaller(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,7 @@ func answer(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // the only error is that the client is gone
+	_ = json.NewEncoder(w).Encode(value) // the only possible error is that the client has gone
 }
 
 func (a *Admin) serveReady(w http.ResponseWriter, _ *http.Request) {

@@ -2,15 +2,15 @@ package admin
 
 import "github.com/weir-go/weir/engine"
 
-// An identity is one key of one rule.
+// An identity identifies one key of one rule.
 type identity struct {
 	rule string
-	key  engine.Key // without a tier or a quota
-	hash uint64     // of the text, instead of key, if the rule is in a store; else 0
+	key  engine.Key // the key without its tier or quota
+	hash uint64     // if the rule is in a store: hash of the text, instead of key; else 0
 }
 
-// An under is the limit that decided about a key: the key with its tier or quota, and the policy if these do not show
-// it.
+// An under identifies the limit that decided about a key: by the key with its tier or quota, and also by the policy if
+// the key does not show it.
 type under struct {
 	key   engine.Key
 	limit engine.Policy
@@ -19,15 +19,15 @@ type under struct {
 // An entry is a key that a sketch watches. It was seen at most count times, and at least count-missed times.
 type entry struct {
 	identity
-	text   string // "" until it is known; what [Admin.keptOf] returns
-	under  under  // of its last refusal
+	text   string // the text of [Admin.keptOf]; "" until it is known
+	under  under  // the limit of its last refusal
 	count  uint64
 	missed uint64 // how many of count may belong to other keys
 }
 
-// A sketch finds the keys that occur most often in a stream, in memory that does not grow: the Space-Saving algorithm
-// (Metwally, Agrawal and El Abbadi, 2005). It watches m keys. A new key replaces the least frequent one and inherits
-// its count, which is the most that the new key can have had before.
+// A sketch finds the keys that occur most often in a stream, in memory that does not grow. It uses the Space-Saving
+// algorithm (Metwally, Agrawal and El Abbadi, 2005). It watches m keys. A new key replaces the watched key with the
+// least count and inherits this count, because the new key cannot have occurred more often before.
 //
 // So after n refusals:
 //
@@ -47,8 +47,8 @@ func newSketch(most int) sketch {
 	return sketch{most: most, entries: make([]entry, 0, most), where: make(map[identity]int, most)}
 }
 
-// add counts a key. text is called only for a key that is likely to be shown: while there is room, or when the key is
-// seen again. So a flood of keys that come once each does not pay for texts.
+// add counts a key. It calls text only for a key that is likely to be shown: while there is room, or when the key is
+// seen again. So a flood of keys that come only once does not pay for their texts.
 func (s *sketch) add(id identity, by under, text func() string) {
 	s.seen++
 	if i, watched := s.where[id]; watched {
@@ -74,7 +74,7 @@ func (s *sketch) add(id identity, by under, text func() string) {
 	s.down(0)
 }
 
-// floor returns how often a key that is not watched may have been seen.
+// floor returns how often a key that is not watched may have been counted.
 func (s *sketch) floor() uint64 {
 	if len(s.entries) < s.most {
 		return 0
@@ -82,16 +82,16 @@ func (s *sketch) floor() uint64 {
 	return s.entries[0].count
 }
 
-// clear forgets everything and keeps the memory.
+// clear forgets all keys, and keeps the memory for new ones.
 func (s *sketch) clear() {
-	clear(s.entries) // the texts
+	clear(s.entries) // frees the texts
 	s.entries = s.entries[:0]
 	clear(s.where)
 	s.seen = 0
 }
 
-// The heap knows the place of each key. container/heap would report a place only through its interface, with a call for
-// every step.
+// The heap is our own because it must know the index of each key. container/heap reports an index only through its
+// interface, with a call for every step.
 
 func (s *sketch) swap(i, j int) {
 	s.entries[i], s.entries[j] = s.entries[j], s.entries[i]

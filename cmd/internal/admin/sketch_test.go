@@ -13,13 +13,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// of makes identities of numbers.
+// of returns a function that makes an identity from a number.
 func of(t testing.TB) func(n int) identity {
 	l := limiter(t, engine.TokenBucket(engine.PerSecond(1), 1))
 	return func(n int) identity { return identity{rule: "rule", key: l.KeyUint64(uint64(n))} }
 }
 
-// TestSketchKeepsItsBounds compares the guarantee with exact counts, for any stream.
+// TestSketchKeepsItsBounds compares the bounds of a sketch with exact counts, for random streams.
 func TestSketchKeepsItsBounds(t *testing.T) {
 	id := of(t)
 	rapid.Check(t, func(t *rapid.T) {

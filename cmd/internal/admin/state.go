@@ -16,17 +16,17 @@ type state struct {
 	Seq       uint64        `json:"seq"` // seconds that were counted
 	Ready     bool          `json:"ready"`
 	Why       string        `json:"why_not_ready,omitempty"`
-	Keys      Keys          `json:"keys"` // how they are shown
+	Keys      Keys          `json:"keys"` // how keys are shown
 	Reload    *reloadView   `json:"reload"`
-	Requests  *requestsView `json:"requests"` // null if they are not known
+	Requests  *requestsView `json:"requests"` // null if they are unknown
 	Upstreams []Upstream    `json:"upstreams"`
-	Resident  uint64        `json:"resident_bytes"` // of the program; 0 if the system does not report it
+	Resident  uint64        `json:"resident_bytes"` // resident memory; 0 if the system does not report it
 	Reset     bool          `json:"reset"`          // whether keys may be reset
-	Tables    []tableView   `json:"tables"`         // that several rules share
+	Tables    []tableView   `json:"tables"`         // the tables that several rules share
 	Rules     []ruleView    `json:"rules"`
 	Store     *storeView    `json:"store"`   // null if no rule is in a store
 	Refused   *topView      `json:"refused"` // null if keys are not shown
-	Actions   []actionView  `json:"actions"` // null if there cannot be any
+	Actions   []actionView  `json:"actions"` // null if actions are not configured
 }
 
 type reloadView struct {
@@ -44,12 +44,12 @@ type ruleView struct {
 	Shadow bool               `json:"shadow"`
 	Parts  []string           `json:"parts"`
 	Mode   string             `json:"mode"`   // local, strict or leased
-	Leases *leaseView         `json:"leases"` // null for a limit that is local
-	Form   bool               `json:"form"`   // whether its keys can be looked at
-	Total  map[string]uint64  `json:"total"`  // requests by outcome
+	Leases *leaseView         `json:"leases"` // null if the limit is not in a store
+	Form   bool               `json:"form"`   // whether the page has a form for its keys
+	Total  map[string]uint64  `json:"total"`  // requests so far, by outcome
 	Rate   map[string]float32 `json:"rate"`   // the rates in the last second
-	Tokens *Tokens            `json:"tokens"` // null for a rule whose cost comes from the request
-	Table  *tableView         `json:"table"`  // null for a limit that is kept elsewhere
+	Tokens *Tokens            `json:"tokens"` // null for a rule whose cost does not come from the answers
+	Table  *tableView         `json:"table"`  // null for a limit in a store
 }
 
 type tableView struct {
@@ -69,19 +69,19 @@ type tableView struct {
 // A topView lists the keys with the most refusals in the last minute.
 type topView struct {
 	Keys []topKey `json:"keys"`
-	All  uint64   `json:"all"` // refusals, of all keys
+	All  uint64   `json:"all"` // refusals of all keys
 }
 
-// A topKey was refused at least Least times and at most Most times, by all rules that have it as a key together.
+// A topKey was refused at least Least times and at most Most times. This counts all rules that refused it.
 type topKey struct {
-	Key   string    `json:"key,omitempty"` // if keys are shown in full
+	Key   string    `json:"key,omitempty"` // the text of the key, if keys are shown in full
 	Hash  string    `json:"hash"`
 	Least uint64    `json:"least"`
 	Most  uint64    `json:"most"`
-	Rules []topRule `json:"rules"` // that refused it, the one with the most refusals first
+	Rules []topRule `json:"rules"` // the rules that refused it, the rule with the most refusals first
 }
 
-// A topRule has refused a key Least times at least.
+// A topRule has refused a key at least Least times.
 type topRule struct {
 	Rule  string `json:"rule"`
 	Least uint64 `json:"least"`
@@ -161,7 +161,7 @@ func (a *Admin) top(rules []Rule) *topView {
 	for i, c := range clients {
 		first := c.keys[0]
 		v.Keys[i] = topKey{Hash: hashText(c.hash), Least: c.least, Most: c.most}
-		if a.config.Keys == KeysFull { // keys in a store always have a text
+		if a.config.Keys == KeysFull { // keys in a store have a text even if keys are hashed
 			v.Keys[i].Key = readable(first.text, labels[first.rule])
 		}
 		for _, k := range c.keys {

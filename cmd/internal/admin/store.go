@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A storeMetric is one number of a limit that is kept in a store, or of the store.
+// A storeMetric is one number of a limit in a store, or of the store itself.
 type storeMetric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -59,7 +59,7 @@ func unixSeconds(t time.Time) float64 {
 	return float64(t.UnixMilli()) / 1000
 }
 
-// anyStored returns a limit that is kept in the store; nil if none is.
+// anyStored returns the limiter of a limit in the store, or nil if there is none.
 func anyStored(rules []Rule) *redislimit.Limiter {
 	for _, r := range rules {
 		if r.Stored != nil {
@@ -69,14 +69,14 @@ func anyStored(rules []Rule) *redislimit.Limiter {
 	return nil
 }
 
-// A leaseView is the state on this machine of a limit in a store.
+// A leaseView is the state that this machine has of a limit in a store.
 type leaseView struct {
 	Keys      int    `json:"keys"`
-	Held      uint64 `json:"held"` // tokens
+	Held      uint64 `json:"held"` // leased tokens that this machine has left
 	Debt      uint64 `json:"debt"`
 	Fallbacks int64  `json:"fallbacks"` // decisions by OnLoss
 	OnLoss    string `json:"on_loss"`
-	Differs   string `json:"differs,omitempty"` // limit and settings of another machine
+	Differs   string `json:"differs,omitempty"` // another machine's limit and settings, if they differ
 }
 
 // A storeView is the state of the store.

@@ -14,14 +14,14 @@ const (
 	writeTimeout = 5 * time.Second
 )
 
-// An update is a state that is sent to all watchers. It is made once for all of them.
+// An update is a state that is sent to all watchers. It is encoded once for all of them.
 type update struct {
 	seq  uint64
 	json []byte
 }
 
-// watchers are the open event streams. Each has a channel with room for one signal, which says that there is a new
-// update. A slow stream sends the latest update next, and nothing queues up.
+// watchers has the open event streams. Each has a channel with room for one signal, which says that there is a new
+// update. A slow stream skips updates and sends the latest one next, so nothing queues up.
 type watchers struct {
 	mu     sync.Mutex
 	all    map[chan struct{}]struct{}
@@ -58,13 +58,13 @@ func (w *watchers) send(u *update) {
 	for c := range w.all {
 		select {
 		case c <- struct{}{}:
-		default: // the stream has not taken the last signal yet
+		default: // the stream has not received the last signal yet
 		}
 	}
 }
 
-// serveEvents sends the history, then the state each second. After a missed update it sends the history again, so a
-// page need not keep one.
+// serveEvents sends the history, and then the state once per second. If it has missed an update, it sends the history
+// again. So a page never lacks a part of it.
 func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	news := a.watchers.add()
 	if news == nil {
@@ -106,8 +106,8 @@ func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A stream writes server-sent events. It closes the connection of a reader that accepts nothing for writeTimeout,
-// whatever timeout the server has.
+// A stream writes server-sent events. If a reader accepts nothing for writeTimeout, the stream closes the connection,
+// no matter which timeout the server has.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -122,7 +122,7 @@ func (s stream) value(name string, value any) error {
 }
 
 func (s stream) event(name string, json []byte) error {
-	// Not every ResponseWriter has deadlines. Without them, the server's own timeout applies.
+	// Not every ResponseWriter supports deadlines. Without a deadline, the server's own timeout applies.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, json); err != nil {
 		return err

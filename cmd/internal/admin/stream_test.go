@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// A reader is a client of the event stream. It holds the server up in Write until it takes the event.
+// A reader is a client of the event stream. The server's Write blocks until the reader takes the event.
 type reader struct {
 	header http.Header
 	events chan string
@@ -45,7 +45,7 @@ func watch(a *Admin) *reader {
 	return r
 }
 
-// next takes an event, which must have the name, and its data.
+// next takes the next event, which must have the given name, and decodes its data.
 func (r *reader) next(t *testing.T, name string, data any) {
 	t.Helper()
 	text, begins := strings.CutPrefix(<-r.events, "event: "+name+"\ndata: ")
@@ -84,7 +84,7 @@ func TestEventsEachSecond(t *testing.T) {
 	})
 }
 
-// TestSlowReader: a slow reader does not delay others, and gets what it missed.
+// TestSlowReader: a slow reader does not delay other readers. Later, it gets the events that it has missed.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Rules: oneRule})
@@ -100,7 +100,7 @@ func TestSlowReader(t *testing.T) {
 			quick.next(t, "state", &now)
 			assert.Equal(t, want, now.Seq)
 		}
-		slow.next(t, "state", &now) // was under way
+		slow.next(t, "state", &now) // this event was already being written
 		assert.Equal(t, uint64(2), now.Seq)
 		slow.next(t, "history", &past)
 		assert.Equal(t, []float32{0, 1, 1, 1, 1}, past.Rules["login"]["refused"])
@@ -132,8 +132,8 @@ func TestAtMostSoManyWatch(t *testing.T) {
 	})
 }
 
-// TestTheHistoryOfFiveMinutes: only five minutes are stored, rules may be added and removed, and a rate is computed
-// over the time that has really passed.
+// TestTheHistoryOfFiveMinutes: the history has five minutes and no more, rules may be added and removed, and a rate is
+// the count divided by the time that has really passed.
 func TestTheHistoryOfFiveMinutes(t *testing.T) {
 	var h history
 	now, counts := time.Unix(1e9, 0), totals{}
@@ -160,7 +160,8 @@ func TestTheHistoryOfFiveMinutes(t *testing.T) {
 	assert.Zero(t, rates["b"][limits.Allowed], "a clock that was set back")
 }
 
-// TestTheHistoryOfADay: an hour and a day are stored in steps, each the mean of its seconds, and nothing more.
+// TestTheHistoryOfADay: the history of an hour, and of a day, is stored in steps. Each step is the mean of its seconds.
+// Nothing more is stored.
 func TestTheHistoryOfADay(t *testing.T) {
 	var h history
 	now, counts := time.Unix(1e9, 0), totals{}
@@ -181,7 +182,7 @@ func TestTheHistoryOfADay(t *testing.T) {
 		line := past.Rules["a"]["allowed"]
 		require.Len(t, line, int(past.Points))
 		for i := range line {
-			last := seconds - (len(line)-1-i)*step // the second with which the step ends
+			last := seconds - (len(line)-1-i)*step // the last second of the step
 			require.InDelta(t, float64(last)-float64(step-1)/2, line[i], 0.1, "%s %d", name, i)
 		}
 		for _, refused := range past.Rules["a"]["refused"] {

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// enough is how many requests of a log are fitted. They are the requests of the clients that were refused most.
+// enough is how many requests of a log are fitted. FromLog uses the requests of the clients that were refused most.
 const enough = 4000
 
-// FromLog fits limits to an access log. Requests with one of the statuses were refused; the default is 429. Each client
-// has a bucket of its own.
+// FromLog fits limits to an access log. A request was refused if its answer has one of the statuses. If there are no
+// statuses, 429 counts. Each client has its own bucket.
 func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	if len(statuses) == 0 {
 		statuses = refusals[:1]
@@ -47,7 +47,7 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	}
 	r := &Report{Of: log.Name(), Requests: len(all), Seconds: (all[len(all)-1].Sent - all[0].Sent).Seconds()}
 	r.fitted(all, found, nil)
-	if found.Returned && len(r.Undecided) == 0 { // an excess is only known if the limit is
+	if found.Returned && len(r.Undecided) == 0 { // without these, the limit is unknown, and so is the excess
 		r.Most = mostOf(all, 0, found)
 	}
 	r.judge()
@@ -62,10 +62,10 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 type logged struct {
 	requests []fit.Request
 	refused  int
-	errors   map[int]int // admitted requests by status, from 400 on
+	errors   map[int]int // number of admitted requests by status, for statuses from 400 on
 }
 
-// noRefusal returns the error of a log without a refusal. It names the statuses that may be refusals.
+// noRefusal returns the error for a log without a refusal. It names the statuses in the log that may be refusals.
 func noRefusal(clients []*logged, statuses []int) error {
 	all, counts := 0, map[int]int{}
 	for _, c := range clients {
@@ -87,7 +87,7 @@ func noRefusal(clients []*logged, statuses []int) error {
 }
 
 // readLog returns the requests of all clients, and the resolution of the times. Clients with the most refusals come
-// first. It starts over if the log needs more memory or the disk to be sorted.
+// first. It starts over if sorting the log needs more memory or the disk.
 func readLog(log *accesslog.Log, statuses []int) (all []*logged, resolution time.Duration, err error) {
 	for {
 		all, resolution, err = tryLog(log, statuses)

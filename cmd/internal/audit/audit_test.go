@@ -34,7 +34,7 @@ var (
 	target = Target{URL: &url.URL{Scheme: "http", Host: "localhost:80", Path: "/login"}, Address: netip.MustParseAddrPort("127.0.0.1:80")}
 )
 
-// audited audits a simulated server in a bubble.
+// audited audits a simulated server in virtual time. p is the limit of the server, and change changes its settings.
 func audited(t *testing.T, p engine.Policy, change func(*simulated)) *Report {
 	return auditedBy(t, Options{Requests: 1500, Time: time.Minute}, p, change)
 }
@@ -50,7 +50,7 @@ func auditedBy(t *testing.T, o Options, p engine.Policy, change func(*simulated)
 	return r
 }
 
-// way returns a way of a report.
+// way returns the Way of a report that has the name.
 func (r *Report) way(t *testing.T, name string) *Way {
 	for _, w := range r.Ways {
 		if w.Name == name {
@@ -61,8 +61,8 @@ func (r *Report) way(t *testing.T, name string) *Way {
 	return nil
 }
 
-// TestWhatGoesAroundIsFound: a variant of the request that has its own bucket passes while the plain request is
-// refused.
+// TestWhatGoesAroundIsFound: if a variant of the request has its own bucket, it passes while the plain request is
+// refused, and the audit finds it.
 func TestWhatGoesAroundIsFound(t *testing.T) {
 	r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
 		s.key = func(ask Ask) string {
@@ -98,8 +98,9 @@ func TestWhatGoesAroundIsFound(t *testing.T) {
 	assert.Contains(t, global.Rules, "key: global\n")
 }
 
-// TestNoWayIsAccusedWhileTokensComeBack: a refusal with a large header takes longer than a token. Then the limit is
-// undecided, or a way that passes has only got that token. All ways have one bucket here.
+// TestNoWayIsAccusedWhileTokensComeBack: a refusal with a large header takes longer than a token takes to come back.
+// Then the limit is undecided, or a variant of the request passes only because a token has come back. All variants have
+// one bucket here, so the report must not say that one has its own.
 func TestNoWayIsAccusedWhileTokensComeBack(t *testing.T) {
 	for slow, why := range map[time.Duration]string{
 		100 * time.Millisecond: "the limit is undecided",
@@ -115,7 +116,8 @@ func TestNoWayIsAccusedWhileTokensComeBack(t *testing.T) {
 	}
 }
 
-// TestFieldsAreHeldAgainstTheLimit: correct fields are reported as correct, and wrong ones are found.
+// TestFieldsAreHeldAgainstTheLimit: the audit compares the fields of answers with the limit. Correct fields are
+// reported as correct, and wrong fields are found.
 func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 	said := func(wait time.Duration, left int) func(s *simulated) {
 		return func(s *simulated) {
@@ -148,7 +150,8 @@ func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 	assert.Equal(t, []string{"X-RateLimit-Remaining"}, wrong(audited(t, policy, said(0, 4))))
 }
 
-// TestFieldsOfAHeldRequest: a request that was delayed on its way counts from the time of its decision.
+// TestFieldsOfAHeldRequest: if a request was delayed on its way to the server, the fields of later answers are compared
+// with the time at which it was decided.
 func TestFieldsOfAHeldRequest(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	seen := func(sent, done time.Duration, allowed bool, wait string) Seen {
@@ -157,7 +160,7 @@ func TestFieldsOfAHeldRequest(t *testing.T) {
 	log := []Seen{
 		seen(0, 2500*time.Millisecond, true, ""),
 		seen(2600*time.Millisecond, 2601*time.Millisecond, true, ""),
-		seen(2700*time.Millisecond, 2701*time.Millisecond, false, "3"), // the first was decided at 2.4 s
+		seen(2700*time.Millisecond, 2701*time.Millisecond, false, "3"), // the first request was decided at 2.4 s
 		seen(2800*time.Millisecond, 2801*time.Millisecond, false, "3"),
 	}
 	found := fit.Result{Tolerance: time.Millisecond,
@@ -169,8 +172,8 @@ func TestFieldsOfAHeldRequest(t *testing.T) {
 	assert.Equal(t, 2, truth(log, found)[0].Wrong)
 }
 
-// TestTheRulesAreTheSameLimit: weir serve has the limit of the server with the lines of the report. TestServers audits
-// a real weir serve that has them.
+// TestTheRulesAreTheSameLimit: with the rules in the report, weir serve has the same limit as the audited server.
+// TestServers audits a real weir serve with these rules.
 func TestTheRulesAreTheSameLimit(t *testing.T) {
 	policies := []engine.Policy{
 		engine.SlidingLog(15, 3*time.Second), engine.BatchRefill(4, 2*time.Second, 12), engine.FixedWindow(15, 3*time.Second).Aligned(),
@@ -189,7 +192,7 @@ func TestTheRulesAreTheSameLimit(t *testing.T) {
 	}
 }
 
-// TestAnAuditIsNoAttack: an audit stays below its cap, and stops when the server fails or is gone.
+// TestAnAuditIsNoAttack: an audit sends no more requests than its bound, and stops when the server fails or has gone.
 func TestAnAuditIsNoAttack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64
@@ -216,7 +219,7 @@ func TestAnAuditIsNoAttack(t *testing.T) {
 				require.NoError(t, err)
 				assert.Empty(t, r.Kind, name)
 				assert.Zero(t, r.Faults, name)
-			} else { // and not that no limit was met
+			} else { // the error must not say that there is no limit
 				assert.ErrorContains(t, err, c.says, name)
 			}
 		}
@@ -241,7 +244,8 @@ func TestOtherAnswersAreShown(t *testing.T) {
 	})
 }
 
-// TestALogInAnyOrder: a log whose lines are shuffled is the same log. It has more lines than are sorted in memory.
+// TestALogInAnyOrder: if the lines of a log are shuffled, the result is the same. The log has more lines than are
+// sorted in memory.
 func TestALogInAnyOrder(t *testing.T) {
 	lines := make([]string, 20_000)
 	for i := range lines {
@@ -267,7 +271,7 @@ type clientFunc func(Ask) (Answer, error)
 
 func (f clientFunc) Do(_ context.Context, ask Ask) (Answer, error) { return f(ask) }
 
-// TestWhoseServer: only servers of this machine and of private networks are audited, unless an option allows others.
+// TestWhoseServer: only servers on this machine and in private networks are audited, unless an option permits others.
 func TestWhoseServer(t *testing.T) {
 	for text, says := range map[string]string{
 		"http://127.0.0.1:1/": "", "http://[::1]/x": "", "https://10.1.2.3/": "", "http://192.168.1.1": "",
@@ -285,8 +289,8 @@ func TestWhoseServer(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// TestRequestsAreSentAsTheyAreAsked: requests are sent exactly as the audit makes them, over a real socket, with the
-// name of the audit.
+// TestRequestsAreSentAsTheyAreAsked: over a real socket, requests are sent exactly as the audit makes them. Their
+// User-Agent is the name of the audit.
 func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
 	var seen atomic.Pointer[http.Request]
 	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -301,7 +305,7 @@ func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
 	require.NoError(t, err)
 	client, closeAll := NewClient(to)
 	defer closeAll()
-	for range 2 { // the second on the same connection
+	for range 2 { // the second request uses the same connection
 		a, err := client.Do(t.Context(), Ask{Method: "GET", Target: "//a;b%2F", Host: "Example", Fields: [][2]string{{"X-A", "b"}}, Times: 3})
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusTooManyRequests, a.Status)
@@ -313,7 +317,8 @@ func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheURL: the error has the URL if an answer is invalid or late, or the server is gone, also with HTTP/2.
+// TestErrorsNameTheURL: if an answer is invalid or late, or if the server has gone, the error has the URL. This is also
+// true of HTTP/2.
 func TestErrorsNameTheURL(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

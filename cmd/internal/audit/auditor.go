@@ -12,11 +12,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// An Ask is a request exactly as it is sent, because spellings matter.
+// An Ask is a request. It is sent exactly as it is written here, because spellings matter.
 type Ask struct {
 	Method, Target, Host, Proto string
 	Fields                      [][2]string
-	From                        string // the address that it comes from; "" for any
+	From                        string // the address from which it is sent; "" for any
 	Times                       int    // how often it is sent in one packet; 0 means once
 }
 
@@ -26,28 +26,29 @@ type Answer struct {
 	Header     http.Header
 	Length     int
 	Sent, Done time.Time
-	Refused    int // how many were refused, for an Ask that was sent several times
+	Refused    int // for an Ask that was sent several times: how many were refused
 }
 
-// A Client sends a request and reads the answer. It is called from many goroutines.
+// A Client sends a request and reads the answer. It is called from many goroutines at the same time.
 type Client interface {
 	Do(context.Context, Ask) (Answer, error)
 }
 
 // Options are the settings of an audit.
 type Options struct {
-	Requests int           // at most; 1 or more
-	Time     time.Duration // about as long as this
-	// Refused are the statuses of refusals. If there are none, the audit finds them.
+	Requests int           // at most this many; 1 or more
+	Time     time.Duration // how long the audit may take, approximately
+	// Refused has the statuses of refusals. If it is empty, the audit finds them.
 	Refused []int
 	// Progress is called with the progress of the audit, from 0 to 1. It may be nil.
 	Progress func(doing string, done float64)
 }
 
-// ErrStopped says that the audit stopped early, to avoid harm.
+// ErrStopped means that the audit stopped early, to avoid harm.
 var ErrStopped = errors.New("stopped")
 
-// refusals are the statuses with which servers refuse, the most common first. Other statuses are errors of the server.
+// refusals has the statuses that servers use for refusals, the most common first. Other statuses are errors of the
+// server.
 var refusals = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, 420, 509}
 
 // An auditor is an audit in progress.
@@ -60,9 +61,9 @@ type auditor struct {
 	mu      sync.Mutex
 	sent    int
 	usual   struct{ status, length int } // the status of an answer that is not a refusal, and the length of its body
-	refused int                          // the status of refusals; 0 as long as none was seen
+	refused int                          // the status of refusals; 0 while no refusal was seen
 	log     []Seen
-	burst   int // how many requests of the log were sent together before one was refused
+	burst   int // number of requests at the start of the log that were sent together
 	err     error
 }
 
@@ -76,7 +77,7 @@ func newAuditor(client Client, plain Ask, o Options) *auditor {
 	return &auditor{Options: o, client: client, plain: plain, begin: time.Now()}
 }
 
-// ask sends a request of the plain kind, and reports whether it was refused. ok is false if the audit is over.
+// ask sends the plain request, and reports whether it was refused. ok is false if the audit is over.
 func (a *auditor) ask(ctx context.Context) (refused, ok bool) {
 	answer, err := a.do(ctx, a.plain)
 	if err != nil {
@@ -92,7 +93,7 @@ func (a *auditor) ask(ctx context.Context) (refused, ok bool) {
 	return refused, true
 }
 
-// do sends a request. It returns an error if the audit must end.
+// do sends a request. An error means that the audit must end.
 func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	a.mu.Lock()
 	switch {
@@ -123,14 +124,14 @@ func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	return answer, err
 }
 
-// like reports whether an Ask is the plain one. An error of the plain Ask ends the audit.
+// like reports whether an Ask is the plain one. If the plain Ask gets an error, the audit ends.
 func (ask Ask) like(plain Ask) bool {
 	return ask.Method == plain.Method && ask.Target == plain.Target && ask.Host == plain.Host && ask.Proto == plain.Proto &&
 		ask.From == plain.From && ask.Times == plain.Times && len(ask.Fields) == len(plain.Fields)
 }
 
 // isRefusal reports whether a status means a refusal. The first request counts as admitted, so the status of its answer
-// means no refusal.
+// never means a refusal.
 func (a *auditor) isRefusal(status int) bool {
 	if a.usual.status == 0 {
 		a.usual.status = status
@@ -151,7 +152,7 @@ func (a *auditor) isRefusal(status int) bool {
 	return false
 }
 
-// requests returns the log in the form for package fit.
+// requests returns the log in the form that package fit needs.
 func (a *auditor) requests() []fit.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -166,7 +167,7 @@ func requestsOf(log []Seen) []fit.Request {
 	return all
 }
 
-// refusal returns the median time that a refusal takes.
+// refusal returns how long a refusal takes, as the median.
 func (a *auditor) refusal() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,7 +181,7 @@ func (a *auditor) refusal() time.Duration {
 	return took[len(took)/2]
 }
 
-// left returns how much of the time is left.
+// left returns how much of the audit's time is left.
 func (a *auditor) left() time.Duration { return a.Time - time.Since(a.begin) }
 
 // room returns how many requests may still be sent.

@@ -19,26 +19,26 @@ import (
 	"github.com/weir-go/weir/internal/version"
 )
 
-// answerWithin is how long an answer may take: servers hold requests.
+// answerWithin is how long an answer may take. It is long because some servers delay requests.
 const answerWithin = 30 * time.Second
 
 // A Target is a server that [Resolve] has found.
 type Target struct {
 	URL     *url.URL
-	Address netip.AddrPort // to which all connections go
-	// Roots are the certificate authorities for https: nil for those of the system. Insecure accepts any certificate.
+	Address netip.AddrPort // the address for all connections
+	// Roots has the certificate authorities for https; nil for those of the system. Insecure accepts any certificate.
 	Roots    *x509.CertPool
 	Insecure bool
 }
 
-// TLS returns the configuration for https with a protocol.
+// TLS returns the configuration for https, for a protocol such as h2.
 func (t Target) TLS(protocol string) *tls.Config {
 	return &tls.Config{ServerName: t.URL.Hostname(), NextProtos: []string{protocol}, RootCAs: t.Roots,
 		InsecureSkipVerify: t.Insecure}
 }
 
-// Resolve finds the address of a URL. Unless anywhere is set, it returns an error if the address is not of this machine
-// or of a private network. An audit is a load, and must not hit someone else's server.
+// Resolve finds the address of a URL. Unless anywhere is set, it returns an error if the address is neither on this
+// machine nor in a private network: an audit is a load, and must not hit someone else's server.
 func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err error) {
 	if t.URL, err = url.Parse(text); err != nil {
 		return t, err
@@ -70,7 +70,7 @@ func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err err
 // UserAgent returns the User-Agent with which an audit identifies itself.
 func UserAgent() string { return strings.TrimSuffix("weir-audit/"+version.Info().Main.Version, "/") }
 
-// A dialer is a Client over TCP. It writes requests exactly as given, so that no library cleans them.
+// A dialer is a Client over TCP. It writes requests exactly as given. A library would change their spelling.
 type dialer struct {
 	target Target
 	http2  *http2Client
@@ -111,8 +111,8 @@ func (d *dialer) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	return a, err
 }
 
-// http1 sends a request and reads the answer. If the server has closed the connection meanwhile, it tries again with a
-// new one.
+// http1 sends a request over HTTP/1 and reads the answer. If the server has meanwhile closed the idle connection, it
+// tries again with a new connection.
 func (d *dialer) http1(ctx context.Context, ask Ask) (a Answer, err error) {
 	c, used := d.take(ask)
 	for {
@@ -129,7 +129,7 @@ func (d *dialer) http1(ctx context.Context, ask Ask) (a Answer, err error) {
 	}
 }
 
-// take returns an idle connection, nil if there is none, for an Ask that may use an existing one.
+// take returns an idle connection if the Ask may use one. It returns nil if there is none.
 func (d *dialer) take(ask Ask) (*conn, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,8 +185,8 @@ func (d *dialer) text(ask Ask) string {
 	return strings.Repeat(b.String(), max(ask.Times, 1))
 }
 
-// exchange sends a request and reads as many answers as requests were sent. It keeps the connection if it may be used
-// again.
+// exchange sends a request, as often as the Ask says, and reads all answers. It keeps the connection if the connection
+// can be used again.
 func (d *dialer) exchange(c *conn, ask Ask) (a Answer, err error) {
 	keep := false
 	defer func() {

@@ -13,17 +13,17 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Field is a header field of the answers, with how often its claim is wrong.
+// A Field is a header field of the answers. It says how often the claim of the field is wrong.
 type Field struct {
 	Name    string `json:"name"`
 	Example string `json:"example"`
-	Answers int    `json:"answers"` // that have it and whose true value is known
-	// Wrong is the number of wrong claims, and What describes the worst.
+	Answers int    `json:"answers"` // answers that have the field and whose true value is known
+	// Wrong is the number of wrong claims, and What describes the last of them.
 	Wrong int    `json:"wrong"`
 	What  string `json:"what,omitempty"`
 }
 
-// fieldNames are the fields that are checked, and the claim of each.
+// fieldNames has the fields that are checked, and what each field claims.
 var fieldNames = []struct{ name, says string }{
 	{"Retry-After", "wait"}, {"RateLimit", "draft"}, {"RateLimit-Limit", "limit"}, {"RateLimit-Remaining", "left"},
 	{"RateLimit-Reset", "reset"}, {"X-RateLimit-Limit", "limit"}, {"X-RateLimit-Remaining", "left"}, {"X-RateLimit-Reset", "reset"},
@@ -43,7 +43,7 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 			s, at := log[i], by("", decided[i])
 			c.Add(check.Event{At: at, N: 1, Allowed: s.Allowed || found.Limit.Refusals})
 			text := s.Header.Get(name.name)
-			// If requests are answered at the same time, it is not known which was first.
+			// If two requests are in progress at the same time, it is unknown which was decided first.
 			alone := (n == 0 || log[order[n-1]].Done.Before(s.Sent)) && (n+1 == len(order) || s.Done.Before(log[order[n+1]].Sent))
 			if text == "" || !alone || found.Limit.Queued > 0 {
 				continue
@@ -57,7 +57,7 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 				f.What = what
 			}
 		}
-		if f.Wrong*10 <= f.Answers { // a few may be wrong because the times are inexact
+		if f.Wrong*10 <= f.Answers { // a few claims may look wrong because the times are inexact
 			f.Wrong, f.What = 0, ""
 		}
 		if f.Answers > 0 {
@@ -67,9 +67,9 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 	return all
 }
 
-// heldBefore returns, for each request of a log in the given order, the longest time that it, or an admitted request
-// before it that still counts, took. If a request is decided later than it was sent, its tokens come back later by up
-// to that time.
+// heldBefore returns a time for each request of a log, in the given order. It is the longest answer time of the request
+// itself and of the admitted requests before it that still count. A request may be decided later than it was sent, by
+// up to this time, and its tokens then come back later by as much.
 func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Duration) []time.Duration {
 	held := make([]time.Duration, len(order))
 	took := func(i int) time.Duration { return log[i].Done.Sub(log[i].Sent) }
@@ -87,8 +87,8 @@ func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Du
 	return held
 }
 
-// inOrder returns the indexes of a log's requests in the order in which package fit assumes that they were decided, and
-// the assumed times.
+// inOrder returns the indexes of a log's requests, in the order in which package fit assumes that they were decided. It
+// also returns the assumed times of the decisions.
 func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	base := time.Hour
 	for _, r := range log {
@@ -105,7 +105,7 @@ func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	return order, at
 }
 
-// untrue returns what is wrong with the text of a field; "" if nothing is. slack is how inexact the times are.
+// untrue returns what is wrong with the text of a field, or "" if nothing is. slack is how inexact the times are.
 func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker, found fit.Result) string {
 	whole := time.Duration(0) // a time of day in whole seconds may be too early by this
 	if !isSeconds(text) {
@@ -127,7 +127,7 @@ func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker
 		if err != nil {
 			return "is no number: " + text
 		}
-		if n > 1 && c.Until("", at+slack, uint64(n-1)) > 0 { // a difference of one may come from the times of the log
+		if n > 1 && c.Until("", at+slack, uint64(n-1)) > 0 { // a difference of one may come from inexact times
 			return "says " + first(text) + ", but there were fewer"
 		}
 		if more := uint64(max(n, 0)) + 2; more <= found.Limit.Capacity(found.Limit.Kind) && c.Until("", at-slack, more) == 0 {
@@ -174,13 +174,14 @@ func parameter(text, name string) string {
 	return ""
 }
 
-// isSeconds reports whether a text is a number of seconds from now on.
+// isSeconds reports whether a text is a number of seconds from now on, rather than a time.
 func isSeconds(text string) bool {
 	n, err := strconv.ParseFloat(first(text), 64)
 	return err == nil && n <= 1e9
 }
 
-// seconds parses seconds, an HTTP date, or seconds since 1970. (As a wait, the latter would be too long.)
+// seconds parses a time to wait: a number of seconds, an HTTP date, or a number of seconds since 1970. A number that
+// would be too long as a wait is a time since 1970.
 func seconds(text string, now time.Time) (time.Duration, bool) {
 	if at, err := http.ParseTime(text); err == nil {
 		return at.Sub(now), true

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An http2Client is a Client that speaks HTTP/2 only: over TLS, or in clear text with prior knowledge.
+// An http2Client is a Client that uses only HTTP/2, over TLS or in clear text with prior knowledge.
 type http2Client struct {
 	target Target
 	client http.Client
@@ -30,7 +30,8 @@ func newHTTP2Client(d *dialer) *http2Client {
 	}}
 }
 
-// Do implements Client. It ignores From, Times and the spelling of the target, which HTTP/2 cannot send.
+// Do implements Client. It ignores From and Times. It also ignores the spelling of the target, because HTTP/2 cannot
+// send it.
 func (c *http2Client) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -45,7 +46,7 @@ func (c *http2Client) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	a.Sent = time.Now()
 	resp, err := c.client.Do(r)
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-		return a, wrapped.Err // dialer.Do names the URL
+		return a, wrapped.Err // without the URL, which dialer.Do adds
 	} else if err != nil {
 		return a, err
 	}

@@ -12,8 +12,8 @@ import (
 
 // A Most compares the most requests that were admitted with the most that the limit allows.
 type Most struct {
-	// Admitted is the most requests that one key got within any interval as long as the limit's period. Allowed is the
-	// most that such a limit can admit within such an interval.
+	// Admitted is the largest number of requests that one key got within any interval as long as the limit's period.
+	// Allowed is the largest number that such a limit can admit within such an interval.
 	Admitted int    `json:"admitted"`
 	Allowed  uint64 `json:"allowed"`
 	Within   string `json:"within"`
@@ -21,14 +21,14 @@ type Most struct {
 	// admitted.
 	Together         int `json:"together,omitempty"`
 	TogetherAdmitted int `json:"together_admitted,omitempty"`
-	// TooMany is how many requests beyond the limit were admitted: at the worst instant or within a period, whichever
+	// TooMany is how many requests beyond the limit were admitted, at the worst instant or within a period, whichever
 	// is more. It is 0 if inexact times may be the cause, or if the limit explains all decisions.
 	TooMany uint64 `json:"too_many,omitempty"`
 
 	full uint64
 }
 
-// mostOf finds the Most of a log. together is how many requests at its start were sent together.
+// mostOf returns the Most of a log. together is how many requests at the start of the log were sent together.
 func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	l := found.Limit
 	m := &Most{Within: short(l.Per), Together: together, full: l.Capacity(l.Kind)}
@@ -42,7 +42,7 @@ func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 		m.Allowed = l.Burst + l.Tokens
 	case check.SlidingExact:
 		m.Allowed = l.Tokens
-	default: // one limit at the end of a window, and one in the next
+	default: // the limit at the end of one window, and again in the next
 		m.Allowed = 2 * l.Tokens
 	}
 	if found.Returned {
@@ -52,13 +52,14 @@ func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	if n := uint64(m.Admitted); n > m.Allowed {
 		excess = max(excess, n-m.Allowed)
 	}
-	if excess > 3 && found.Misfits > 0 { // the fit is accurate to three; without misfits there is no excess
+	if excess > 3 && found.Misfits > 0 { // the fit is accurate to three requests; without misfits there is no excess
 		m.TooMany = excess
 	}
 	return m
 }
 
-// within returns the most admitted requests of one key that were sent and answered within any interval of length d.
+// within looks at intervals of length d, and returns the largest number of admitted requests of one key that were sent
+// and answered within one of them.
 func within(log []fit.Request, d time.Duration) (most int) {
 	admitted := map[string][]fit.Request{}
 	for _, r := range log {
@@ -96,11 +97,11 @@ func (m *Most) write(b *strings.Builder) {
 	}
 }
 
-// widest bounds the relative difference of the shortest and the longest period that explain a log. Beyond it, the
-// period is undecided.
+// widest bounds the relative difference between the shortest and the longest period that explain a log. If the
+// difference is larger, the period is undecided.
 const widest = 0.1
 
-// surely is the least confidence at which the kind is decided.
+// surely is the confidence from which on the kind counts as decided.
 const surely = 0.5
 
 // undecided returns what cannot be concluded from a log, and why.

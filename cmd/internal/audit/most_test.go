@@ -19,13 +19,13 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// TestWhatIsAdmittedTogether: a server that checks and takes in two steps admits more concurrent requests than its
-// limit, and the report says so.
+// TestWhatIsAdmittedTogether: if a server first checks the limit and takes later, it admits more concurrent requests
+// than its limit, and the report says so.
 func TestWhatIsAdmittedTogether(t *testing.T) {
 	for name, c := range map[string]struct{ racy, counts bool }{"one step": {}, "all are counted": {racy: true, counts: true},
 		"some are not counted": {racy: true}} {
 		if testing.Short() && c.counts {
-			continue // the search through all limits, in vain, takes seconds
+			continue // no limit is found, and the search through all limits takes seconds
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestWhatIsAdmittedTogether(t *testing.T) {
 				assert.Equal(t, c.racy, m.TooMany > 3, text)
 				assert.Equal(t, c.racy, r.Faults > 0, text)
 				assert.Equal(t, c.racy, strings.Contains(text, "more than the limit were admitted at one time"))
-				if c.racy { // no limit makes such decisions, and none is claimed to
+				if c.racy { // no limit makes such decisions, and the report names none
 					assert.NotEmpty(t, r.Undecided, text)
 					return
 				}
@@ -67,7 +67,7 @@ func TestWhatIsAdmittedTogether(t *testing.T) {
 	}
 }
 
-// TestTheMostInAPeriod: the requests of one key that are certainly within a period count.
+// TestTheMostInAPeriod: the requests of one key count only if they are certainly within a period.
 func TestTheMostInAPeriod(t *testing.T) {
 	at := func(key string, sent, done int, allowed bool) fit.Request {
 		return fit.Request{Key: key, Sent: time.Duration(sent), Done: time.Duration(done), Allowed: allowed}
@@ -85,8 +85,8 @@ func TestTheMostInAPeriod(t *testing.T) {
 	}
 }
 
-// TestWhatIsExplainedIsNotTooMuch: requests that may have been decided later than they were sent look like an excess,
-// but the limit explains them.
+// TestWhatIsExplainedIsNotTooMuch: requests may have been decided later than they were sent. They look like an excess,
+// but because the limit explains them, the report has none.
 func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 	found := fit.Result{Returned: true, Excess: 5, Limit: fit.Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 5, Per: time.Second, Burst: 20}}}
 	assert.Zero(t, mostOf(nil, 0, found).TooMany)
@@ -94,7 +94,7 @@ func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 	assert.Equal(t, uint64(5), mostOf(nil, 0, found).TooMany)
 }
 
-// TestWhatIsUndecidedIsSaid: the text, the JSON and the rules say what is undecided.
+// TestWhatIsUndecidedIsSaid: if something is undecided, the text, the JSON and the rules of the report say so.
 func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	found := fit.Result{Returned: true, Requests: 100, Admitted: 50, Shortest: 2400 * time.Millisecond, Longest: 2600 * time.Millisecond,
 		Fewest: 15, Most: 15, Limit: fit.Limit{Kind: check.FixedWindow, Limit: check.Limit{Tokens: 15, Per: 2500 * time.Millisecond}}}
@@ -121,7 +121,8 @@ func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	assert.Contains(t, json.String(), `"at_once_to": 16`)
 }
 
-// TestThePicture: the result is a picture with every request, or an error if the audit found nothing.
+// TestThePicture: the report is drawn as a picture with every request. If the audit found no limit, drawing returns an
+// error.
 func TestThePicture(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(5), 20), engine.SlidingWindow(20, 2*time.Second)} {
 		r := audited(t, policy, func(*simulated) {})
@@ -158,7 +159,7 @@ func TestThePicture(t *testing.T) {
 	assert.ErrorContains(t, (&Report{}).WriteSVG(&strings.Builder{}), "no limit was found")
 }
 
-// TestRefusalsThatCount: if a server also counts refused requests, the report says so.
+// TestRefusalsThatCount: if a server charges refused requests, too, the report says so.
 func TestRefusalsThatCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tokens, per = 15, 3 * time.Second

@@ -7,20 +7,21 @@ import (
 	"slices"
 )
 
-// A provider gives a customer an IPv6 network of 64 bits. So a limit that counts by the whole address has as many
-// buckets for one client as the client wants. These are two addresses of one such network, which is reserved for
-// documentation.
+// These are two addresses of one IPv6 network of 64 bits, which is reserved for documentation. A provider gives each
+// customer such a network. So if a limit counts by the complete address, one client can have as many buckets as it
+// wants.
 const (
 	neighbor = "2001:db8:0:64::1"
 	another  = "2001:db8:0:64::2"
 )
 
-// neighborsIn are the fields from which servers read an address.
+// neighborsIn has the fields from which servers read a client's address.
 var neighborsIn = []string{"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP", "Forwarded"}
 
-// tryNeighbors finds out whether another address of an IPv6 network passes while one is refused. It tries addresses of
-// this machine if it has two, and the fields by which the server lets a client choose its address. It returns the ways
-// that were tried, and the ways that could not be tried.
+// tryNeighbors finds out whether a second address of an IPv6 network passes while the first address is refused. If this
+// machine has two such addresses, it sends requests from them. It also writes such addresses into the header fields by
+// which the server lets a client choose its address. It returns the ways that it tried, and a text for each way that it
+// could not try.
 func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Addr, most uint64) (tried []*Way, notTried []string) {
 	try := func(name string, base, other Ask) {
 		w := &Way{What: "IPv6", Name: name, ask: other}
@@ -60,8 +61,8 @@ func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Ad
 	return tried, notTried
 }
 
-// tryNeighbor sends requests in one way until one is refused, then one in the other way, and then one in the first way
-// again. It reports whether this showed if the other way passes.
+// tryNeighbor sends base until it is refused, then the request of w, and then base again. It reports whether this has
+// shown if w passes: it has not if base passes again, because then a token has come back.
 func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64) bool {
 	for n := uint64(0); ; n++ {
 		answer, err := a.do(ctx, base)
@@ -86,7 +87,8 @@ func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64
 	return w.Passes
 }
 
-// sameNetwork returns two addresses of this machine in one IPv6 network of 64 bits from which a server can be asked.
+// sameNetwork returns two addresses of this machine from which the server can be reached. Both are in one IPv6 network
+// of 64 bits. If there are no such addresses, it returns nil.
 func sameNetwork(server netip.Addr) []string {
 	all, err := net.InterfaceAddrs()
 	if err != nil || !server.Is6() || server.Is4In6() || server.IsLoopback() {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestNeighborsOfAnIPv6Network: two addresses of one network of 64 bits have one bucket, or the report says that they
-// have two.
+// TestNeighborsOfAnIPv6Network: two addresses of one IPv6 network of 64 bits share a bucket, or the report says that
+// they do not.
 func TestNeighborsOfAnIPv6Network(t *testing.T) {
 	for bits, passes := range map[int]bool{128: true, 64: false} {
 		r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
@@ -43,8 +43,8 @@ func TestNeighborsOfAnIPv6Network(t *testing.T) {
 	}
 }
 
-// TestAProtocolWithABucketOfItsOwn: the audit finds a protocol that has a bucket of its own, and names a protocol that
-// the server does not speak.
+// TestAProtocolWithABucketOfItsOwn: if HTTP/2 has another bucket than HTTP/1.1, the audit finds this. If the server
+// does not support a protocol, the report names the protocol.
 func TestAProtocolWithABucketOfItsOwn(t *testing.T) {
 	for speaks, says := range map[bool]string{true: "passes while the plain request is refused: protocol HTTP/2\n", false: "not found out: HTTP/2\n"} {
 		r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
@@ -60,8 +60,8 @@ func TestAProtocolWithABucketOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestHTTP2: HTTP/2 is spoken over TLS, with a check of the certificate, and in clear text. A server that does not
-// speak it is an error.
+// TestHTTP2: the client uses HTTP/2 over TLS, with a check of the certificate, and in clear text. If a server does not
+// support HTTP/2, the client returns an error.
 func TestHTTP2(t *testing.T) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

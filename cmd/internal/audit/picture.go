@@ -9,13 +9,13 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// columns is the width of a picture.
+// columns is the width of a picture in characters.
 const columns = 72
 
 var heights = []rune(" ▁▂▃▄▅▆▇█")
 
-// picture draws the log over time: the admitted requests, those that the limit would have admitted, and the refused
-// ones.
+// picture draws the log over time in three lines: the admitted requests, the requests that the limit would have
+// admitted, and the refused requests.
 func picture(log []fit.Request, found fit.Result) string {
 	if len(log) == 0 || found.Limit.Per == 0 {
 		return ""
@@ -29,7 +29,8 @@ func picture(log []fit.Request, found fit.Result) string {
 		columns-1, (end - begin).Round(time.Second))
 }
 
-// overTime counts the requests of a picture. The limit decides all of them again, in their order.
+// overTime counts the requests for each column of a picture. For model, the limit decides all requests again, in their
+// order.
 func overTime(log []fit.Request, found fit.Result, begin, end time.Duration) (admitted, model, refused [columns]int) {
 	c, err := check.New(found.Limit.Limit, found.Limit.Kind)
 	if err != nil {
@@ -54,7 +55,7 @@ func overTime(log []fit.Request, found fit.Result, begin, end time.Duration) (ad
 	return admitted, model, refused
 }
 
-// bars draws counts in a line, each with its logarithm as the height.
+// bars draws counts as a line of bars. The height of a bar is the logarithm of its count.
 func bars(counts [columns]int) string {
 	var b strings.Builder
 	for _, n := range counts {

@@ -10,18 +10,18 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// together is the most requests in progress at a time.
+// together is the largest number of requests in progress at a time.
 const together = 64
 
-// gaps are the times for which the client is silent before it takes all that has come back.
+// gaps are pauses. After a pause the client takes all tokens that have come back.
 var gaps = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond,
 	800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond}
 
-// fractions are the silences of cycles, as fractions of the time in which a key fills. The first is before a single
-// request. Each of the others is before all available tokens are taken.
+// fractions has the pauses of cycles, as fractions of the time in which an empty key fills. After the first pause of a
+// cycle, a single request is sent. After each of the others, all available tokens are taken.
 var fractions = [][]float64{{1.2, 0.35}, {1.45, 0.6, 0.55}, {2.15, 0.85, 0.3}, {1.1, 0.5, 0.62}, {1.7, 0.2, 0.9}}
 
-// patterns sends the requests by which the limit is found. It leaves keep requests for later checks.
+// patterns sends the requests from which the limit is found. It leaves keep requests unused, for later checks.
 func (a *auditor) patterns(ctx context.Context, keep int) {
 	a.progress("a burst")
 	_, ok := a.ask(ctx)
@@ -63,7 +63,7 @@ func (a *auditor) patterns(ctx context.Context, keep int) {
 	}
 }
 
-// awaitReturn sends a request from time to time until one is admitted, for at most half of the time.
+// awaitReturn sends a request from time to time until one is admitted. It waits for at most half of the audit's time.
 func (a *auditor) awaitReturn(ctx context.Context) bool {
 	for !a.hasReturned() {
 		a.progress("waiting until something comes back")
@@ -77,7 +77,7 @@ func (a *auditor) awaitReturn(ctx context.Context) bool {
 	return true
 }
 
-// hasReturned reports whether a request was admitted that was sent after a refusal had arrived.
+// hasReturned reports whether a token has come back: a request was admitted that was sent after a refusal had arrived.
 func (a *auditor) hasReturned() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +90,8 @@ func (a *auditor) hasReturned() bool {
 	return slices.ContainsFunc(a.log, func(s Seen) bool { return s.Allowed && !refused.IsZero() && s.Sent.After(refused) })
 }
 
-// poll sends requests until one is admitted again, at most five times, or until a key would have been filled.
+// poll sends requests at short intervals, until five were admitted or the key would have been filled. It reports
+// whether the audit continues.
 func (a *auditor) poll(ctx context.Context, fills time.Duration, keep int) bool {
 	admitted := 0
 	for step := 0; step < 28 && admitted < 5; step++ {
@@ -108,7 +109,7 @@ func (a *auditor) poll(ctx context.Context, fills time.Duration, keep int) bool 
 	return true
 }
 
-// saturate asks for more than is available for some seconds, which shows the rate.
+// saturate sends more requests than are admitted, for some seconds, so that the log shows the rate.
 func (a *auditor) saturate(ctx context.Context) bool {
 	wave := 8
 	for range 25 {
@@ -126,8 +127,9 @@ func (a *auditor) saturate(ctx context.Context) bool {
 	return true
 }
 
-// cycle sends nothing until the key is full, and then one request. After each of several fractions of the time that
-// fills the key, it takes all that is available. Then it polls. It reports whether there is time for another cycle.
+// cycle pauses until the key is full, and then sends one request. Then it pauses for several fractions of the time in
+// which the key fills. After each of these pauses it takes all available tokens. At the end it polls. It reports
+// whether there is time for another cycle.
 func (a *auditor) cycle(ctx context.Context, fills time.Duration, f []float64, keep int) bool {
 	wait := func(part float64) bool {
 		d := time.Duration(float64(fills) * part)
@@ -165,7 +167,7 @@ func (a *auditor) sendBurst(ctx context.Context) bool {
 	}
 }
 
-// wave sends that many requests at once, and returns how many were refused.
+// wave sends n requests at the same time, and returns how many were refused.
 func (a *auditor) wave(ctx context.Context, n int) (refused int, ok bool) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -194,12 +196,12 @@ func (a *auditor) wave(ctx context.Context, n int) (refused int, ok bool) {
 	return refused, ok
 }
 
-// drain takes all that is available, one request after the other, or several at once if tokens come back faster than
-// answers.
+// drain takes all available tokens. It sends one request after the other, or several at once if tokens come back faster
+// than answers.
 func (a *auditor) drain(ctx context.Context, keep int) bool {
 	began := time.Now()
 	for i, wave := 0, 16; a.room() > keep; i++ {
-		if i >= 8 && time.Since(began) > time.Duration(i)*3*time.Millisecond { // one by one, it would take long
+		if i >= 8 && time.Since(began) > time.Duration(i)*3*time.Millisecond { // one request at a time would take long
 			refused, ok := a.wave(ctx, min(wave, a.room()))
 			if !ok || refused > 0 {
 				return ok

@@ -21,23 +21,23 @@ type Report struct {
 	Requests int     `json:"requests"`
 	Admitted int     `json:"admitted"`
 	Seconds  float64 `json:"seconds"`
-	// Stopped says why the audit ended early; "" if it did not.
+	// Stopped says why the audit ended early, or "" if it did not.
 	Stopped string `json:"stopped,omitempty"`
 
-	// Answers are the statuses of admitted requests that are not 2xx, and how many had each.
+	// Answers counts the admitted requests whose status is not 2xx, by status.
 	Answers map[int]int `json:"answers,omitempty"`
 
 	Kind       string   `json:"kind"` // "" if there is no limit, and "unknown" if nothing came back
 	Tokens     uint64   `json:"tokens,omitempty"`
 	Per        string   `json:"per,omitempty"`
-	PerFrom    string   `json:"per_from,omitempty"` // periods from this one to PerTo explain the log equally well
+	PerFrom    string   `json:"per_from,omitempty"` // all periods from this one to PerTo explain the log equally well
 	PerTo      string   `json:"per_to,omitempty"`
 	Undecided  []string `json:"undecided,omitempty"` // what cannot be concluded from the log, and why
 	Most       *Most    `json:"most,omitempty"`
 	AtOnce     uint64   `json:"at_once"`                // tokens of a full key
-	AtOnceFrom uint64   `json:"at_once_from,omitempty"` // numbers from this one to AtOnceTo explain as much
+	AtOnceFrom uint64   `json:"at_once_from,omitempty"` // all numbers from this one to AtOnceTo explain as much
 	AtOnceTo   uint64   `json:"at_once_to,omitempty"`
-	Queued     uint64   `json:"queued,omitempty"` // the most requests that wait
+	Queued     uint64   `json:"queued,omitempty"` // the largest number of requests that wait
 	Refusals   bool     `json:"refusals_count"`
 	Misfits    int      `json:"misfits"`
 	Confidence float64  `json:"confidence"`
@@ -71,7 +71,7 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	requests := a.requests()
 	found, err := fit.Log(requests, 0)
 	r.fitted(requests, found, err)
-	if r.Kind == "" && a.err != nil { // it may have a limit
+	if r.Kind == "" && a.err != nil { // there may be a limit that was not reached
 		return nil, a.err
 	}
 	if r.Kind != "" {
@@ -88,7 +88,7 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	}
 	r.Requests, r.Seconds = a.sent, time.Since(a.begin).Seconds()
 	r.judge()
-	if len(r.Undecided) > 0 { // it is not known whether something is wrong
+	if len(r.Undecided) > 0 { // then it is unknown whether something is wrong
 		r.Faults++
 		r.Undecided = append(r.Undecided, "audit again from a machine with less other work, or for longer: --time")
 	}
@@ -96,7 +96,7 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	return r, ctx.Err()
 }
 
-// otherAnswers counts requests that count as admitted, by their statuses other than 2xx.
+// otherAnswers counts the admitted requests whose status is not 2xx, by status.
 func otherAnswers(log []Seen) map[int]int {
 	all := map[int]int{}
 	for _, s := range log {
@@ -107,7 +107,7 @@ func otherAnswers(log []Seen) map[int]int {
 	return all
 }
 
-// fitted fills in the result of package fit.
+// fitted sets the fields of the report to the result of package fit.
 func (r *Report) fitted(log []fit.Request, found fit.Result, err error) {
 	r.Admitted, r.decided = found.Admitted, found.Requests
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *Report) fitted(log []fit.Request, found fit.Result, err error) {
 	}
 }
 
-// judge finds out what the key is, and counts problems for a maintainer.
+// judge finds out what has its own bucket, and counts the problems that a maintainer should correct.
 func (r *Report) judge() {
 	for _, f := range r.Fields {
 		if f.Wrong > 0 {
@@ -140,7 +140,7 @@ func (r *Report) judge() {
 	if r.Most != nil && r.Most.TooMany > 0 {
 		r.Faults++
 	}
-	if r.Kind == "" && len(r.Answers) > 0 { // these may be refusals, or the wrong path
+	if r.Kind == "" && len(r.Answers) > 0 { // the answers may be refusals, or the path may be wrong
 		r.Faults++
 	}
 	tried := false
@@ -200,7 +200,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// article puts "a" or "an" before the name of a kind.
+// article returns the name of a kind after "a" or "an".
 func article(name string) string {
 	if strings.HasPrefix(name, "a") {
 		return "an " + name
@@ -322,7 +322,7 @@ func (r *Report) limit(b *strings.Builder) {
 	}
 }
 
-// otherWays writes which ways of asking pass while the plain request is refused.
+// otherWays writes which ways to send the request pass while the plain request is refused.
 func (r *Report) otherWays(b *strings.Builder) {
 	if r.Key == "" && len(r.NotTried) == 0 {
 		return

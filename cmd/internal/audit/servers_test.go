@@ -31,7 +31,7 @@ type configured struct {
 	start func(t *testing.T, address string)
 }
 
-// free returns a free address of loopback.
+// free returns an address of the loopback interface with a free port.
 func free(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// weirServe serves a rule file in this process.
+// weirServe returns a function that serves a rule file in this process.
 func weirServe(rules string) func(*testing.T, string) {
 	return func(t *testing.T, address string) {
 		text := "listen: " + address + "\n" + rules
@@ -58,7 +58,8 @@ func weirServe(rules string) func(*testing.T, string) {
 	}
 }
 
-// program starts a program for a test. ADDRESS and PORT in the arguments and the files are where it listens.
+// program returns a function that starts a program for a test. In the arguments and the files, ADDRESS and PORT stand
+// for where the program listens.
 func program(files map[string]string, arguments ...string) func(*testing.T, string) {
 	return func(t *testing.T, address string) {
 		dir := t.TempDir()
@@ -78,7 +79,8 @@ func program(files map[string]string, arguments ...string) func(*testing.T, stri
 		cmd.Stdout, cmd.Stderr = &out, &out
 		require.NoError(t, cmd.Start(), "make test-audit installs %s", filled[0])
 		t.Cleanup(func() {
-			// nginx ends its workers, too. A worker that is left keeps the output open, which Wait waits for.
+			// SIGTERM makes nginx end its workers, too. A worker that is left would keep the output open, and Wait
+			// waits until the output is closed.
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			_ = cmd.Wait()
 			if t.Failed() {
@@ -155,7 +157,7 @@ http://ADDRESS {
 	}
 }
 
-// delayed returns the address of a proxy that holds what it passes for half of a delay in each direction.
+// delayed starts a proxy and returns its address. The proxy delays everything by half of delay in each direction.
 func delayed(t *testing.T, to string, delay time.Duration) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -182,7 +184,7 @@ func delayed(t *testing.T, to string, delay time.Duration) string {
 	return l.Addr().String()
 }
 
-// pass copies from one to another, each part after a delay.
+// pass copies from one connection to the other, and delays each part.
 func pass(to, from net.Conn, delay time.Duration) {
 	type part struct {
 		at   time.Time
@@ -218,7 +220,8 @@ func (r *Report) limitText() string {
 	return fmt.Sprintf("%s %d/%s %d %d", r.Kind, r.Tokens, r.Per, r.AtOnce, r.Queued)
 }
 
-// TestServers audits configured servers, near and far, and weir serve with the lines of each report.
+// TestServers audits configured servers, with and without a delay. It also audits weir serve with the rules of each
+// report.
 func TestServers(t *testing.T) {
 	for _, c := range servers() {
 		for _, delay := range []time.Duration{0, 60 * time.Millisecond} {
@@ -240,7 +243,7 @@ func TestServers(t *testing.T) {
 				t.Logf("RESULT | %s | %v | %s | %.0f %% | %d of %d | %v | %v | %v |", c.name, delay, r.limitText(), 100*r.Confidence, r.Misfits,
 					r.decided, ways, fields, r.Undecided)
 				if len(r.Undecided) > 0 {
-					t.Skipf("undecided: %v", r.Undecided) // so the machine is too busy to tell
+					t.Skipf("undecided: %v", r.Undecided) // because the machine is too busy
 				}
 				assert.Equal(t, c.want, r.limitText())
 				if delay == 0 && r.Rules != "" {

@@ -18,23 +18,23 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A simulated is a server in a bubble, with a limit of package engine in front of it.
+// A simulated is a server in virtual time, whose limit is a limit of package engine.
 type simulated struct {
 	limiter *engine.Limiter
-	delay   time.Duration // of each answer
+	delay   time.Duration // delay of each answer
 	random  *rand.Rand
 	mu      sync.Mutex
-	offset  time.Duration // of the server's clock
+	offset  time.Duration // offset of the server's clock
 
-	// key says what has a bucket of its own, and answer changes the answer. Both may be nil.
+	// key returns what has its own bucket, and answer changes the answer. Both may be nil.
 	key     func(Ask) string
 	answer  func(engine.Decision, *Answer)
 	maxWait time.Duration
-	only1   bool // it does not speak HTTP/2
-	// racy looks, and takes a little later. It is nil if the server does both at once.
+	only1   bool // it does not support HTTP/2
+	// racy checks the limit, and takes a little later. It is nil if the server does both in one step.
 	racy func(key string) engine.Decision
-	slow time.Duration // a refusal takes so much longer on its way back, as one with a large header does
-	held time.Duration // one way in twenty is held up for so long at most, as on a busy machine
+	slow time.Duration // a refusal takes this much longer on its way back, as a refusal with a large header does
+	held time.Duration // one request or answer in twenty is delayed by up to this time, as on a busy machine
 }
 
 func newSimulated(t *testing.T, p engine.Policy, delay time.Duration, seed uint64, options ...engine.Option) *simulated {
@@ -96,8 +96,8 @@ func (s *simulated) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	return a, ctx.Err()
 }
 
-// TestLimitsAreIdentified: the audit finds kind, limit and period of simulated servers, near and far, with different
-// clocks and phases.
+// TestLimitsAreIdentified: the audit finds the kind, the limit and the period of simulated servers. They have short and
+// long delays, and different clocks and phases.
 func TestLimitsAreIdentified(t *testing.T) {
 	bucket := func(rate engine.Rate, burst uint64) engine.Policy { return engine.TokenBucket(rate, burst) }
 	for name, c := range map[string]struct {
@@ -106,8 +106,8 @@ func TestLimitsAreIdentified(t *testing.T) {
 		limit   check.Limit
 		maxWait time.Duration
 		queued  uint64
-		unsure  bool // too little comes back in a minute
-		far     bool // also with a delay, as make test-audit has all
+		unsure  bool // too few tokens come back in a minute
+		far     bool // also with a delay; make test-audit tries all with a delay
 	}{
 		"bucket":         {far: true, policy: bucket(engine.PerSecond(10), 20), kind: check.Bucket, limit: check.Limit{Tokens: 10, Per: time.Second, Burst: 20}},
 		"slow bucket":    {unsure: true, policy: bucket(engine.Per(40, time.Minute), 5), kind: check.Bucket, limit: check.Limit{Tokens: 40, Per: time.Minute, Burst: 5}},
@@ -122,7 +122,7 @@ func TestLimitsAreIdentified(t *testing.T) {
 			kind: check.Bucket, limit: check.Limit{Tokens: 10, Per: time.Second, Burst: 21}},
 	} {
 		if testing.Short() && !c.far {
-			continue // the search for a limit is one goroutine, and slow under the race detector
+			continue // the search for a limit uses one goroutine, and is slow under the race detector
 		}
 		delays := []time.Duration{0}
 		if c.far && !testing.Short() {
@@ -153,8 +153,8 @@ func TestLimitsAreIdentified(t *testing.T) {
 	}
 }
 
-// A stickTable counts the requests of one client as HAProxy's http_req_rate does, including refused ones. The first
-// window begins with a request, and so does a window after a silence.
+// A stickTable counts the requests of one client as HAProxy's http_req_rate does, including refused requests. The first
+// request begins a window, and so does a request after a pause.
 type stickTable struct {
 	mu             sync.Mutex
 	per            time.Duration
@@ -162,7 +162,7 @@ type stickTable struct {
 	current, prior int64
 }
 
-// take counts a request, and refuses it if the period has more than most.
+// take counts a request. It refuses the request if the period has more than most requests.
 func (s *stickTable) take(most int64) engine.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()

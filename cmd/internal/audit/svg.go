@@ -11,20 +11,20 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A drawing has the requests of one key for WriteSVG.
+// A drawing has the data of one key that WriteSVG draws.
 type drawing struct {
 	end               time.Duration
 	full              uint64
-	left              []chart.Point // of the limit that was found
-	admitted, refused []float64     // by the server, in seconds
+	left              []chart.Point // tokens left under the limit that was found
+	admitted, refused []float64     // times of requests that the server decided, in seconds
 }
 
 // steps is the number of instants at which the remaining tokens are drawn, in addition to the instants of requests.
 const steps = 1500
 
-// WriteSVG draws the log over the model: the tokens that a key had left under the limit that was found, and below them
-// each request, as the server decided it. If the limit explains the log, requests are refused when nothing is left. For
-// a log with many keys it draws the first key. It returns an error if no limit was found.
+// WriteSVG draws the log of one key: the tokens that the key had left under the limit that was found, and below them
+// each request with the server's decision. If the limit explains the log, requests are refused when nothing is left. If
+// the log has many keys, WriteSVG draws the first. It returns an error if no limit was found.
 func (r *Report) WriteSVG(w io.Writer) error {
 	if !r.found.Returned {
 		return errors.New("there is no picture: no limit was found")
@@ -56,7 +56,7 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	}.Write(w)
 }
 
-// drawing replays the log of the first key under the limit that was found.
+// drawing replays the requests of the first key under the limit that was found.
 func (r *Report) drawing() (d drawing, err error) {
 	l := r.found.Limit
 	c, err := check.New(l.Limit, l.Kind)

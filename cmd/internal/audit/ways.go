@@ -10,19 +10,19 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// A Way is another way to send the same request, which may have a bucket of its own.
+// A Way is another way to send the same request, which may have its own bucket.
 type Way struct {
 	Name string `json:"name"`
 	What string `json:"what"` // address, header, path, method, host, protocol or IPv6
-	// Field is the name of the header field.
+	// Field is the name of the header field, for a header.
 	Field string `json:"-"`
 	ask   Ask
 
-	// Passes says that this way was admitted while the plain request was refused. Refused says that it was refused,
-	// too. Both are false if the audit could not find out.
+	// Passes says that this variant was admitted while the plain request was refused. Refused says that the variant was
+	// refused, too. Both are false if the audit could not find out.
 	Passes  bool `json:"passes"`
 	Refused bool `json:"refused"`
-	// Status is the status of the answer. Same says that the answer equals that of the plain request.
+	// Status is the status of the answer. Same says that the answer looks like an answer to the plain request.
 	Status int  `json:"status"`
 	Same   bool `json:"same_answer"`
 }
@@ -30,7 +30,7 @@ type Way struct {
 // http2 is the protocol of an Ask that is sent by HTTP/2.
 const http2 = "HTTP/2"
 
-// ways returns all ways, for a server at an address.
+// ways returns all ways to send a request to a server with a host name and an address.
 func ways(plain Ask, host string, address netip.Addr) (all []*Way) {
 	with := func(what, name string, change func(*Ask)) {
 		ask := plain
@@ -96,9 +96,9 @@ func hexOf(b byte) string {
 	return string([]byte{digits[b>>4], digits[b&15]})
 }
 
-// noWays returns why no ways are tried; "" if they are. A way that is asked after a refusal may only pass because it
-// has a bucket of its own. So no token of the plain request's bucket may come back between the two, and it must be
-// known how long a token takes.
+// noWays returns why other ways to send the request are not tried, or "" if they are tried. The audit sends another way
+// right after a refusal. It may conclude that this way has its own bucket only if no token of the plain request's
+// bucket can have come back in between. So the audit must know how long a token takes, and that time must be long.
 func (a *auditor) noWays(r *Report, found fit.Result) string {
 	token := time.Duration(float64(found.Limit.Per) / float64(max(found.Limit.Tokens, 1)))
 	switch {
@@ -112,7 +112,7 @@ func (a *auditor) noWays(r *Report, found fit.Result) string {
 	return ""
 }
 
-// tryWays sends a request in each way while the plain request is refused, and reports whether it tried all ways.
+// tryWays sends a request in each way while the plain request is refused. It reports whether it has tried all ways.
 func (a *auditor) tryWays(ctx context.Context, all []*Way) bool {
 	for i, w := range all {
 		a.progress("other ways to ask")
@@ -124,7 +124,7 @@ func (a *auditor) tryWays(ctx context.Context, all []*Way) bool {
 				break
 			}
 		}
-		if w.Passes { // once more: a token may just have come back
+		if w.Passes { // once more, because a token may just have come back
 			w.Passes = false
 			for range 3 {
 				if a.tryWay(ctx, w) {
@@ -136,7 +136,7 @@ func (a *auditor) tryWays(ctx context.Context, all []*Way) bool {
 	return true
 }
 
-// tryWay reports whether a way was found to pass or not.
+// tryWay reports whether it has found out if the way passes.
 func (a *auditor) tryWay(ctx context.Context, w *Way) bool {
 	if !a.drain(ctx, 8) {
 		return false
@@ -148,7 +148,7 @@ func (a *auditor) tryWay(ctx context.Context, w *Way) bool {
 	after, ok := a.ask(ctx)
 	refused := a.isRefusal(answer.Status)
 	if w.ask.Times > 1 {
-		refused = answer.Refused > 0 // if some requests count as one, at most one passes
+		refused = answer.Refused > 0 // if these requests share the bucket, at most one of them passes
 	}
 	if w.Status = answer.Status; refused {
 		w.Refused, w.Passes = true, false

@@ -1,4 +1,4 @@
-// Package debounce waits until changing files have settled, because a program that writes a file does so in pieces.
+// Package debounce waits until changing files have settled, because a program may write a file in several parts.
 package debounce
 
 import "time"
@@ -6,15 +6,15 @@ import "time"
 const (
 	// Quiet is the time without a change after which the files have settled.
 	Quiet = 100 * time.Millisecond
-	// Longest is the longest wait for a change, so that a file that is written all the time does not keep others from
-	// being read.
+	// Longest is the longest wait after a change. Without this bound, a file that is written all the time would keep
+	// other files from being read.
 	Longest = 2 * time.Second
 )
 
 // A Timer fires on C when it is time to handle changes. Make one with [New]. It is for one goroutine.
 type Timer struct {
 	*time.Timer
-	since time.Time // of the first change that was not handled; zero if there is none
+	since time.Time // the first change that was not handled; zero if there is none
 }
 
 // New returns a timer that waits for the first change.

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestChangesThatDoNotEnd: a file is read when no change follows for a time, or after Longest if changes do not end.
+// TestChangesThatDoNotEnd: a file is read when it has not changed for a time. If changes do not end, it is read after
+// Longest.
 func TestChangesThatDoNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timer := New()

@@ -15,9 +15,9 @@ func IsPlain(name string) bool {
 	return true
 }
 
-// Misleads reports whether servers and frameworks read the client's address, or another target of the request, from a
-// field. Such fields are also removed from requests of trusted proxies, because a proxy may pass them on as its client
-// sent them.
+// Misleads reports whether a field is one from which servers and frameworks read the client's address, or another
+// target of the request. Such fields are also removed from requests of trusted proxies, because a proxy may pass them
+// on as its client has sent them.
 func Misleads(name string) bool {
 	switch name {
 	case "X-Real-Ip", "True-Client-Ip", "X-Client-Ip", "Client-Ip", "X-Cluster-Client-Ip", "X-Remote-Ip", "X-Remote-Addr",

@@ -1,3 +1,3 @@
-// Package limit has the flags of every command that takes a limit. Package limits/spec checks which of them fit
-// together.
+// Package limit has the flags of every command that takes a limit. Package limits/spec checks which of these flags can
+// be combined.
 package limit

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Flags are flags of the command line. NoAlgorithm and nil pointers stand for flags that are not set.
+// Flags has flags of the command line. NoAlgorithm and nil pointers stand for flags that are not set.
 type Flags struct {
 	Algorithm Rated       `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
 	Limit     engine.Rate `default:"1/s" placeholder:"N/PERIOD" help:"The limit of each key, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: N tokens come back in each period, or a window of that length admits N requests (default: ${default})."`
@@ -18,7 +18,7 @@ type Flags struct {
 	MaxKeys   int         `default:"1000000" placeholder:"N" help:"Keys to have room for, at 27 bytes each (sliding-log: 27, and 13 for each request of the limit). Without room, the key nearest to idle is evicted (default: ${default})."`
 }
 
-// Policy returns the policy that the flags ask for.
+// Policy returns the policy that the flags describe.
 func (f *Flags) Policy() (engine.Policy, error) {
 	l := f.spec(f.Algorithm.Algorithm)
 	l.Aligned, l.Burst = f.Aligned, f.Burst
@@ -42,16 +42,16 @@ func policy(l spec.Limit) (engine.Policy, error) {
 	return p, nil
 }
 
-// A Rated is a flag whose value is an algorithm that has a rate.
+// A Rated is the value of a flag for an algorithm that has a rate.
 type Rated struct{ engine.Algorithm }
 
-// UnmarshalText parses the name of one of [spec.Algorithms]. For any other text, the error lists them.
+// UnmarshalText parses the name of one of [spec.Algorithms]. For any other text, the error lists these names.
 func (r *Rated) UnmarshalText(text []byte) (err error) {
 	r.Algorithm, err = spec.ParseAlgorithm(string(text))
 	return err
 }
 
-// compared are the algorithms that a comparison runs.
+// compared has the algorithms that a comparison runs.
 var compared = []engine.Algorithm{
 	engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog,
 }
@@ -63,7 +63,7 @@ func Compared() string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// A Comparison is the same limit with every algorithm.
+// A Comparison has the same limit with each of the compared algorithms.
 type Comparison struct {
 	Policies []engine.Policy
 	Limit    uint64
@@ -71,8 +71,8 @@ type Comparison struct {
 	MaxKeys  int
 }
 
-// Comparison returns the policies to compare: the windows with the limit, and the token bucket with the same burst and
-// the same number of tokens in a window's time.
+// Comparison returns the policies to compare. The windows have the given limit. The token bucket has the limit as its
+// burst, and gets as many tokens within the time of a window.
 func (f *Flags) Comparison() (*Comparison, error) {
 	switch {
 	case f.Algorithm != Rated{}:
@@ -99,7 +99,8 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	return c, nil
 }
 
-// Limiter returns a limiter for a policy, with room for room keys, or fewer if the flags say so. The caller closes it.
+// Limiter returns a limiter for a policy. It has room for room keys, or for fewer if the flags say so. The caller must
+// close it.
 func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error) {
 	limiter, err := engine.New(policy, append(options, engine.MaxKeys(min(room, f.MaxKeys)))...)
 	if err != nil {
@@ -108,8 +109,8 @@ func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option
 	return limiter, nil
 }
 
-// Misuse returns an error about a mistake on the command line that the parser could not find. It ends the program with
-// kong's status for mistakes.
+// Misuse returns an error about a mistake on the command line that the parser could not find. The program then ends
+// with kong's status for mistakes.
 func Misuse(format string, args ...any) error { return misuse{fmt.Errorf(format, args...)} }
 
 type misuse struct{ error }

@@ -20,7 +20,7 @@ type bound interface {
 	SetDeadline(time.Time) error
 }
 
-// A streamConn is a connection of one: net/http also calls CloseWrite.
+// A streamConn is a connection of a bound. net/http needs its CloseWrite.
 type streamConn interface {
 	net.Conn
 	CloseWrite() error
@@ -31,7 +31,7 @@ func bind(at Endpoint) (bound, error) {
 	if path, isSocket := unixsocket.Path(at.Address); isSocket {
 		l, err := listenUnix(path, at.Mode)
 		if err != nil {
-			return nil, err // a nil interface, not an interface with a nil pointer
+			return nil, err // an interface with a nil *localListener would not be nil
 		}
 		return l, nil
 	}
@@ -46,8 +46,8 @@ func bind(at Endpoint) (bound, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// explain returns an error that says why an address cannot be listened on, and what to do. holder names the socket of
-// weir itself that is in the way; "" if there is none.
+// explain returns an error that says why a server cannot listen on an address, and what to do. holder describes weir's
+// own socket that blocks the address; "" if there is none.
 func explain(address, holder string, err error) error {
 	var lookup *net.DNSError
 	_, isSocket := unixsocket.Path(address)
@@ -69,7 +69,7 @@ func explain(address, holder string, err error) error {
 	}
 }
 
-// urlOf returns the URL at which a person on this machine reaches an address.
+// urlOf returns the URL that a person on this machine can use to reach an address.
 func urlOf(scheme string, addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

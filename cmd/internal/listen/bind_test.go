@@ -52,7 +52,7 @@ func TestAUnixSocketThatIsThere(t *testing.T) {
 	assert.FileExists(t, path)
 }
 
-// TestAListenerThatBreaksIsReported: the owner of the sockets must end then.
+// TestAListenerThatBreaksIsReported: if a listener fails, Failed is called, so that the owner of the sockets can end.
 func TestAListenerThatBreaksIsReported(t *testing.T) {
 	failed := make(chan error, 1)
 	s := sockets(t, http.NotFoundHandler(), func(err error) { failed <- err })
@@ -60,7 +60,8 @@ func TestAListenerThatBreaksIsReported(t *testing.T) {
 	assert.ErrorIs(t, <-failed, net.ErrClosed)
 }
 
-// TestAServerIsKeptForItsConnections: a server whose settings have changed is kept as long as it has connections.
+// TestAServerIsKeptForItsConnections: if the settings of a server have changed, the server is kept as long as it has
+// connections.
 func TestAServerIsKeptForItsConnections(t *testing.T) {
 	s := sockets(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
 	conn, err := net.Dial("tcp", s.open[0].Addr().String())
@@ -87,7 +88,8 @@ func TestAServerIsKeptForItsConnections(t *testing.T) {
 	assert.Equal(t, int64(1), s.config.Limits["clients"].Open())
 }
 
-// sockets returns one socket, on a free port, which a handler answers. It is closed when the test ends.
+// sockets returns Sockets with one socket on a free port. handler answers its requests. The socket is closed when the
+// test ends.
 func sockets(t *testing.T, handler http.Handler, failed func(error)) (s *Sockets) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)

@@ -15,14 +15,15 @@ type Body struct {
 	io.ReadCloser
 	pace    pace
 	unbound bool
-	expects bool        // the client waits until the server asks for the body: Expect: 100-continue over HTTP/1
-	asked   atomic.Bool // a read has asked for it
-	ended   atomic.Bool // it was read to its end
+	expects bool        // the client sends the body only after the server asks for it: Expect: 100-continue over HTTP/1
+	asked   atomic.Bool // a read has asked the client for the body
+	ended   atomic.Bool // the body was read to its end
 }
 
-// NewBody replaces the body of a request by a Body. rate is in bytes a second, 0 for no bound; the whole body may take
-// at most timeout, 0 for no bound. It returns nil if there is no body or no bound. The bounds also hold for a body that
-// no handler reads, because net/http reads up to 256 KiB of it before it sends an answer, and would wait forever.
+// NewBody replaces the body of a request by a Body. rate is in bytes per second, and the complete body may take at most
+// timeout; 0 means no bound. NewBody returns nil if there is no body or no bound. The bounds also apply to a body that
+// no handler reads, because net/http reads up to 256 KiB of such a body before it sends an answer, and would wait
+// forever.
 func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Duration) *Body {
 	if r.Body == http.NoBody || rate == 0 {
 		return nil
@@ -33,7 +34,7 @@ func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Dura
 		b.pace.timeout = time.Now().Add(timeout)
 	}
 	b.expects = r.ProtoMajor == 1 && httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue")
-	if r.ProtoMajor == 1 { // over HTTP/2, an unread body blocks nothing
+	if r.ProtoMajor == 1 { // over HTTP/2, an unread body does not block anything
 		b.pace.begin()
 	}
 	return b
@@ -47,15 +48,15 @@ func (b *Body) Unbound() {
 }
 
 // Answering is called before the header of the answer is written. It reports whether the answer must close the
-// connection. The client may be waiting to be asked for the rest of the body, and net/http would wait for that, because
-// it does not recognize a Body. If no one has asked for the body, the wait ends here. A nil Body keeps the connection
-// open.
+// connection. It must if the client waits until it is asked for the body, and the body was not read to its end.
+// net/http would wait for the rest of the body, because it does not recognize a Body. If no read has asked for the
+// body, Answering ends this wait. For a nil Body, it returns false.
 func (b *Body) Answering() (closes bool) {
 	if b == nil || !b.expects || b.ended.Load() {
 		return false
 	}
 	if !b.asked.Load() {
-		_ = b.pace.control.SetReadDeadline(time.Now()) // not by set, because a read may have begun meanwhile
+		_ = b.pace.control.SetReadDeadline(time.Now()) // set is for the reader's goroutine, which may run now
 	}
 	return true
 }
@@ -77,28 +78,28 @@ func (b *Body) Read(into []byte) (n int, err error) {
 }
 
 const (
-	// paceGrace is how long a body may take beyond what its bytes allow.
+	// paceGrace is how much longer a body may take than its bytes permit at the minimum rate.
 	paceGrace = 10 * time.Second
-	// paceSilence is how long a body may pause, however fast it was before. It may pause again after as many bytes as
-	// this time allows at the minimum rate.
+	// paceSilence is how long a body may pause, however fast it was before the pause. It may pause again after it has
+	// sent as many bytes as the minimum rate gives in that time.
 	paceSilence = time.Minute
-	// paceStep is the largest error of a deadline. Setting an exact deadline for every read would cost more.
+	// paceStep is by how much a deadline may be wrong. Setting an exact deadline for every read would cost more.
 	paceStep = time.Second
 )
 
-// A pace enforces the minimum rate of a body. It counts the time in which weir waits for the client, but not the time
-// in which the upstream does not accept what has arrived. One goroutine at a time uses it.
+// A pace enforces the minimum rate of a body. It counts the time in which weir waits for the client. It does not count
+// the time in which the upstream does not accept the bytes that have arrived. Only one goroutine at a time may use it.
 type pace struct {
 	control *http.ResponseController
-	rate    int       // bytes a second
+	rate    int       // bytes per second
 	timeout time.Time // the end of read_timeout; zero for none
 
 	credit   time.Duration // how long weir waits for more bytes, at most paceSilence
-	began    time.Time     // of the present read
-	deadline time.Time     // that is set
+	began    time.Time     // start of the current read
+	deadline time.Time     // the deadline that is set
 }
 
-// begin is called before a read, and sets its deadline.
+// begin sets the deadline of a read, and is called before it.
 func (p *pace) begin() {
 	p.began = time.Now()
 	deadline := p.began.Add(max(p.credit, 0))
@@ -110,9 +111,9 @@ func (p *pace) begin() {
 	}
 }
 
-// end is called after a read. The deadline of the body, also the one from read_timeout, must end with the body:
-// net/http keeps reading to notice a client that leaves, and would mistake the deadline for that. If the body breaks
-// off, the deadline stays, because net/http would wait for the rest.
+// end is called after a read. When the body ends, end removes the deadline, including a deadline from read_timeout.
+// net/http continues to read, to notice a client that disconnects, and would treat the deadline as the end of the
+// connection. If the body breaks off, the deadline stays, because net/http would otherwise wait forever for the rest.
 func (p *pace) end(n int, err error) {
 	earned := time.Duration(float64(n) / float64(p.rate) * float64(time.Second))
 	p.credit = min(p.credit-time.Since(p.began)+earned, paceSilence)
@@ -123,5 +124,5 @@ func (p *pace) end(n int, err error) {
 
 func (p *pace) set(deadline time.Time) {
 	p.deadline = deadline
-	_ = p.control.SetReadDeadline(deadline) // if the writer has no deadlines, the body has no bound
+	_ = p.control.SetReadDeadline(deadline) // if the writer does not support deadlines, the body has no bound
 }

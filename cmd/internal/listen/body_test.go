@@ -14,15 +14,15 @@ import (
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
-// A trickle is the connection of a client that sends a few bytes each time after a while.
+// A trickle is the connection of a client that sends some bytes, pauses, and sends some bytes again.
 type trickle struct {
 	http.ResponseWriter
 	deadline time.Time
 	first    int // bytes that come at once
 	every    time.Duration
-	bytes    int // each time
+	bytes    int // bytes after each pause
 	times    int
-	last     time.Duration // before the end
+	last     time.Duration // pause before the end
 }
 
 func (c *trickle) SetReadDeadline(deadline time.Time) error { c.deadline = deadline; return nil }
@@ -48,11 +48,12 @@ func (c *trickle) Read(into []byte) (int, error) {
 	return copy(into, bytes.Repeat([]byte{'x'}, c.bytes)), nil
 }
 
-// TestSlowBodies: a body may be slow for ten seconds. After that it must have come at the lowest accepted rate.
+// TestSlowBodies: a body may be slow for ten seconds. After that, all bytes so far must have arrived at the minimum
+// rate.
 func TestSlowBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		client  trickle
-		slow    time.Duration // of the upstream, after each read
+		slow    time.Duration // pause of the upstream after each read
 		timeout time.Duration
 		took    time.Duration
 		broken  bool
@@ -104,8 +105,8 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestABodyThatIsNotReadHoldsNoConnection: an unread body holds no connection: net/http reads some of it before it
-// sends the answer, and after an answer to a body that was too slow.
+// TestABodyThatIsNotReadHoldsNoConnection: an unread body does not keep a connection open. net/http reads some of the
+// body before it sends the answer, and also after an answer to a body that was too slow.
 func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 	for name, read := range map[string]bool{"refused": false, "too slow": true} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +122,7 @@ func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 					w.WriteHeader(http.StatusTooManyRequests)
 				})}
 				defer server.Close()
-				go server.Serve(pipes.Listener(conn)) // ends with the server
+				go server.Serve(pipes.Listener(conn)) // returns when the server is closed
 				begin := time.Now()
 				_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
 				assert.NoError(t, err)
@@ -135,8 +136,9 @@ func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// TestReadTimeoutEndsWithTheBody: read_timeout does not apply to an answer that takes longer. net/http mistook the end
-// of the deadline for the end of the connection, and the client got no answer.
+// TestReadTimeoutEndsWithTheBody: if an answer takes longer than read_timeout, the client gets it nevertheless, because
+// read_timeout applies only to the body. Otherwise net/http would treat the end of the deadline as the end of the
+// connection.
 func TestReadTimeoutEndsWithTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, conn := net.Pipe()
@@ -151,7 +153,7 @@ func TestReadTimeoutEndsWithTheBody(t *testing.T) {
 			_, _ = w.Write(body)
 		})}
 		defer server.Close()
-		go server.Serve(pipes.Listener(conn)) // ends with the server
+		go server.Serve(pipes.Listener(conn)) // returns when the server is closed
 		_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
 		assert.NoError(t, err)
 		answer, err := io.ReadAll(client)

@@ -7,18 +7,18 @@ import (
 	"sync/atomic"
 )
 
-// clientConns counts the open connections of each client, so that one client cannot take all the room. Unix sockets are
-// not counted, because many clients come through them.
+// clientConns counts the open connections of each client, so that one client cannot use all the room. Connections over
+// Unix sockets are not counted, because each socket may serve many clients.
 type clientConns struct {
-	most   atomic.Int64                  // of one client; 0 for no bound
-	client func(netip.Addr) netip.Prefix // the zero Prefix for an address that is not counted
+	most   atomic.Int64                  // largest number for one client; 0 for no bound
+	client func(netip.Addr) netip.Prefix // returns the zero Prefix for an address that is not counted
 
 	mu sync.Mutex
 	of map[netip.Prefix]int64
 }
 
-// add counts a connection. It returns the client, which is the zero Prefix if it is not counted, and whether there was
-// room. Without room nothing is counted.
+// add counts a connection. It returns the client, and whether there was room. client is the zero Prefix if connections
+// of the peer are not counted. If there is no room, nothing is counted.
 func (c *clientConns) add(peer net.Addr) (client netip.Prefix, ok bool) {
 	tcp, is := peer.(*net.TCPAddr)
 	if !is {
@@ -36,7 +36,7 @@ func (c *clientConns) add(peer net.Addr) (client netip.Prefix, ok bool) {
 	return client, true
 }
 
-// remove ends the count of a connection.
+// remove uncounts a connection of a client.
 func (c *clientConns) remove(client netip.Prefix) {
 	if !client.IsValid() {
 		return

@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// A ConnLimit bounds the open connections of all endpoints of a role together. A connection above the bound gets an
-// answer that says so, and is closed at once. If it waited in the system's queue, its client could not distinguish a
-// busy server from a dead one, and would wait as long as idle connections fill the bound.
+// A ConnLimit bounds the number of open connections of all endpoints of a role together. A connection above the bound
+// gets an answer that says so, and is closed at once. If the connection waited in the system's queue instead, its
+// client could not distinguish a busy server from a server that does not work, and would wait until an idle connection
+// ends.
 type ConnLimit struct {
 	most atomic.Int64 // 0 for no bound
 	open atomic.Int64
@@ -25,18 +26,18 @@ type ConnLimit struct {
 	idle    idleConns
 
 	rejected   atomic.Int64
-	rejections chan struct{} // one element for each rejection that is being sent
+	rejections chan struct{} // has one element for each rejection that is being sent
 	sending    sync.WaitGroup
 }
 
-// A rejection is sent for at most rejectTime, and to at most maxRejections clients at once. Further connections are
-// closed without an answer.
+// rejectTime is how long sending a rejection may take. maxRejections is how many are sent at the same time. Any other
+// connections without room are closed without an answer.
 const (
 	rejectTime    = time.Second
 	maxRejections = 64
 )
 
-// Full is the answer to a connection for which there is no room.
+// Full describes the answer to a connection for which there is no room.
 type Full struct {
 	Answer  string // the bytes that are sent to the client
 	Outcome string // the outcome in the log
@@ -46,8 +47,8 @@ type Full struct {
 var FullHTTP = Full{"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n" +
 	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\nToo many connections\n", "answered 503"}
 
-// NewConnLimit returns a limit without bounds. client returns the client of an address, or the zero Prefix if the
-// address has no bound of its own.
+// NewConnLimit returns a ConnLimit without bounds. client returns the client of an address, or the zero Prefix if the
+// connections of the address are not bounded per client.
 func NewConnLimit(r Role, full Full, client func(netip.Addr) netip.Prefix, log *slog.Logger) *ConnLimit {
 	return &ConnLimit{
 		role: r, full: full, log: log, rejections: make(chan struct{}, maxRejections),
@@ -55,7 +56,8 @@ func NewConnLimit(r Role, full Full, client func(netip.Addr) netip.Prefix, log *
 	}
 }
 
-// Bound sets how many connections there may be, in all and for each client; 0 for no bound. Open connections stay open.
+// Bound sets the largest number of connections, in total and for each client; 0 means no bound. Open connections stay
+// open.
 func (l *ConnLimit) Bound(most, ofOneClient int64) {
 	l.most.Store(most)
 	l.clients.most.Store(ofOneClient)
@@ -73,11 +75,11 @@ func (l *ConnLimit) Most() int64 { return l.most.Load() }
 // Rejected returns how many connections were rejected because there was no room.
 func (l *ConnLimit) Rejected() int64 { return l.rejected.Load() }
 
-// Wait waits until all rejections have been sent. Once no connections arrive, this takes at most a second.
+// Wait waits until all rejections have been sent. If no new connections arrive, this takes at most a second.
 func (l *ConnLimit) Wait() { l.sending.Wait() }
 
-// Admit counts a connection until it is closed. If there are too many, it rejects the connection and returns nil. When
-// only the last sixteenth of the room is left, each new connection first closes the one that has been idle for longest.
+// Admit counts a connection until it is closed. If there are too many, it rejects the connection and returns nil. If
+// less than a sixteenth of the room is left, it also closes the connection that has been idle for longest.
 func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
 	client, ok := l.clients.add(conn.RemoteAddr())
 	if !ok {
@@ -113,7 +115,7 @@ func (l *ConnLimit) reject(conn streamConn) {
 	}
 }
 
-// mayAnswer counts a rejection, and closes the connection if there are too many to be answered.
+// mayAnswer counts a rejection. If too many rejections are being sent, it closes the connection and returns false.
 func (l *ConnLimit) mayAnswer(conn streamConn) bool {
 	l.rejected.Add(1)
 	select {
@@ -131,10 +133,11 @@ func (l *ConnLimit) answer(conn streamConn) {
 }
 
 // sendRejection answers and closes the connection. It reads the request first, because closing a connection with unread
-// data sends a reset, which can overtake the answer. A TLS client cannot read the answer and sees a failed handshake.
+// data sends a reset, and the reset can overtake the answer. A TLS client cannot read the answer and gets a failed
+// handshake.
 func sendRejection(conn streamConn, answer string) {
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(rejectTime)) // the calls below would return the error, too
+	_ = conn.SetDeadline(time.Now().Add(rejectTime)) // an error would also be returned by the calls below
 	if _, err := io.WriteString(conn, answer); err != nil {
 		return
 	}
@@ -143,7 +146,7 @@ func sendRejection(conn streamConn, answer string) {
 	}
 }
 
-// A Conn is a connection of a client that counts for a [ConnLimit] until it is closed.
+// A Conn is a connection of a client. A [ConnLimit] counts it until it is closed.
 type Conn struct {
 	streamConn
 	limit    *ConnLimit
@@ -153,10 +156,10 @@ type Conn struct {
 	sender   sender
 
 	mu     sync.Mutex
-	client netip.Prefix // that it counts for
+	client netip.Prefix // the client for which it is counted
 }
 
-// countFor counts the connection for a client, and reports whether there is room for it.
+// countFor counts the connection for a client, and reports whether there is room for the connection.
 func (c *Conn) countFor(client net.Addr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +174,7 @@ func (c *Conn) countFor(client net.Addr) bool {
 	return ok
 }
 
-// countedOf returns the Conn of a connection that a listener has accepted, perhaps over TLS.
+// countedOf returns the Conn of a connection that a listener has accepted, with or without TLS.
 func countedOf(conn net.Conn) *Conn {
 	if secured, is := conn.(*tls.Conn); is {
 		conn = secured.NetConn()

@@ -14,11 +14,11 @@ func (s *Sockets) Leave() { s.leaving.Store(true) }
 // Leaving reports whether [Sockets.Leave] was called.
 func (s *Sockets) Leaving() bool { return s.leaving.Load() }
 
-// Servers are servers whose sockets are closed, but which may still have open connections.
+// Servers has servers whose sockets are closed. They may still have open connections.
 type Servers []*server
 
-// Shut closes the sockets of the roles for which which returns true. It returns their servers, including those that an
-// earlier change of settings replaced.
+// Shut closes the sockets of the roles for which the function which returns true. It returns their servers, including
+// servers that an earlier change of settings has replaced.
 func (s *Sockets) Shut(which func(Role) bool) (all Servers) {
 	s.open = slices.DeleteFunc(s.open, func(socket *socket) bool {
 		is := which(socket.server.endpoint.Role)
@@ -37,7 +37,7 @@ func (s *Sockets) Shut(which func(Role) bool) (all Servers) {
 	return all
 }
 
-// Outlast waits until the servers have no connections left, for at most atMost.
+// Outlast waits until the servers have no connections left whose end they can announce, but for at most atMost.
 func (all Servers) Outlast(ctx context.Context, atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
@@ -46,8 +46,8 @@ func (all Servers) Outlast(ctx context.Context, atMost time.Duration) {
 	}
 }
 
-// Drain waits for the requests in progress of all servers, and reports whether they have ended. Connections that have
-// not ended when ctx ends are cut off.
+// Drain waits until the requests in progress of all servers have ended. If ctx ends before, it cuts off the remaining
+// connections and returns false.
 func (all Servers) Drain(ctx context.Context) bool {
 	var ending sync.WaitGroup
 	var late atomic.Bool
@@ -62,7 +62,7 @@ func (all Servers) Drain(ctx context.Context) bool {
 	return !late.Load()
 }
 
-// drainLater drains servers. It does not wait.
+// drainLater drains servers in the background.
 func (s *Sockets) drainLater(servers Servers, atMost time.Duration) {
 	if len(servers) == 0 {
 		return
@@ -74,5 +74,5 @@ func (s *Sockets) drainLater(servers Servers, atMost time.Duration) {
 	})
 }
 
-// Wait waits for the servers whose sockets were closed by changes.
+// Wait waits until the servers whose sockets were closed by changes have ended.
 func (s *Sockets) Wait() { s.draining.Wait() }

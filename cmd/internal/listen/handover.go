@@ -5,30 +5,30 @@ import (
 	"os"
 )
 
-// Handed has descriptors of all sockets, for another process, and the names of the sockets.
+// Handed has duplicates of the descriptors of all sockets, for another process, and descriptions of the sockets.
 type Handed struct {
 	sockets []handedSocket // nil if systemd has passed the descriptors
 	files   []*os.File
 }
 
-// A handedSocket is the description of a socket that a weir process passes to the next one.
+// A handedSocket describes a socket that a weir process passes to the next weir process.
 type handedSocket struct {
 	Role    Role        `json:"role"`
 	Address string      `json:"address"` // as in the rule file
 	Mode    fs.FileMode `json:"mode"`
-	Unlink  bool        `json:"unlink"` // the file of a Unix socket is removed with the socket
+	Unlink  bool        `json:"unlink"` // the file of a Unix socket is removed when the socket is closed
 }
 
-// A Successor is a process that is to replace this one.
+// A Successor is a process that will replace this one.
 type Successor struct {
 	*os.Process
-	// Outcome waits for the process's report, or for its end. It returns [Serving] if the process serves. If the
-	// process reported why it does not serve, and undid its changes, Outcome returns the report as text. Otherwise it
-	// returns an error.
+	// Outcome waits until the process reports or ends. If the process reports that it serves, Outcome returns
+	// [Serving]. If the process reports why it does not serve, and has undone its changes, Outcome returns this report.
+	// Otherwise it returns an error.
 	Outcome func() (string, error)
 }
 
-// HandOver duplicates the sockets. The caller closes the result.
+// HandOver duplicates the descriptors of the sockets. The caller must close the result.
 func (s *Sockets) HandOver() (*Handed, error) {
 	h := &Handed{}
 	for _, socket := range s.open {
@@ -59,7 +59,7 @@ func (h *Handed) Close() {
 	}
 }
 
-// Yield leaves the files of Unix sockets to another process.
+// Yield leaves the files of Unix sockets to another process: this process does not remove them any more.
 func (s *Sockets) Yield() {
 	for _, socket := range s.open {
 		if local, is := socket.bound.(*localListener); is {

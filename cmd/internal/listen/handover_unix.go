@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start starts the program at the path of this one, which may be a newer version, with the same arguments and the
-// sockets. If ctx ends before [Successor.Outcome] has returned, the new process is told to end.
+// Start starts the program file of this process again, which may now be a newer version. The new process gets the same
+// arguments, and the sockets. If ctx ends before [Successor.Outcome] has returned, the new process gets a SIGTERM.
 func (h *Handed) Start(ctx context.Context) (*Successor, error) {
 	program, err := exec.LookPath(os.Args[0])
 	if err != nil {
@@ -42,7 +42,7 @@ func (h *Handed) Start(ctx context.Context) (*Successor, error) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // fails if it has ended
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // fails if the process has ended
 	return &Successor{cmd.Process, func() (string, error) {
 		defer stop()
 		told, err := io.ReadAll(io.LimitReader(outcome, 1<<16))
@@ -62,8 +62,8 @@ func errOfEnd(err error) error {
 	return err
 }
 
-// duplicate returns another descriptor of a socket. The one of [net.TCPListener.File] would make the socket blocking,
-// also for this process, once it is passed to another.
+// duplicate returns another descriptor of a socket. [net.TCPListener.File] is not used, because if its descriptor is
+// passed to another process, the socket becomes blocking for this process, too.
 func duplicate(l bound) (*os.File, error) {
 	conn, err := l.SyscallConn()
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 type httpProtocol struct {
 	server      http.Server
 	connections atomic.Int64
-	open        sync.WaitGroup // the same
+	open        sync.WaitGroup // the same connections
 	unanswered  sync.WaitGroup // connections whose first request was not answered yet
 }
 
-// beginTime is how long a connection may take to send its first request when the server ends.
+// beginTime is how long a new connection may take to send its first request when the server shuts down.
 const beginTime = 5 * time.Second
 
 // HTTP returns the protocol that answers an endpoint with a handler. over is the TLS configuration; nil for none.
@@ -46,14 +46,14 @@ func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base co
 		MaxHeaderBytes:    e.HTTP.MaxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 250,
-			SendPingTimeout:      30 * time.Second, // detects a peer that is gone
+			SendPingTimeout:      30 * time.Second, // detects a peer that has gone
 			WriteByteTimeout:     time.Minute,      // detects a peer that does not read
 		},
 		ErrorLog:    errorLog(to),
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnState:   h.count,
 	}
-	// "OPTIONS *" is treated like any other request. net/http itself would answer it, and wait for its body forever.
+	// "OPTIONS *" is treated like any other request. net/http's own answer to it would wait forever for the body.
 	h.server.DisableGeneralOptionsHandler = true
 	h.server.ConnContext = withConn
 	if e.ProxyProtocol {
@@ -65,8 +65,8 @@ func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base co
 	return h
 }
 
-// errorLog returns the log of an http.Server. All its lines have the same message, so that lines about bad clients,
-// which differ only in the address, are summed up.
+// errorLog returns the log of an http.Server. All its lines have the same message, so that lines about bad clients are
+// summed up even if their addresses differ.
 func errorLog(to *slog.Logger) *log.Logger {
 	return log.New(writerFunc(func(line []byte) (int, error) {
 		to.Warn("a connection failed", "err", strings.TrimPrefix(string(bytes.TrimSuffix(line, []byte("\n"))), "http: "))
@@ -74,12 +74,12 @@ func errorLog(to *slog.Logger) *log.Logger {
 	}), "", 0)
 }
 
-// A writerFunc is an io.Writer.
+// A writerFunc is a function that implements io.Writer.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// count counts the connections that end with the server. Hijacked connections do not.
+// count counts the connections whose end the server waits for. Hijacked connections are not counted.
 func (h *httpProtocol) count(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -121,12 +121,13 @@ func (h *httpProtocol) Serve(l net.Listener) error {
 	return h.server.Serve(l)
 }
 
-// Outlast implements [Protocol]. HTTP/1.1 announces the end with a header field, and HTTP/2 with a frame.
+// Outlast implements [Protocol]. HTTP/1.1 announces the end of a connection with a header field, and HTTP/2 with a
+// frame.
 func (h *httpProtocol) Outlast(ctx context.Context) {
 	await(ctx, &h.open)
 }
 
-// await waits for the group, or until ctx is done.
+// await waits until the group is done or ctx is done.
 func await(ctx context.Context, some *sync.WaitGroup) {
 	none := make(chan struct{})
 	go func() {
@@ -139,8 +140,9 @@ func await(ctx context.Context, some *sync.WaitGroup) {
 	}
 }
 
-// withLastAnswers announces, after [Sockets.Leave], the end of a connection with its next answer. The answer to a
-// WebSocket has another Connection field, so WebSockets are cut off later.
+// withLastAnswers announces the end of each connection with its next answer, after [Sockets.Leave] was called. A
+// WebSocket cannot be ended like this, because its answer has another Connection field. So WebSockets are cut off
+// later.
 func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() && r.Header.Get("Upgrade") == "" {
@@ -150,15 +152,16 @@ func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	})
 }
 
-// Shutdown implements [Protocol]. During its shutdown, an http.Server closes a connection without an answer while it
-// reads a request. So connections that have just been accepted may send their requests first.
+// Shutdown implements [Protocol]. If an http.Server shuts down while it reads a request, it closes the connection
+// without an answer. So Shutdown first waits until new connections have sent their first request, for at most
+// beginTime.
 func (h *httpProtocol) Shutdown(ctx context.Context) error {
 	begin, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()
 	await(begin, &h.unanswered)
 	err := h.server.Shutdown(ctx)
 	if err != nil {
-		_ = h.server.Close() // closes connections; their errors do not matter any more
+		_ = h.server.Close() // closes the remaining connections; an error does not matter here
 	}
 	return err
 }

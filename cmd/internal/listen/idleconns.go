@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// idleConns has the connections without a request in progress, including those that have sent only a part of a header.
-// When there is hardly any room for another connection, the connections that have been idle for longest are closed. The
-// connections are in several lists, so that requests on several processors rarely wait for the same mutex. Each list is
-// ordered by time.
+// idleConns has the connections without a request in progress, including connections that have sent only a part of a
+// header. If there is hardly any room for another connection, the connections that have been idle for longest are
+// closed. There are several lists of connections, so that requests on different processors rarely wait for the same
+// mutex. Each list is ordered by time.
 type idleConns struct {
 	lists [16]idleList
 	next  atomic.Uint32
@@ -28,17 +28,17 @@ type idleList struct {
 type idlePlace struct {
 	list          *idleList
 	before, after *Conn
-	since         time.Time // zero while it is not in the list
+	since         time.Time // since when it is in the list; zero while it is not
 	dropped       bool      // closed to make room
-	closed        bool      // closed by other code: it must not be put into the list again
+	closed        bool      // closed by other code; then it must not be put into the list again
 }
 
-// assign chooses the list of a connection, once.
+// assign chooses the list of a connection, once and for all.
 func (i *idleConns) assign(c *Conn) {
 	c.idle.list = &i.lists[i.next.Add(1)%uint32(len(i.lists))]
 }
 
-// rest puts the connection at the end of the list.
+// rest puts an idle connection at the end of its list.
 func (c *Conn) rest() {
 	l := c.idle.list
 	l.mu.Lock()
@@ -63,7 +63,7 @@ func (c *Conn) work() {
 	c.idle.list.remove(c)
 }
 
-// leave takes it out forever.
+// leave removes a closed connection from the list. It will not be put into the list again.
 func (c *Conn) leave() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
@@ -71,8 +71,8 @@ func (c *Conn) leave() {
 	c.idle.list.remove(c)
 }
 
-// isDropped reports whether the connection has been closed to make room. A request that was read from it meanwhile must
-// not be executed, because its answer could not be sent.
+// isDropped reports whether the connection was closed to make room. If a request was read from the connection
+// meanwhile, it must not be executed, because its answer could not be sent.
 func (c *Conn) isDropped() bool {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
@@ -113,13 +113,13 @@ func (i *idleConns) drop() bool {
 	}
 	oldest.mu.Lock()
 	c := oldest.first
-	if c != nil { // otherwise it has just begun a request
+	if c != nil { // if it is nil, the connection has just begun a request
 		oldest.remove(c)
 		c.idle.dropped = true
 	}
 	oldest.mu.Unlock()
 	if c != nil {
-		_ = c.Close() // it is closed even after an error
+		_ = c.Close() // closed even if there is an error
 	}
 	return true
 }
@@ -139,15 +139,15 @@ func (i *idleConns) count() (n int) {
 
 type connKey struct{}
 
-// withConn keeps the connection for [started]. It is an [http.Server]'s ConnContext.
+// withConn stores the connection in the context for [started]. It is the ConnContext of an [http.Server].
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, countedOf(conn))
 }
 
-// started returns a handler that first does what net/http cannot. It ends a request whose connection was dropped, and
-// replaces the deadline of the header by readTimeout for the body; 0 for none. The deadline also ends requests that
-// net/http answers without a handler, such as one with an unknown Expect, which would otherwise wait for their bodies
-// forever.
+// started returns a handler that does two things before it calls next. If the connection was dropped, it ends the
+// request. Then it replaces the deadline of the header by readTimeout for the body; 0 means none. net/http cannot do
+// this. The deadline of the header stays for requests that net/http answers without a handler, such as a request with
+// an unknown Expect. Without it, these would wait forever for their bodies.
 func started(next http.Handler, readTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, is := r.Context().Value(connKey{}).(*Conn)
@@ -155,12 +155,12 @@ func started(next http.Handler, readTimeout time.Duration) http.Handler {
 			panic(http.ErrAbortHandler)
 		}
 		hasBody := r.Body != http.NoBody
-		if hasBody || r.ProtoMajor == 1 { // over HTTP/2 the deadline is per request body
+		if hasBody || r.ProtoMajor == 1 { // over HTTP/2, each body has its own deadline
 			var deadline time.Time
 			if hasBody && readTimeout > 0 {
 				deadline = time.Now().Add(readTimeout)
 			}
-			// It only fails on a closed connection.
+			// This fails only on a closed connection.
 			if is && r.ProtoMajor == 1 {
 				_ = c.SetReadDeadline(deadline)
 			} else {

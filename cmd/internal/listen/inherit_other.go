@@ -12,13 +12,13 @@ import (
 // Inherit returns nil, because processes of this system start without sockets.
 func Inherit() (*Inherited, error) { return nil, nil }
 
-// Passed returns an error.
+// Passed returns an error, because this system is not Unix.
 func Passed([]*os.File) (*Inherited, error) { return nil, errNotUnix }
 
-// Inherit returns an error.
+// Inherit returns an error, because this system is not Unix.
 func (h *Handed) Inherit(io.WriteCloser) (*Inherited, error) { return nil, errNotUnix }
 
-// Start returns an error.
+// Start returns an error, because this system is not Unix.
 func (h *Handed) Start(context.Context) (*Successor, error) { return nil, errNotUnix }
 
 func duplicate(bound) (*os.File, error) { return nil, errNotUnix }

@@ -13,17 +13,18 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// handoverVariable holds the sockets that a weir hands over, as JSON. Their descriptors follow firstHanded, in order.
+// handoverVariable is the environment variable that describes the sockets that a weir process hands over, as JSON. The
+// descriptors of the sockets begin with firstHanded, and have the same order.
 const handoverVariable = "WEIR_HANDOVER"
 
-// The descriptors of a process that replaces another: a pipe for [Inherited.Tell], and the sockets.
+// These are the descriptors of a process that replaces another: first a pipe for [Inherited.Tell], then the sockets.
 const (
 	outcomeDescriptor = 3
 	firstHanded       = 4
 )
 
-// Inherit returns the listening sockets that the process was started with. Child processes do not get them. Call it
-// once.
+// Inherit returns the listening sockets that the process got at its start. Child processes do not get them. Inherit
+// must be called only once.
 func Inherit() (*Inherited, error) {
 	text, is := os.LookupEnv(handoverVariable)
 	if !is {
@@ -46,11 +47,11 @@ func Inherit() (*Inherited, error) {
 	return handed.Inherit(os.NewFile(outcomeDescriptor, "outcome"))
 }
 
-// Passed returns the sockets whose descriptors systemd has passed, and closes these descriptors.
+// Passed returns the sockets whose descriptors systemd has passed. It closes these descriptors.
 func Passed(files []*os.File) (*Inherited, error) { return inheritFiles(nil, files) }
 
-// Inherit returns the sockets in the process that replaces another. [Inherited.Tell] writes to outcome and closes it,
-// and so does an error.
+// Inherit returns the sockets, for the process that replaces another. [Inherited.Tell] writes to outcome and closes it.
+// If Inherit returns an error, it closes outcome, too.
 func (h *Handed) Inherit(outcome io.WriteCloser) (*Inherited, error) {
 	inherited, err := inheritFiles(h.sockets, h.files)
 	if err != nil {
@@ -61,7 +62,8 @@ func (h *Handed) Inherit(outcome io.WriteCloser) (*Inherited, error) {
 	return inherited, nil
 }
 
-// inheritFiles makes listeners of descriptors, and closes the descriptors. sockets is nil if systemd has passed them.
+// inheritFiles makes listeners from descriptors, and closes the descriptors. sockets is nil if systemd has passed the
+// descriptors.
 func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) {
 	i := &Inherited{}
 	for n, file := range files {
@@ -78,8 +80,8 @@ func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) 
 	return i, nil
 }
 
-// inheritFile returns the listener of a descriptor. address is the address of a previous weir process; "" for a socket
-// of systemd.
+// inheritFile returns the listener of a descriptor. address is the address that the previous weir process has for the
+// socket; "" for a socket of systemd.
 func inheritFile(file *os.File, address string) (bound, error) {
 	defer file.Close()
 	if err := checkListening(int(file.Fd())); err != nil {
@@ -99,7 +101,7 @@ func inheritFile(file *os.File, address string) (bound, error) {
 		}
 		return adoptUnix(l, path)
 	default:
-		_ = l.Close() // is of no use
+		_ = l.Close() // not needed
 		return nil, fmt.Errorf("want TCP or a Unix socket, got %s", l.Addr().Network())
 	}
 }

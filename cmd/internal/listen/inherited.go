@@ -11,30 +11,30 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// Inherited are the listening sockets that the process had at its start: from systemd, or from the weir process that it
-// replaces. [Inherit] returns them. Without any it is nil, whose methods do nothing.
+// Inherited has the listening sockets that the process got at its start, from systemd or from the weir process that it
+// replaces. [Inherit] returns them. If there are none, the Inherited is nil, and its methods do nothing.
 type Inherited struct {
-	sockets     []*inheritedSocket // that no endpoint uses yet
+	sockets     []*inheritedSocket // sockets that no endpoint uses yet
 	predecessor io.WriteCloser     // gets the outcome; nil if systemd passed the sockets
-	claims      []func()           // make this process the owner of the sockets' files
+	claims      []func()           // functions that make this process the owner of the sockets' files
 	told        sync.Once
 }
 
-// An inheritedSocket is one of them.
+// An inheritedSocket is one socket of an Inherited.
 type inheritedSocket struct {
 	handedSocket
 	bound
-	name string // by systemd
+	name string // name that systemd has given it
 }
 
-// Serving is the answer to the predecessor if all goes well. Any other text is an error.
+// Serving is the report to the previous process if this process serves. Any other report is the text of an error.
 const Serving = "serving\n"
 
 // HandedOver reports whether the sockets come from a previous weir process.
 func (i *Inherited) HandedOver() bool { return i != nil && i.predecessor != nil }
 
-// take returns the socket of an endpoint; nil if there is none. A socket from a previous weir process is found by its
-// address in the rule file there, so ports that the system chose are found, too.
+// take returns the socket of an endpoint, or nil if there is none. A socket from a previous weir process is found by
+// the address in that process's rule file, so ports that the system has chosen are found, too.
 func (i *Inherited) take(e Endpoint) *socket {
 	if i == nil {
 		return nil
@@ -57,7 +57,7 @@ func (i *Inherited) take(e Endpoint) *socket {
 	return &socket{bound: found.bound, address: e.Address, mode: found.Mode}
 }
 
-// isBoundTo reports whether an address of the rule file is the one that a socket is bound to.
+// isBoundTo reports whether an address of the rule file is the address to which a socket is bound.
 func isBoundTo(bound net.Addr, address string) bool {
 	if path, isSocket := unixsocket.Path(address); isSocket {
 		return bound.Network() == "unix" && bound.String() == path
@@ -73,7 +73,7 @@ func isBoundTo(bound net.Addr, address string) bool {
 	return is.IP.Equal(wanted.IP) && is.Zone == wanted.Zone
 }
 
-// holder returns an unused socket that blocks an address; nil if there is none.
+// holder returns an unused socket that blocks an address, or nil if there is none.
 func (i *Inherited) holder(address string) *inheritedSocket {
 	if i == nil {
 		return nil
@@ -85,8 +85,8 @@ func (i *Inherited) holder(address string) *inheritedSocket {
 	return i.sockets[at]
 }
 
-// overlaps reports whether a socket blocks an address of the rule file: both have the same address, or the same port
-// and one of them is bound to all hosts.
+// overlaps reports whether a socket blocks an address of the rule file. It does if both have the same address, or if
+// both have the same port and one of them is bound to all hosts.
 func overlaps(bound net.Addr, address string) bool {
 	is, isTCP := bound.(*net.TCPAddr)
 	host, text, err := net.SplitHostPort(address)
@@ -100,8 +100,9 @@ func overlaps(bound net.Addr, address string) bool {
 	return host == "" || net.ParseIP(host).IsUnspecified() || is.IP.IsUnspecified() || isBoundTo(bound, address)
 }
 
-// unclaimed returns an error if systemd has passed a socket that no listener uses, because no one would answer there. A
-// previous weir process may have had more listeners than this one.
+// unclaimed returns an error if systemd has passed a socket that no listener uses, because no one would answer its
+// connections. Unused sockets from a previous weir process are not an error, because that process may have had more
+// listeners.
 func (i *Inherited) unclaimed() error {
 	if i == nil || i.HandedOver() || len(i.sockets) == 0 {
 		return nil
@@ -111,8 +112,8 @@ func (i *Inherited) unclaimed() error {
 		"remove the socket from systemd's unit", s.name, s.Addr())
 }
 
-// Tell reports to the previous weir process whether this process serves now. err says why it does not. Tell closes the
-// sockets that no listener uses. Only the first call has an effect.
+// Tell reports to the previous weir process that this process serves, or, if err is not nil, why it does not. Tell
+// closes the sockets that no listener uses. Only the first call has an effect.
 func (i *Inherited) Tell(err error) {
 	if i == nil {
 		return
@@ -123,7 +124,7 @@ func (i *Inherited) Tell(err error) {
 			if err != nil {
 				outcome = err.Error()
 			}
-			_, _ = io.WriteString(i.predecessor, outcome) // fails if the predecessor was killed
+			_, _ = io.WriteString(i.predecessor, outcome) // fails if the previous process was killed
 			_ = i.predecessor.Close()
 		}
 		if err != nil {
@@ -134,13 +135,14 @@ func (i *Inherited) Tell(err error) {
 		}
 		for _, s := range i.sockets {
 			s.claim()
-			_ = s.Close() // nobody uses it
+			_ = s.Close() // no listener uses it
 		}
 		i.sockets, i.claims = nil, nil
 	})
 }
 
-// claim makes this process remove the file of a Unix socket with the socket, if the previous process did so.
+// claim makes this process remove the file of a Unix socket when the socket is closed, if the previous process would
+// have removed it.
 func (s *inheritedSocket) claim() {
 	if local, is := s.bound.(*localListener); is {
 		local.SetUnlinkOnClose(s.Unlink)

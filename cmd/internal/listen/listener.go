@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A listener accepts the connections of one server. The socket under it stays open when the server is replaced.
+// A listener accepts the connections of one server. When the server is replaced, the socket under the listener stays
+// open.
 type listener struct {
 	bound
 	limit   *ConnLimit
@@ -15,14 +16,14 @@ type listener struct {
 	send    time.Duration // how long clients may accept no byte of an answer; 0 for no bound
 }
 
-// retire ends a running call of Accept and all later ones.
+// retire ends the running call of Accept and all later calls.
 func (l *listener) retire() {
 	l.retired.Store(true)
-	_ = l.SetDeadline(time.Unix(1, 0)) // only fails on a closed socket, for which Accept has ended
+	_ = l.SetDeadline(time.Unix(1, 0)) // fails only on a closed socket, where Accept has ended in any case
 }
 
-// Close implements [net.Listener]. The socket stays open, because other servers may follow the one that calls Close at
-// its end.
+// Close implements [net.Listener]. The socket stays open, because another server may use it after the server that calls
+// Close.
 func (l *listener) Close() error { return nil }
 
 // Accept implements [net.Listener].
@@ -31,13 +32,13 @@ func (l *listener) Accept() (net.Conn, error) {
 		conn, err := l.bound.Accept()
 		switch {
 		case err != nil && l.retired.Load():
-			return nil, net.ErrClosed // net/http would try again after a timeout error
+			return nil, net.ErrClosed // not a timeout error, because net/http would then try again
 		case err != nil:
 			return nil, err
 		}
 		counted := l.limit.Admit(conn.(streamConn), l.send)
 		switch {
-		case counted == nil: // it has been rejected
+		case counted == nil: // the connection has been rejected
 		case l.proxied != nil:
 			return l.proxied.wrap(counted), nil
 		default:

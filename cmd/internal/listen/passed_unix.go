@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The descriptors that systemd may pass: the first one, and how many there can be at most.
+// These are the number of the first descriptor that systemd may pass, and the largest number of descriptors.
 const (
 	firstPassed = 3
 	mostPassed  = math.MaxInt32 - firstPassed
@@ -29,9 +29,9 @@ func passedFiles() ([]*os.File, error) {
 	return activation.Files(true), nil
 }
 
-// checkPassed returns an error if the variables that describe the passed sockets are invalid, as sd_listen_fds does, or
-// if a descriptor does not match them. [activation.Files] treats invalid variables as none, and weir would then open
-// ports itself. A descriptor that was not passed may belong to the runtime and must not be closed.
+// checkPassed returns an error if the variables that describe the passed sockets are invalid, or if a descriptor does
+// not match them. sd_listen_fds does the same. [activation.Files] ignores invalid variables, and weir would then open
+// the ports itself. A descriptor that was not passed may belong to the Go runtime, so it must not be closed.
 func checkPassed() error {
 	told := os.Getenv("LISTEN_PID")
 	if told == "" {
@@ -63,8 +63,8 @@ func checkPassed() error {
 	return nil
 }
 
-// checkListening returns an error unless a descriptor is a socket that accepts streams. A packet socket would lose the
-// ends of requests.
+// checkListening returns an error if a descriptor is not a socket that accepts streams. For example, a packet socket
+// would lose the ends of requests.
 func checkListening(fd int) error {
 	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if errors.Is(err, unix.EBADF) || errors.Is(err, unix.ENOTSOCK) {

@@ -12,17 +12,19 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// A proxyProtocol reads the address of the client from the start of a connection. A load balancer has written it there
+// A proxyProtocol reads the address of the client from the start of a connection, where a load balancer has written it
 // in the PROXY protocol, version 1 or 2.
 type proxyProtocol struct {
-	trusts  func(netip.Addr) bool // whether a peer is such a load balancer
-	timeout time.Duration         // for the header
+	trusts  func(netip.Addr) bool // reports whether a peer is such a load balancer
+	timeout time.Duration         // for reading the header
 }
 
-// wrap returns a connection whose RemoteAddr is the client's. A trusted peer must send the header. If any other peer
-// sends the header, it is not recognized: the connection ends with an error, because the header is not HTTP.
+// wrap returns a connection whose RemoteAddr is the client's address. A trusted peer must send the header. If any other
+// peer sends the header, it is not recognized as one. The connection then ends with an error, because the header is not
+// HTTP.
 //
-// The header is read at the first call of RemoteAddr or Read, which net/http makes in the connection's own goroutine.
+// The header is read by the first call of RemoteAddr or Read. net/http makes this call in the connection's own
+// goroutine, so a slow header does not delay other connections.
 func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil || !p.trusts(peer.Addr().Unmap().WithZone("")) {
@@ -39,7 +41,7 @@ func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
 type proxiedConn struct {
 	*proxyproto.Conn
 	counted *Conn
-	begun   bool // the client is counted; only used by the goroutine that reads
+	begun   bool // the client is counted; used only by the goroutine that reads
 }
 
 // Read implements [net.Conn]. From the first byte on, the connection counts for the client that the header names.
@@ -58,8 +60,8 @@ func (c *proxiedConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// namesNoClient reports whether the header has no address: the connection is the balancer's own check, or the balancer
-// does not know the client.
+// namesNoClient reports whether the header has no address of a client. Then the connection is a health check of the
+// balancer itself, or the balancer does not know the client.
 func (c *proxiedConn) namesNoClient() bool {
 	header := c.ProxyHeader()
 	return header != nil && header.Command.IsLocal()
@@ -76,12 +78,12 @@ func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, proxiedConnKey{}, conn)
 }
 
-// NamesNoClient reports whether a request came over a connection of a trusted peer whose PROXY protocol header names no
-// client.
+// NamesNoClient reports whether a request came over the connection of a trusted peer whose PROXY protocol header does
+// not name a client.
 func NamesNoClient(r *http.Request) bool {
 	conn, is := r.Context().Value(proxiedConnKey{}).(*proxiedConn)
 	return is && conn.namesNoClient()
 }
 
-// CloseWrite is for net/http, which closes one half of a connection so that a client can read the last answer.
+// CloseWrite closes the half of the connection that sends. net/http calls it so that a client can read the last answer.
 func (c *proxiedConn) CloseWrite() error { return c.counted.CloseWrite() }

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setReusePort lets other processes of the same user bind the port, too. The kernel spreads new connections over them.
+// setReusePort permits other processes of the same user to bind the port, too. The kernel distributes new connections
+// over these processes.
 func setReusePort(_, _ string, conn syscall.RawConn) error {
 	var failed error
 	err := conn.Control(func(fd uintptr) {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// A sender writes to a connection, and gives up when the peer has accepted no byte for a time. Any accepted byte
-// counts, so a slow client is served, and one that reads nothing is cut off. The mutex guards the deadlines; one
-// goroutine at a time writes.
+// A sender writes to a connection, and gives up if the peer has accepted no byte for a time. Any accepted byte counts.
+// So a slow client is served, and a client that reads nothing is cut off. The mutex guards the deadlines. Only one
+// goroutine at a time may write.
 type sender struct {
 	timeout time.Duration // 0 for no bound
 
 	mu    sync.Mutex
-	asked time.Time // the deadline that the connection's user has asked for; zero for none
-	set   time.Time // that the connection has
+	asked time.Time // the deadline for which the connection's user has asked; zero for none
+	set   time.Time // the deadline that is set on the connection
 }
 
 // write writes all of p, or returns an error.
@@ -36,8 +36,9 @@ func (s *sender) write(to net.Conn, p []byte) (n int, err error) {
 	}
 }
 
-// extend sets the deadline of the next bytes. It reports whether the deadline that the caller set is still ahead. The
-// timeout's deadline may be early by a part of the timeout, because setting one for every write would cost more.
+// extend sets the deadline for the next bytes. It returns false if the deadline for which the connection's user has
+// asked is over. The deadline from the timeout may be too early by a small part of the timeout, because setting it
+// exactly for every write would cost more.
 func (s *sender) extend(to net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,17 +52,17 @@ func (s *sender) extend(to net.Conn) bool {
 	}
 	if later := next.Sub(s.set); later < 0 || later > s.timeout/64 {
 		s.set = next
-		_ = to.SetWriteDeadline(next) // only fails on a closed connection, and then the write fails, too
+		_ = to.SetWriteDeadline(next) // fails only on a closed connection, on which the write fails, too
 	}
 	return true
 }
 
-// ask sets the deadline that the connection's user asks for.
+// ask sets a deadline for which the connection's user asks.
 func (s *sender) ask(to net.Conn, t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.IsZero() && s.asked.IsZero() && s.timeout > 0 {
-		return nil // net/http asks before each request; the deadline is that of the timeout, and writes extend it
+		return nil // net/http does this before each request; the timeout's deadline is extended by the next write
 	}
 	s.asked, s.set = t, t
 	return to.SetWriteDeadline(t)

@@ -9,33 +9,33 @@ import (
 	"sync/atomic"
 )
 
-// A server serves a socket. Its settings never change. If a reload changes the settings, it starts another server on
-// the socket, and this one keeps its connections.
+// A server serves a socket. Its settings never change. If a reload changes the settings, another server is started on
+// the socket. The old server keeps its connections.
 type server struct {
 	endpoint    Endpoint
 	protocol    Protocol
 	certificate atomic.Pointer[tls.Certificate]
 	listener    *listener
-	served      chan struct{} // closed when it accepts no more connections
+	served      chan struct{} // closed when the server accepts no more connections
 }
 
 // A Protocol answers the connections of a listener.
 type Protocol interface {
-	// Scheme is the scheme of URLs without TLS.
+	// Scheme returns the scheme of the protocol's URLs without TLS.
 	Scheme() string
 	// Serve accepts connections until the listener fails, and returns its error.
 	Serve(net.Listener) error
-	// Outlast waits until there is no connection left whose end the protocol can announce, or until ctx is done. No new
+	// Outlast waits until all connections have ended whose end the protocol can announce, or until ctx is done. No new
 	// connections are accepted.
 	Outlast(ctx context.Context)
-	// Shutdown waits until the requests in progress have ended. When ctx is done, it cuts off the remaining ones and
-	// returns an error.
+	// Shutdown waits until the requests in progress have ended. When ctx is done, it cuts off the remaining connections
+	// and returns an error.
 	Shutdown(ctx context.Context) error
 	// Open returns how many connections there are.
 	Open() int
 }
 
-// newServer returns a server of an endpoint that does not serve yet.
+// newServer returns a server for an endpoint. The server does not serve yet.
 func (s *Sockets) newServer(e Endpoint) *server {
 	h := &server{endpoint: e}
 	var over *tls.Config
@@ -49,7 +49,7 @@ func (s *Sockets) newServer(e Endpoint) *server {
 	return h
 }
 
-// start accepts connections until the listener is retired. Any other end is passed to failed.
+// start accepts connections until the listener is retired. If accepting ends for any other reason, start calls failed.
 func (h *server) start(l *listener, failed func(error)) {
 	h.listener, h.served = l, make(chan struct{})
 	go func() {

@@ -10,16 +10,16 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// A socket is a bound address. It outlives the servers on it, so that no client finds the port closed while the
-// settings change.
+// A socket is a bound address. It outlives the servers on it. So while settings change, no client finds the port
+// closed.
 type socket struct {
 	bound
-	address string      // as in the endpoint
-	mode    fs.FileMode // of a Unix socket
+	address string      // address of the endpoint
+	mode    fs.FileMode // mode of a Unix socket's file
 	server  *server
 }
 
-// bind returns a socket without a server: an inherited one, or else a new one.
+// bind returns a socket without a server. It uses an inherited socket if there is one, and else makes a new one.
 func (s *Sockets) bind(e Endpoint) (*socket, error) {
 	if inherited := s.config.Inherited.take(e); inherited != nil {
 		return inherited, nil
@@ -31,8 +31,8 @@ func (s *Sockets) bind(e Endpoint) (*socket, error) {
 	return &socket{bound: l, address: e.Address, mode: e.Mode}, nil
 }
 
-// holder describes the socket, of this process or inherited, that blocks an address, and what to do; "" if there is
-// none.
+// holder describes the socket that blocks an address, and what to do about it; "" if there is none. The socket may
+// belong to this process or be inherited.
 func (s *Sockets) holder(address string) string {
 	has := func(socket *socket) bool { return overlaps(socket.Addr(), address) }
 	const inOrder = "and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +
@@ -50,8 +50,8 @@ func (s *Sockets) holder(address string) string {
 	return ""
 }
 
-// checkReusePort returns an error if the socket shares its port with other processes and wanted is false, or the other
-// way round. This is decided when a port is bound and cannot change later.
+// checkReusePort returns an error if the socket shares its port with other processes and wanted is false, or if it does
+// not and wanted is true. A socket gets this property when it is bound, and cannot change it later.
 func (s *socket) checkReusePort(wanted bool) error {
 	is, err := reusePort(s.bound)
 	if err != nil || is == wanted {
@@ -61,13 +61,13 @@ func (s *socket) checkReusePort(wanted bool) error {
 		"again, or set ReusePort= in the unit of systemd's socket", s.address, wanted, is)
 }
 
-// setServer starts a server on the socket and returns the previous one, which accepts no more connections. Connections
-// that arrive in between wait in the system's queue.
+// setServer starts a server on the socket, and returns the previous server, which accepts no more connections.
+// Connections that arrive in between wait in the system's queue.
 func (s *socket) setServer(next *server, limit *ConnLimit, proxied *proxyProtocol, failed func(error)) (before *server) {
 	if before = s.server; before != nil {
 		before.listener.retire()
 		<-before.served
-		_ = s.SetDeadline(time.Time{}) // only fails on a closed socket, which start reports
+		_ = s.SetDeadline(time.Time{}) // fails only on a closed socket, which start reports
 	}
 	s.server = next
 	next.start(&listener{bound: s.bound, limit: limit, proxied: proxied, send: next.endpoint.HTTP.SendTimeout}, failed)
@@ -87,7 +87,7 @@ func (s *socket) setMode(mode fs.FileMode) error {
 // shut closes the address. It returns the server, whose connections stay open.
 func (s *socket) shut() *server {
 	s.server.listener.retire()
-	_ = s.Close() // it is closed even after an error
+	_ = s.Close() // closed even if there is an error
 	<-s.server.served
 	return s.server
 }

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Config holds the settings of [Sockets].
+// Config has the settings of [Sockets].
 type Config struct {
-	Base      context.Context     // of all requests; its end cuts off connections that are drained
-	Inherited *Inherited          // the sockets with which the process was started; nil for none
-	Limits    map[Role]*ConnLimit // of every role
+	Base      context.Context     // context of all requests; its end cuts off connections that are being drained
+	Inherited *Inherited          // sockets that the process got at its start; nil for none
+	Limits    map[Role]*ConnLimit // has a limit for every role
 	// Trusts reports whether a peer is a proxy whose PROXY protocol header is trusted.
 	Trusts func(netip.Addr) bool
 	// Protocol returns the protocol of an endpoint's connections. over is the TLS configuration; nil for none.
@@ -25,13 +25,13 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// Sockets are the open sockets of a server. One goroutine at a time may call their methods, except [Sockets.Leave] and
-// [Sockets.Leaving].
+// Sockets has the open sockets of a server. Only one goroutine at a time may call its methods, except [Sockets.Leave]
+// and [Sockets.Leaving].
 type Sockets struct {
 	config   Config
 	open     []*socket
-	retired  []*server      // with connections that have outlived a change of settings
-	draining sync.WaitGroup // servers of sockets that a change has closed
+	retired  []*server      // replaced servers that still have connections
+	draining sync.WaitGroup // waits for the servers of sockets that a change has closed
 	leaving  atomic.Bool
 }
 
@@ -42,19 +42,20 @@ func New(c Config) *Sockets { return &Sockets{config: c} }
 type change struct {
 	socket      *socket
 	endpoint    Endpoint
-	bound       bool // by this change
+	bound       bool // this change has bound the socket
 	certificate *tls.Certificate
 }
 
-// Changes are the changes that new endpoints make. [Sockets.Prepare] has done everything that can fail.
+// Changes has the changes to get from the current endpoints to new ones. [Sockets.Prepare] returns it after it has done
+// everything that can fail.
 type Changes struct {
 	sockets  *Sockets
 	wanted   []change
 	unwanted []*socket
 }
 
-// Prepare binds the new addresses and reads the certificates. A socket whose address is still wanted stays open. The
-// caller must call Apply or Abandon of the result. After an error nothing has changed.
+// Prepare binds new addresses and reads certificates. If an open socket has the address of an endpoint, the socket
+// stays open. The caller must call Apply or Abandon on the result. After an error nothing has changed.
 func (s *Sockets) Prepare(endpoints []Endpoint) (_ *Changes, err error) {
 	changes := &Changes{sockets: s, unwanted: slices.Clone(s.open)}
 	defer func() {
@@ -99,8 +100,8 @@ func (c *Changes) Abandon() {
 	}
 }
 
-// Apply makes the changes and does not wait. The servers whose sockets it closes may finish the requests in progress
-// for at most atMost.
+// Apply makes the changes without waiting. It closes the sockets that are no longer needed. Their servers have at most
+// atMost to finish the requests in progress.
 func (c *Changes) Apply(atMost time.Duration) {
 	s := c.sockets
 	s.open = nil
@@ -139,8 +140,8 @@ func (s *Sockets) serveOn(change change) {
 	}
 }
 
-// URL returns the URL of the first endpoint of a role as seen from this machine, with the port that the system chose;
-// "" if there is none.
+// URL returns the URL of the first endpoint of a role, as seen from this machine. It has the actual port, even if the
+// system has chosen the port. It is "" if there is no such endpoint.
 func (s *Sockets) URL(r Role) string {
 	for _, socket := range s.open {
 		if socket.server.endpoint.Role == r {

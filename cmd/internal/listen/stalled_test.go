@@ -17,14 +17,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
-// pipeTo serves one connection by a handler, in a bubble of virtual time.
+// pipeTo serves one connection with a handler, in virtual time. It returns the client's end of the connection.
 func pipeTo(t *testing.T, handler http.HandlerFunc) net.Conn {
 	t.Helper()
 	client, conn := net.Pipe()
 	e := Endpoint{HTTP: HTTP{ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}}
 	h := newHTTPProtocol(e, handler, nil, t.Context(), slog.New(slog.DiscardHandler))
 	limit := NewConnLimit("clients", FullHTTP, anyClient, slog.New(slog.DiscardHandler))
-	// ends with the server
+	// This goroutine ends with the server.
 	go h.server.Serve(pipes.Listener(limit.Admit(pipes.Conn{Conn: conn}, 0)))
 	t.Cleanup(func() {
 		client.Close()
@@ -33,8 +33,8 @@ func pipeTo(t *testing.T, handler http.HandlerFunc) net.Conn {
 	return client
 }
 
-// TestAnUnknownExpectIs417AndEnds: net/http answers without calling the handler, and reads the body, which may never
-// come.
+// TestAnUnknownExpectIs417AndEnds: if a request has an unknown Expect, net/http answers without calling the handler,
+// and waits for the body, which may never come. The connection must end nevertheless.
 func TestAnUnknownExpectIs417AndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := pipeTo(t, func(http.ResponseWriter, *http.Request) { t.Error("the handler is called") })
@@ -50,7 +50,8 @@ func TestAnUnknownExpectIs417AndEnds(t *testing.T) {
 	})
 }
 
-// TestTheDeadlineOfTheHeaderEndsWithIt: an answer and a body may take longer than the header.
+// TestTheDeadlineOfTheHeaderEndsWithIt: the deadline of the header does not apply to the body and the answer, which may
+// take longer.
 func TestTheDeadlineOfTheHeaderEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := pipeTo(t, func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +76,8 @@ func TestTheDeadlineOfTheHeaderEndsWithIt(t *testing.T) {
 	})
 }
 
-// TestADroppedConnectionExecutesNothing: a request that was read before the connection was closed ends unanswered.
+// TestADroppedConnectionExecutesNothing: if a connection is closed to make room after a request was read from it, the
+// request is not executed.
 func TestADroppedConnectionExecutesNothing(t *testing.T) {
 	c := &Conn{}
 	new(idleConns).assign(c)
@@ -88,7 +90,8 @@ func TestADroppedConnectionExecutesNothing(t *testing.T) {
 	assert.False(t, executed)
 }
 
-// TestOneClientHasABound: a client's address has a bound, and an address that is not a client's has none.
+// TestOneClientHasABound: the connections of a client are bounded. If an address does not belong to one client, its
+// connections are not.
 func TestOneClientHasABound(t *testing.T) {
 	c := clientConns{of: map[netip.Prefix]int64{}, client: func(a netip.Addr) (client netip.Prefix) {
 		if a != netip.MustParseAddr("10.0.0.1") {
@@ -113,10 +116,10 @@ func TestOneClientHasABound(t *testing.T) {
 	assert.True(t, has("192.0.2.1"))
 }
 
-// anyClient is that of an address for which nothing is bounded.
+// anyClient returns the zero Prefix, so the connections of all addresses are unbounded.
 func anyClient(netip.Addr) netip.Prefix { return netip.Prefix{} }
 
-// slowConn takes one byte for each deadline.
+// A slowConn accepts one byte per deadline.
 type slowConn struct {
 	net.Conn
 	taken, silent int
@@ -139,11 +142,11 @@ func (c *slowConn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestAnyProgressCounts: a client that reads slowly has its whole answer; one that stops, or whose write_timeout is
-// over, does not.
+// TestAnyProgressCounts: a client that reads slowly gets its complete answer. A client that stops reading, or whose
+// write_timeout is over, does not.
 func TestAnyProgressCounts(t *testing.T) {
 	slow := &slowConn{}
-	s := sender{timeout: time.Nanosecond} // each write is after the deadline of the one before
+	s := sender{timeout: time.Nanosecond} // so each write is after the deadline of the previous write
 	n, err := s.write(slow, make([]byte, 1000))
 	require.NoError(t, err)
 	assert.Equal(t, 1000, n)
@@ -160,8 +163,8 @@ func TestAnyProgressCounts(t *testing.T) {
 	assert.Equal(t, 1, n)
 }
 
-// TestDeadlinesAreSetSeldom: deadlines are not set for each answer, although net/http clears them before each request.
-// A deadline that net/http has set ends when net/http clears it.
+// TestDeadlinesAreSetSeldom: no deadline is set for an answer if the current one is still good enough, although
+// net/http clears deadlines before each request. A deadline that net/http has set ends when net/http clears it.
 func TestDeadlinesAreSetSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &deadlineConn{}
@@ -185,7 +188,7 @@ func TestDeadlinesAreSetSeldom(t *testing.T) {
 	})
 }
 
-// A deadlineConn accepts all, and notes the deadlines of writes.
+// A deadlineConn accepts everything, and notes the deadlines of writes.
 type deadlineConn struct {
 	net.Conn
 	deadlines []time.Time

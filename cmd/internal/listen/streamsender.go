@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// A StreamSender is for an HTTP/2 stream what a [sender] is for a connection. A client that keeps the window of the
-// stream, or of the connection, closed for the timeout loses the stream; a waiting write is not visible on the
-// connection. A nil StreamSender has no timeout. One goroutine at a time writes.
+// A StreamSender does for an HTTP/2 stream what a [sender] does for a connection. If a client keeps the window of the
+// stream, or of the connection, closed for the timeout, the stream is reset. This cannot be done on the connection,
+// because a write that waits for a window is not visible there. A nil StreamSender has no timeout. Only one goroutine
+// at a time may write.
 type StreamSender struct {
 	control *http.ResponseController
 	timeout time.Duration
-	longest time.Time // for the whole answer; zero for no bound
+	longest time.Time // deadline of the complete answer; zero for no bound
 
 	mu    sync.Mutex
 	timer *time.Timer
-	until time.Time // for the current write; zero for none
+	until time.Time // deadline of the current write; zero for none
 }
 
-// piece is how much of an answer a client must accept within the timeout: a frame.
+// piece is how much of an answer a client must accept within the timeout. It is the size of a frame.
 const piece = 16 << 10
 
-// NewStreamSender returns the StreamSender of an answer; nil over HTTP/1, or if send is 0. The whole answer may take at
-// most write, 0 for no bound.
+// NewStreamSender returns the StreamSender for an answer. It returns nil over HTTP/1, or if send is 0. The complete
+// answer may take at most write; 0 means no bound.
 func NewStreamSender(w http.ResponseWriter, r *http.Request, send, write time.Duration) *StreamSender {
 	if r.ProtoMajor < 2 || send == 0 {
 		return nil
@@ -78,20 +79,21 @@ func (s *StreamSender) end() {
 	s.timer.Stop()
 }
 
-// expire resets the stream. The lock keeps the handler from returning, after which the stream must not be touched.
+// expire resets the stream. The lock prevents the handler from returning meanwhile, because the stream must not be used
+// after the handler has returned.
 func (s *StreamSender) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.until.IsZero() && !time.Now().Before(s.until) {
-		_ = s.control.SetWriteDeadline(time.Unix(1, 0)) // HTTP/2 has deadlines
+		_ = s.control.SetWriteDeadline(time.Unix(1, 0)) // never fails for HTTP/2
 	}
 }
 
-// Last sets the deadline for the rest of the answer that net/http still has to send when the handler returns.
+// Last sets the deadline for the rest of the answer, which net/http sends after the handler has returned.
 func (s *StreamSender) Last() {
 	deadline := time.Now().Add(s.timeout)
 	if !s.longest.IsZero() && s.longest.Before(deadline) {
 		deadline = s.longest
 	}
-	_ = s.control.SetWriteDeadline(deadline) // HTTP/2 has deadlines
+	_ = s.control.SetWriteDeadline(deadline) // never fails for HTTP/2
 }

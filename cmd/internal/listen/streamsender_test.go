@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowStream takes a while for each write, and fails when its deadline is over.
+// A slowStream takes some time for each write, and fails if the write is not complete at its deadline.
 type slowStream struct {
 	http.ResponseWriter
-	takes []time.Duration // for one write after the other; the last one for all that follow
+	takes []time.Duration // time of each write, in order; the last one is also for all later writes
 	reset chan struct{}
 }
 
@@ -38,8 +38,8 @@ func (w *slowStream) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestASlowStream: a client that takes each frame in time gets its complete answer, however long the answer and the
-// pauses of the upstream are.
+// TestASlowStream: if a client accepts each frame in time, it gets its complete answer, however long the answer takes
+// and however long the upstream pauses.
 func TestASlowStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowStream{reset: make(chan struct{}), takes: []time.Duration{59 * time.Second}}

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestJSONHasNoStructs: a value that the text log writes as a text is the same text in JSON.
+// TestJSONHasNoStructs: if the text log writes a value as a text, the JSON log has the same text.
 func TestJSONHasNoStructs(t *testing.T) {
 	var out bytes.Buffer
 	l := New(&out, rulefile.Log{Format: rulefile.LogJSON})

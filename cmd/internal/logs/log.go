@@ -34,21 +34,21 @@ func New(out io.Writer, settings rulefile.Log) *Log {
 	l.queue = newQueue(out, func(to io.Writer, dropped int) {
 		record := slog.NewRecord(time.Now(), slog.LevelWarn, "lines of the log were dropped because they were not read in time", 0)
 		record.AddAttrs(slog.Int("lines", dropped))
-		_ = handler(to).Handle(context.Background(), record) // to is a buffer
+		_ = handler(to).Handle(context.Background(), record) // never fails, because to is a buffer
 	})
 	l.repeats = newRepeats(handler(l.queue))
 	l.Logger = slog.New(l.repeats)
 	return l
 }
 
-// readable writes values that have a text form in this form, as a text log does. JSON would otherwise have the fields
-// of the struct: a policy as {"limit":5,"period":3600000000000}.
+// readable replaces a value that has a text form by this form, as a text log does. Otherwise JSON would have the fields
+// of the struct, for example a policy as {"limit":5,"period":3600000000000}.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindAny {
 		return a
 	}
 	switch value := a.Value.Any().(type) {
-	case error, *slog.Source: // slog writes these well
+	case error, *slog.Source: // slog itself writes these as text
 	case fmt.Stringer:
 		a.Value = slog.StringValue(value.String())
 	default:
@@ -57,10 +57,10 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// SetLevel sets the level of new settings. The format stays.
+// SetLevel sets the level to that of new settings. The format does not change.
 func (l *Log) SetLevel(settings rulefile.Log) { l.level.Set(settings.Level) }
 
-// Close writes what has not been written yet, for at most a second. Later lines are lost.
+// Close writes the lines that still wait, for at most a second. Later lines are lost.
 func (l *Log) Close() {
 	l.repeats.kinds.close()
 	l.queue.close()

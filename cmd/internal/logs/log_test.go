@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// without leaves the times out.
+// without returns the log without the times.
 func without(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -27,7 +27,7 @@ func without(text string) string {
 	return b.String()
 }
 
-// TestAFloodIsSummedUp: for an error that occurs twenty thousand times in twenty-five seconds, the log has eight lines.
+// TestAFloodIsSummedUp: an error occurs twenty thousand times in twenty-five seconds, and the log has eight lines.
 func TestAFloodIsSummedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -39,7 +39,7 @@ func TestAFloodIsSummedUp(t *testing.T) {
 				two.Error("upstream failed", "n", i)
 				l.Info("reloaded")
 			}
-			time.Sleep(1251 * time.Microsecond) // never at the very time at which a sum is written
+			time.Sleep(1251 * time.Microsecond) // never exactly when a sum is written
 		}
 		l.Close()
 		one.Error("upstream failed", "n", "after the end")
@@ -65,8 +65,8 @@ func TestAFloodIsSummedUp(t *testing.T) {
 	})
 }
 
-// TestAKindIsForgotten: a kind of line that has not occurred for a period is forgotten, and is logged at once the next
-// time.
+// TestAKindIsForgotten: if a kind of line has not occurred for a period, it is forgotten. The next line of this kind is
+// logged at once.
 func TestAKindIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -84,7 +84,7 @@ func TestAKindIsForgotten(t *testing.T) {
 	})
 }
 
-// TestManyKinds: messages that are all different let neither the memory nor the log grow.
+// TestManyKinds: if all messages are different, neither the memory nor the log grows without bound.
 func TestManyKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -114,8 +114,8 @@ func (g *gate) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAReaderThatStandsStill: a reader that has stopped does not delay requests: lines are dropped, and the log says
-// so.
+// TestAReaderThatStandsStill: a reader that has stopped reading does not delay requests. Lines are dropped, and the log
+// says how many.
 func TestAReaderThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &gate{open: make(chan struct{})}
@@ -142,11 +142,11 @@ func TestAReaderThatNeverReads(t *testing.T) {
 		begin := time.Now()
 		l.Close()
 		assert.Equal(t, flushTime, time.Since(begin))
-		close(out.open) // so that the goroutine ends
+		close(out.open) // so that the queue's goroutine ends
 	})
 }
 
-// broken is standard error without a reader.
+// broken is a standard error whose reader has gone.
 type broken struct{ io.Writer }
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// maxQueued is how many bytes wait to be written. Further lines are dropped.
+	// maxQueued is how many bytes may wait to be written. Lines beyond it are dropped.
 	maxQueued = 1 << 20
 	// flushTime is how long close waits for the writer.
 	flushTime = time.Second
 )
 
-// A queue writes lines in a goroutine of its own. Write never blocks: a line that finds the queue full is dropped.
+// A queue writes lines in a separate goroutine. Write never blocks: if the queue is full, the line is dropped.
 type queue struct {
 	out    io.Writer
 	notice func(to io.Writer, dropped int) // writes a line about dropped lines
 
 	mu      sync.Mutex
 	waiting bytes.Buffer
-	dropped int // lines, since the last notice
+	dropped int // number of lines since the last notice
 	closed  bool
-	more    chan struct{} // has an element if lines wait, or if closed is set
+	more    chan struct{} // has an element if lines wait or closed is set
 	ended   chan struct{}
 }
 
@@ -49,7 +49,7 @@ func (q *queue) Write(line []byte) (int, error) {
 func (q *queue) wake() {
 	select {
 	case q.more <- struct{}{}:
-	default: // it is awake already
+	default: // the goroutine has been notified already
 	}
 }
 

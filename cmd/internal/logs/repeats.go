@@ -9,24 +9,26 @@ import (
 )
 
 const (
-	// atOnce is how many warnings or errors of a kind are logged as they come, until there has been none for a period.
+	// atOnce is how many warnings or errors of a kind are logged immediately. The count starts over after a period
+	// without any.
 	atOnce = 5
-	// period is how often the records that follow are summed up.
+	// period is how often all others are summed up.
 	period = 10 * time.Second
-	// maxKinds is how many kinds of warnings and errors are distinguished. All further kinds count as one.
+	// maxKinds is how many kinds of warnings and errors are distinguished. All other kinds count as one.
 	maxKinds = 256
 )
 
-// A repeats is an [slog.Handler] that logs the first warnings or errors of a kind at once and counts the following
-// ones. At the end of the period it logs the last of them with their number, "repeated". Records are of one kind if
-// they have the same level, message and attributes of their logger. Records of lower levels pass unchanged.
+// A repeats is an [slog.Handler] that logs the first warnings or errors of a kind at once, and counts those that
+// follow. At the end of a period it logs the last of these, with their number in the attribute "repeated". Records are
+// of one kind if they have the same level, the same message and the same attributes of their logger. Records of lower
+// levels pass unchanged.
 type repeats struct {
 	next   slog.Handler
 	logger string // the attributes of the logger
 	kinds  *kinds
 }
 
-// kinds are the warnings and errors whose period has not ended.
+// kinds has the warnings and errors whose period has not ended.
 type kinds struct {
 	mu     sync.Mutex
 	all    map[string]*kind
@@ -35,11 +37,11 @@ type kinds struct {
 
 type kind struct {
 	timer    *time.Timer
-	logged   int          // at once
+	logged   int          // records that were logged at once
 	recent   bool         // there was a record in this period
 	repeated int          // records that were not logged
-	last     slog.Record  // of those
-	next     slog.Handler // of last
+	last     slog.Record  // the last record that was not logged
+	next     slog.Handler // the handler for last
 }
 
 func newRepeats(next slog.Handler) *repeats {
@@ -106,7 +108,7 @@ func (s *kinds) sumUp(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.all[name]
-	if k == nil { // closed meanwhile
+	if k == nil { // kinds was closed meanwhile
 		return
 	}
 	if !k.recent {
@@ -118,7 +120,8 @@ func (s *kinds) sumUp(name string) {
 	k.timer.Reset(period)
 }
 
-// log logs the last record, for all records that were not logged. The handler writes to a queue and does not block.
+// log logs the last record on behalf of all records that were not logged. It does not block, because the handler writes
+// to a queue.
 func (k *kind) log() {
 	if k.repeated == 0 {
 		return

@@ -14,19 +14,19 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// An answer passes the answer to a request on, and reads the cost of the request in it.
+// An answer passes on the answer to a request, and reads the request's cost in it.
 type answer struct {
 	http.ResponseWriter
 	q        *Request
 	held     []*held
 	readings []reading
 	status   int
-	hiding   bool // hides the usage event from a client that has not asked for it
+	hiding   bool // hides the usage event from a client that has not asked for the usage
 	events   bool
-	drain    *drain // nil if nothing is read after the client has gone
+	drain    *drain // nil if the answer is not read after the client has gone
 }
 
-// A reading reads a body for all rules that read the same fields.
+// A reading reads the body of an answer, for all rules that read the same fields.
 type reading struct {
 	fields *usage.Fields
 	of     *usage.Answer
@@ -55,7 +55,7 @@ func (a *answer) begin(status int) {
 	for _, held := range a.held {
 		read(held.meter.fields)
 	}
-	if a.q.asked { // even without a hold: the client must not see an event that it has not asked for
+	if a.q.asked { // even without a hold, because the client must not see the usage event
 		read(usage.Models)
 	}
 	a.events = strings.HasPrefix(strings.ToLower(contentType), "text/event-stream")
@@ -65,7 +65,7 @@ func (a *answer) begin(status int) {
 	}
 }
 
-// reader returns the reader of the body for rules that read these fields.
+// reader returns the reader of the body for rules that read the fields f.
 func (a *answer) reader(f *usage.Fields) *usage.Answer {
 	for _, r := range a.readings {
 		if r.fields == f {
@@ -75,8 +75,8 @@ func (a *answer) reader(f *usage.Fields) *usage.Answer {
 	return nil
 }
 
-// Write implements [http.ResponseWriter]. A cost that is settled piece by piece is settled before the client gets the
-// piece.
+// Write implements [http.ResponseWriter]. If the cost is settled piece by piece, the cost of a piece is settled before
+// the client gets the piece.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.begin(http.StatusOK)
@@ -104,16 +104,16 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// rest passes on the bytes that were held back, when the answer is complete.
+// rest passes on the bytes that were held back. It is called when the answer is complete.
 func (a *answer) rest() {
 	if of := a.reader(usage.Models); a.hiding && of != nil && !a.drain.isAlone() {
 		if rest := of.Rest(); len(rest) > 0 {
-			_, _ = a.ResponseWriter.Write(rest) // an error means that the client is gone
+			_, _ = a.ResponseWriter.Write(rest) // an error means that the client has gone
 		}
 	}
 }
 
-// FlushError is for http.ResponseController.
+// FlushError flushes the answer. http.ResponseController calls it.
 func (a *answer) FlushError() error {
 	if a.status == 0 {
 		a.begin(http.StatusOK)
@@ -131,25 +131,25 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(a.ResponseWriter).Hijack()
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped http.ResponseWriter, for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// maxDrains is how many answers are read for clients that have gone, at one time.
+// maxDrains is how many answers are read for clients that have gone, at a time.
 const maxDrains = 1000
 
 var draining atomic.Int64
 
-// A drain continues to read an answer for a while after the client has gone. A nil drain does not.
+// A drain continues to read an answer for some time after the client has gone. A nil drain does not.
 type drain struct {
 	longest time.Duration
 	cancel  context.CancelFunc
 	mu      sync.Mutex
 	alone   bool        // the client has gone
 	over    bool        // the request has ended
-	timer   *time.Timer // for the rest of the answer; nil for none
+	timer   *time.Timer // ends the reading; nil if the client has not gone
 }
 
-// drainOf returns how long the rules want to continue to read; 0 if they do not.
+// drainOf returns how long reading continues after the client has gone, according to the rules; 0 if it does not.
 func drainOf(meters []*Meter) (longest time.Duration) {
 	for _, m := range meters {
 		if m.tokens.Abort.Kind == rulefile.AbortDrain {
@@ -159,8 +159,8 @@ func drainOf(meters []*Meter) (longest time.Duration) {
 	return longest
 }
 
-// begin returns the request that the upstream gets, which does not end when the client goes. The caller calls the
-// function when the request is over.
+// begin returns the request for the upstream. Its context does not end when the client goes. The caller must call the
+// returned function when the request is over.
 func (d *drain) begin(r *http.Request, base context.Context) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	d.cancel = cancel
@@ -184,7 +184,7 @@ func (d *drain) isAlone() bool {
 	return d.alone
 }
 
-// leave notes that the client has gone, and reports whether the answer is still read.
+// leave notes that the client has gone. It reports whether the answer may have to be read nevertheless.
 func (d *drain) leave() bool {
 	if d == nil {
 		return false

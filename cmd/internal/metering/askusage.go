@@ -12,14 +12,14 @@ import (
 	paths "github.com/weir-go/weir/httplimit/reading"
 )
 
-// usageAdds returns by how many bytes stream_options.include_usage makes the body of a request longer. ok is false if
-// the body is not an object.
+// usageAdds returns by how many bytes the body of a request becomes longer if it gets stream_options.include_usage. ok
+// is false if the body is not an object.
 func usageAdds(body []byte) (longer int, ok bool) {
 	ok = eachOption(body, func(from, to int, text string) { longer += len(text) - (to - from) })
 	return longer, ok
 }
 
-// addUsage returns the body with include_usage. It changes nothing else.
+// addUsage returns the body with include_usage. It changes nothing else in the body.
 func addUsage(body []byte, longer int) []byte {
 	out, done := make([]byte, 0, len(body)+longer), 0
 	eachOption(body, func(from, to int, text string) {
@@ -29,16 +29,17 @@ func addUsage(body []byte, longer int) []byte {
 	return append(out, body[done:]...)
 }
 
-// eachOption calls put for each stream_options of a body, with the part to replace and its replacement. If the last of
-// them is spelled in another case, it adds one at the end. Of two members with the same name, servers use the last, and
-// some ignore case. eachOption returns false if the body is not an object.
+// eachOption calls put for each stream_options of a body, with the range to replace and the replacement. If there is
+// none, or if the last one is spelled with other letters in upper case, put is also called for a new one at the end: if
+// two members have the same name, servers use the last one, and some servers ignore case. eachOption returns false if
+// the body is not an object.
 func eachOption(body []byte, put func(from, to int, text string)) bool {
 	const name, usageMember = "stream_options", `"include_usage":true`
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if d.PeekKind() != '{' {
 		return false
 	}
-	_, _ = d.ReadToken() // the kind is that of a token
+	_, _ = d.ReadToken() // PeekKind has shown that this is a token
 	found, empty := false, true
 	for d.PeekKind() == '"' {
 		key, err := d.ReadValue()
@@ -66,7 +67,7 @@ func eachOption(body []byte, put func(from, to int, text string)) bool {
 			put(end-1, end-1, ","+usageMember)
 		}
 	}
-	if _, err := d.ReadToken(); err != nil { // the end of the object
+	if _, err := d.ReadToken(); err != nil { // reads the end of the object
 		return false
 	}
 	if end := int(d.InputOffset()) - 1; !found && empty {
@@ -77,20 +78,20 @@ func eachOption(body []byte, put func(from, to int, text string)) bool {
 	return true
 }
 
-// nameOf returns the name in a JSON text. It returns "" for a text that is longer than any name that matters, so that
-// it is not copied.
+// nameOf returns the name in a JSON text. If the text is longer than all names that matter, it returns "" and copies
+// nothing.
 func nameOf(text []byte) string {
 	if len(text) > 256 {
 		return ""
 	}
-	name, _ := jsontext.AppendUnquote(nil, text) // an error means that it is not UTF-8
+	name, _ := jsontext.AppendUnquote(nil, text) // an error means that the name is not valid UTF-8
 	return string(name)
 }
 
-// askForUsage inserts a request for the usage of the stream into the plain body of a request. It returns the body that
-// is passed on, and the plain body. A body that could be decompressed is passed on uncompressed. If a body is JSON
-// although its encoding says otherwise, it keeps its encoding, because its server may ignore encodings. The errors are
-// those of a claim.
+// askForUsage inserts include_usage into plain, the decompressed body of a request. text is the body as it came. It
+// returns the body that is passed on, and the body that is read. If the body could be decompressed, it is passed on
+// uncompressed. If the body is JSON although its encoding says otherwise, the header keeps the encoding, because the
+// upstream may ignore encodings. askForUsage returns the errors of claim.take.
 func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool) (passed, read []byte, err error) {
 	longer, ok := usageAdds(plain)
 	if !ok {
@@ -115,12 +116,12 @@ func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool)
 	return asking, asking, nil
 }
 
-// isOther reports whether the plain body is another buffer than the one that has come.
+// isOther reports whether plain and text are different buffers.
 func isOther(text, plain []byte) bool {
 	return len(text) > 0 && len(plain) > 0 && &plain[0] != &text[0]
 }
 
-// completions are the paths at which servers of OpenAI's API know stream_options.
+// completions matches the paths at which servers of OpenAI's API know stream_options.
 var completions = func() paths.Match {
 	p, err := paths.ParseRegexp("completions/?$")
 	if err != nil {
@@ -129,8 +130,8 @@ var completions = func() paths.Match {
 	return paths.Match{Paths: []paths.Path{p}}
 }()
 
-// wantsUsage reports whether weir must ask for the usage of a stream because the client has not. If the path decides on
-// the API, the API is OpenAI's if any reading of the path says so.
+// wantsUsage reports whether weir must ask for the usage of a stream, because the client has not. If the API is
+// determined by the path, it counts as OpenAI's API if any reading of the path says so.
 func (q *Request) wantsUsage(r *http.Request) bool {
 	return q.body.Stream && !q.body.Asked && slices.ContainsFunc(q.meters, func(m *Meter) bool {
 		api := m.tokens.API

@@ -7,10 +7,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// The bounds of answers in requests of each API.
+// These are the bounds of answers that requests of each API can have.
 var (
 	boundsOfChat      = &usage.Bounds{Fields: [][]string{{"max_completion_tokens"}, {"max_tokens"}}}
-	boundsOfMessages  = &usage.Bounds{Fields: [][]string{{"max_tokens"}}} // and of OpenAI's completions
+	boundsOfMessages  = &usage.Bounds{Fields: [][]string{{"max_tokens"}}} // also of OpenAI's completions
 	boundsOfComplete  = &usage.Bounds{Fields: [][]string{{"max_tokens_to_sample"}}}
 	boundsOfResponses = &usage.Bounds{Fields: [][]string{{"max_output_tokens"}}}
 	boundsOfGemini    = &usage.Bounds{
@@ -21,7 +21,7 @@ var (
 	boundsOfBatch    = &usage.Bounds{Batch: true}
 )
 
-// boundsAt has the bounds of an API's requests, by the end of the path. Longer ends come before shorter ones.
+// boundsAt has the bounds of requests of an API, by the end of the path. Longer ends come before shorter ones.
 var boundsAt = map[rulefile.API][]struct {
 	end string
 	of  *usage.Bounds
@@ -38,14 +38,14 @@ var boundsAt = map[rulefile.API][]struct {
 	rulefile.APIBedrock: {{"/converse", boundsOfConverse}, {"/converse-stream", boundsOfConverse}},
 }
 
-// boundsOf returns the bounds of requests of an API at a path; nil if they are not known.
+// boundsOf returns the bounds that requests of an API at a path can have, or nil if these are unknown.
 func boundsOf(api rulefile.API, path string) *usage.Bounds {
 	for _, at := range boundsAt[api] {
 		if strings.HasSuffix(path, at.end) {
 			return at.of
 		}
 	}
-	// The form of an invocation's body depends on the model. The model's name may begin with a region.
+	// The form of the body depends on the model. The name of the model may begin with a region.
 	model := modelIn(api, path)
 	if _, name, ok := strings.Cut(model, "."); api == rulefile.APIBedrock && ok &&
 		(strings.HasPrefix(model, "anthropic.") || strings.HasPrefix(name, "anthropic.")) &&

@@ -18,31 +18,31 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A cut is a body in which the bounds of the answer can be lowered. All other bytes stay unchanged.
+// A cut is the body of a request in which the bounds of the answer can be lowered. All other bytes stay unchanged.
 type cut struct {
 	body    []byte // not compressed
 	of      *usage.Bounds
-	bounded bool   // the server heeds one of the bounds
-	edits   []edit // for each member that looks like a bound, and each place for a new bound, in their order
-	found   bool   // there is an object for bounds, in any spelling
+	bounded bool   // one of the bounds is one that the server obeys
+	edits   []edit // for each member that looks like a bound, and for each place for a new bound, in order
+	found   bool   // there is an object for bounds, however its name is spelled
 }
 
 // maxBounds is how many edits a body may have.
 const maxBounds = 64
 
-// An edit replaces some bytes of a body by a number, between two texts.
+// An edit replaces some bytes of a body by a number, with a text before it and a text after it.
 type edit struct {
 	from, to      int
 	before, after string
 	bounds        bool   // the bytes are a bound
-	tokens        uint64 // of the bound, or of a text that looks like one; 0 for none
+	tokens        uint64 // the bound, or the number in a text that looks like one; 0 for none
 }
 
-// Members of a body that may have bounds inside.
+// boundsInside has the members of a body that may have bounds inside.
 var boundsInside = []string{"generationconfig", "generation_config", "inferenceconfig", "options", "parameters"}
 
-// newCut returns the cut of a complete body, for a server that knows the bounds of. bounded says that the body has a
-// bound that the server obeys. It returns nil if the body is not a JSON object, or if no bounds are known.
+// newCut returns the cut of a complete body. of has the bounds that the server knows. bounded says that the body has a
+// bound that the server obeys. newCut returns nil if the body is not a JSON object, or if the server knows no bounds.
 func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	if of == nil || len(of.Fields) == 0 {
 		return nil
@@ -58,8 +58,8 @@ func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	return c
 }
 
-// read reads an object. Its members have paths that begin with path. If the object can have bounds and has none, it
-// gets a place for one. read returns false if the text is not JSON.
+// read reads an object whose members' paths begin with path. If the object can have bounds and has none, read notes a
+// place for one. It returns false if the text is not JSON or needs too many edits.
 func (c *cut) read(d *jsontext.Decoder, path string) bool {
 	if _, err := d.ReadToken(); err != nil {
 		return false
@@ -92,7 +92,8 @@ func (c *cut) read(d *jsontext.Decoder, path string) bool {
 	return len(c.edits) <= maxBounds
 }
 
-// value notes the value of a member that ends at an offset of the body. It reports whether it has the name of a bound.
+// value notes the value of a member. The value ends at the offset end of the body. value reports whether the member has
+// exactly the name of a bound.
 func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
 	e, folded, null := edit{from: end - len(value), to: end}, usage.Fold(member), value.Kind() == 'n'
 	field, exact := c.of.Find(member)
@@ -109,7 +110,8 @@ func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
 	return exact
 }
 
-// place notes the end of an object, "" for the body itself, as the place of a bound, if one belongs there.
+// place notes the end of an object as a place for a bound, if bounds belong into this object. object is "" for the body
+// itself. has says that the object has a bound already.
 func (c *cut) place(object string, end int, has bool) {
 	before, after := `"`+c.of.Fields[0][0]+`":`, ""
 	switch inside := len(c.of.Object) > 0; {
@@ -129,13 +131,13 @@ func (c *cut) place(object string, end int, has bool) {
 	c.edits = append(c.edits, edit{from: end, to: end, before: before, after: after})
 }
 
-// note notes an object for bounds, in any spelling.
+// note notes an object for bounds, if this is exactly its name.
 func (c *cut) note(object string) { c.found = c.found || slices.Contains(c.of.Object, object) }
 
-// size returns the largest length of the body with other bounds.
+// size returns the largest length that the body can have with other bounds.
 func (c *cut) size() int { return len(c.body) + len(c.edits)*64 }
 
-// to returns the body with all bounds lowered to most, which is at least 1. A body without a bound gets one.
+// to returns the body with all bounds lowered to most, which is at least 1. If the body has no bound, it gets one.
 func (c *cut) to(most uint64) (body []byte) {
 	from := 0
 	body = make([]byte, 0, c.size())
@@ -154,10 +156,10 @@ func (c *cut) to(most uint64) (body []byte) {
 	return append(body, c.body[from:]...)
 }
 
-// cuttable reports whether the bounds of the request can be lowered. They cannot if the body is signed.
+// cuttable reports whether the bounds of the request can be lowered. For example, they cannot if the body is signed.
 func (q *Request) cuttable() bool { return q.cut != nil && !q.embeds && !q.body.IsBatch() }
 
-// isSigned reports whether the header describes the body in a way that another body would not match, such as a digest.
+// isSigned reports whether the header has a field that would not match a changed body, such as a digest.
 func isSigned(h http.Header) bool {
 	for _, name := range []string{"Digest", "Content-Digest", "Content-Md5", "X-Amz-Content-Sha256", "Signature", "X-Amz-Date"} {
 		if h.Get(name) != "" {
@@ -167,11 +169,11 @@ func isSigned(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Authorization"), "AWS4-")
 }
 
-// Clamps reports whether the rule lowers the bounds of requests to what is left.
+// Clamps reports whether the rule lowers the bounds of requests to what the key has left.
 func (m *Meter) Clamps() bool { return m.tokens.Clamp }
 
-// Least returns how many tokens must be left for a request that was read: the tokens of its prompt, and one for each
-// answer.
+// Least returns how many tokens must be left for a request that was read. These are the tokens of its prompt, and one
+// token for each answer.
 func (m *Meter) Least(r *http.Request) uint64 {
 	q := requestOf(r)
 	if !q.cuttable() {
@@ -180,8 +182,8 @@ func (m *Meter) Least(r *http.Request) uint64 {
 	return max(m.units(q, q.body.Input(), q.body.Times()), 1)
 }
 
-// clamp lowers the bounds of an admitted request to what its rules have left. So even the longest answer costs what is
-// held, apart from the error in the estimate of the prompt.
+// clamp lowers the bounds of an admitted request to the tokens that are left under its rules. So even the longest
+// answer costs no more than what is held and left, apart from the error in the estimate of the prompt.
 func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 	most, over, by := uint64(math.MaxUint64), false, (*Meter)(nil)
 	for i := range res.Len() {
@@ -196,7 +198,7 @@ func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 				held += h.tokens
 			}
 		}
-		if held == 0 { // the request is not counted: the store is lost, and the rule is open
+		if held == 0 { // the request is not counted, because the store is lost and the rule admits everything
 			continue
 		}
 		left := c.Decision.Remaining + held
@@ -214,7 +216,7 @@ func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 	a.q.replaceBody(r, a.q.cut.to(most))
 }
 
-// meterOf returns the meter of a check that holds something.
+// meterOf returns the meter of a check that holds tokens, or nil.
 func (a *answer) meterOf(c *httplimit.Check) *Meter {
 	for _, h := range a.held {
 		if h.meter.Rule == c.Name() {
@@ -224,14 +226,15 @@ func (a *answer) meterOf(c *httplimit.Check) *Meter {
 	return nil
 }
 
-// answerIn returns how long each answer may be if the request has the given number of tokens of the limit; at least 1.
+// answerIn returns how long each answer may be if the request may cost the given number of tokens of the limit. The
+// result is at least 1.
 func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
 	w := m.weights(q)
 	if w == usage.Total {
 		w = usage.Weights{Input: 1000, Output: 1000}
 	}
 	if w.Output == 0 {
-		return math.MaxUint64 // the answer costs nothing
+		return math.MaxUint64 // answers cost nothing
 	}
 	units := min(tokens, spec.MaxBurst) * max(m.tokens.Scale, 1) * 1000 // at most 2^32 * 10^6 * 1000
 	high, prompt := bits.Mul64(q.body.Input(), w.Input)
@@ -241,7 +244,7 @@ func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
 	return max((units-prompt)/w.Output/q.body.Times(), 1)
 }
 
-// replaceBody replaces the body for the upstream by another one, which is not compressed.
+// replaceBody replaces the body that the upstream gets by another body, which is not compressed.
 func (q *Request) replaceBody(r *http.Request, body []byte) {
 	delete(r.Header, "Content-Encoding")
 	if r.ContentLength >= 0 {

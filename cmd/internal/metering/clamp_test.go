@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// TestCut: bounds above the number left are lowered, wherever they are, and nothing else changes.
+// TestCut: bounds above the number that is left are lowered, wherever they are in the body. Nothing else in the body
+// changes.
 func TestCut(t *testing.T) {
 	for _, c := range []struct {
 		api              rulefile.API
@@ -70,7 +71,7 @@ func TestCut(t *testing.T) {
 	assert.Nil(t, newCut([]byte(`{"max_tokens":1}`), boundsOfBatch, false))
 }
 
-// cutTo70 is a body whose bounds are lowered; "" if it cannot be.
+// cutTo70 returns a body with its bounds lowered to 70, or "" if they cannot be lowered.
 func cutTo70(body string, api rulefile.API, path string) string {
 	of := boundsOf(api, path)
 	q := usage.ReadRequest([]byte(body), 0, of)
@@ -81,7 +82,7 @@ func cutTo70(body string, api rulefile.API, path string) string {
 	return string(cut.to(70))
 }
 
-// TestBoundsOf: only a field that the path's server certainly respects is a bound there.
+// TestBoundsOf: at a path, a field counts as a bound only if the server certainly obeys the field there.
 func TestBoundsOf(t *testing.T) {
 	for _, c := range []struct {
 		api  rulefile.API
@@ -105,7 +106,7 @@ func TestBoundsOf(t *testing.T) {
 	assert.Equal(t, rulefile.APIOpenAI, apiOf("/api/v1/chat/completions"), "as of OpenRouter")
 }
 
-// TestModelIn: the test checks the models that paths name.
+// TestModelIn checks which model a path names.
 func TestModelIn(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1beta/models/gemini-pro:streamGenerateContent": "gemini-pro", "/v1/projects/p/models/g:predict": "g", "/v1beta/models": "", "/models/": "",

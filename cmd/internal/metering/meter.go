@@ -15,29 +15,29 @@ import (
 type Meter struct {
 	Rule   string
 	tokens *rulefile.Tokens
-	fields *usage.Fields // in the body; nil if the cost is in a header or trailer
+	fields *usage.Fields // the fields in the body; nil if the cost is in a header or trailer
 	match  func(*http.Request) bool
 	state  *State
 }
 
-// A State has what a rule has learned and counted, across all configurations.
+// A State has what was learned and counted for a rule. It outlives the configuration of the rule.
 type State struct {
 	learned usage.Learned
 	held    atomic.Int64
-	settled [reasons]atomic.Uint64 // tokens
-	ended   [reasons]atomic.Uint64 // requests
-	bad     atomic.Uint64          // fields of usages that are not counts
-	unread  atomic.Uint64          // answers whose encoding could not be read
-	lost    atomic.Uint64          // tokens that were not charged because of MaxDebt
-	clamped atomic.Uint64          // requests whose bound was lowered
+	settled [reasons]atomic.Uint64 // number of tokens
+	ended   [reasons]atomic.Uint64 // number of requests
+	bad     atomic.Uint64          // number of fields in usages that are not counts
+	unread  atomic.Uint64          // number of answers whose encoding could not be read
+	lost    atomic.Uint64          // number of tokens that were not charged because of MaxDebt
+	clamped atomic.Uint64          // number of requests whose bound was lowered
 	ratio   histogram
-	warned  [len(warnings)]atomic.Uint64 // requests
+	warned  [len(warnings)]atomic.Uint64 // number of requests
 	watch   watch
 }
 
-// States are the states of all rules, by name. The zero States have none.
+// States has the states of all rules, by name. The zero States has none.
 type States struct {
-	Clock func() time.Time // set before they are used; nil is the system's
+	Clock func() time.Time // set before the States is used; nil is the clock of the system
 
 	mu sync.Mutex
 	of map[string]*State
@@ -64,14 +64,14 @@ func (s *States) Of(rule string) *State {
 	return s.of[rule]
 }
 
-// Keep forgets the states of rules without a meter.
+// Keep forgets the states of rules that have no meter in meters.
 func (s *States) Keep(meters *Meters) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.of, func(rule string, _ *State) bool { return meters.Of(rule) == nil })
 }
 
-// NewMeter returns the meter of a rule that has Tokens. match reports which requests the rule is for.
+// NewMeter returns the meter of a rule whose Tokens is set. match reports whether the rule applies to a request.
 func NewMeter(rule *rulefile.Rule, match func(*http.Request) bool, states *States) (*Meter, error) {
 	m := &Meter{Rule: rule.Name, tokens: rule.Tokens, match: match, state: states.Of(rule.Name)}
 	switch rule.Tokens.From.Kind {
@@ -107,8 +107,8 @@ func (m *Meter) Estimate(r *http.Request) uint64 {
 	return max(worst, 1)
 }
 
-// weights returns the weights of the request's tokens. The model of a request that was not read completely is unknown,
-// because a client could name any model.
+// weights returns the weights of the request's tokens. If the request was not read completely, its model counts as
+// unknown, because the part that was not read could name another model.
 func (m *Meter) weights(q *Request) usage.Weights {
 	if len(m.tokens.Count.Models) == 0 {
 		return m.tokens.Count.Weights
@@ -116,12 +116,12 @@ func (m *Meter) weights(q *Request) usage.Weights {
 	return m.tokens.Count.Of(q.model())
 }
 
-// units returns how many tokens of the limit a request with estimated input and output takes.
+// units returns how many tokens of the limit a request takes. input and output are its estimated tokens.
 func (m *Meter) units(q *Request, input, output uint64) uint64 {
 	return m.scaled(m.weights(q).Estimate(input, output))
 }
 
-// scaled converts units to tokens of the limit, rounded up, so that nothing with a cost is free.
+// scaled converts units to tokens of the limit. It rounds up, so that no request with a cost is free.
 func (m *Meter) scaled(units uint64) uint64 {
 	if m.tokens.Scale <= 1 {
 		return units
@@ -145,7 +145,7 @@ func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 	return m.scaled(m.weights(q).Of(u))
 }
 
-// delivered returns the cost of a request whose answer has had the given number of bytes of text.
+// delivered returns the cost of a request whose answer had the given number of bytes of text so far.
 func (m *Meter) delivered(q *Request, text uint64) uint64 {
 	if m.tokens.From != (rulefile.CostPlace{}) {
 		return 0

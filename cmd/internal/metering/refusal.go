@@ -12,10 +12,10 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// longWait is the longest wait that a client of an SDK accepts. With a longer Retry-After it would try again at once.
+// longWait is the longest Retry-After that SDKs obey. If Retry-After is longer, an SDK tries again at once.
 const longWait = time.Minute
 
-// Speaks reports whether a rule answers in the form of the API of a model ([Refuse]).
+// Speaks reports whether a rule's refusals have the form of a model's API ([Refuse]).
 func (ms *Meters) Speaks(rule string) bool {
 	m := ms.Of(rule)
 	return m != nil && m.tokens.From == (rulefile.CostPlace{})
@@ -42,7 +42,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *ht
 		h.Set("X-Amzn-Errortype", "ThrottlingException")
 	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(errorOf(api, status, text)) // an error means that the client is gone
+	_ = json.NewEncoder(w).Encode(errorOf(api, status, text)) // an error means that the client has gone
 }
 
 // errorOf returns the body of an error in the form of an API.
@@ -62,7 +62,7 @@ func errorOf(api rulefile.API, status int, text string) any {
 	return object{"error": object{"message": text, "type": "tokens", "param": nil, "code": "rate_limit_exceeded"}}
 }
 
-// WriteFields writes the header fields in which the APIs themselves report what is left, for the rule that has the
+// WriteFields writes the header fields in which the APIs report what is left. They are about the rule that has the
 // least left.
 func (ms *Meters) WriteFields(h http.Header, res *httplimit.Result, now time.Time) {
 	var least [2]*httplimit.Check

@@ -14,20 +14,20 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// Meters are the meters of a configuration.
+// Meters has the meters of a configuration.
 type Meters struct {
 	all    []*Meter
 	states *States
 	client func(*http.Request) netip.Prefix
 }
 
-// NewMeters combines meters. client returns the client for which a body counts. If it returns the zero Prefix, the
-// request has no share: its body may take all the memory for bodies.
+// NewMeters combines meters. client returns the client for whose share of memory a body counts. If it returns the zero
+// Prefix, the body counts for no share and may use all the memory for bodies.
 func NewMeters(all []*Meter, states *States, client func(*http.Request) netip.Prefix) *Meters {
 	return &Meters{all, states, client}
 }
 
-// Of returns the meter of a rule; nil if it has none, and for nil Meters.
+// Of returns the meter of a rule, or nil if the rule has none. Meters may be nil.
 func (ms *Meters) Of(rule string) *Meter {
 	if ms == nil {
 		return nil
@@ -44,14 +44,14 @@ func (ms *Meters) Of(rule string) *Meter {
 type Request struct {
 	context.Context
 	API    rulefile.API
-	meters []*Meter // of the rules that apply to it
+	meters []*Meter // the meters of the rules that apply to it
 	body   usage.Request
-	whole  bool   // all of its body was read
-	embeds bool   // it has no output
-	asked  bool   // weir has asked for a usage that the client has not asked for
-	inPath string // the model that the path names
-	cut    *cut   // lowers the bounds of its answer; nil if that is not possible
-	memory claim  // of its body
+	whole  bool   // its complete body was read
+	embeds bool   // it is for embeddings, so it has no output
+	asked  bool   // weir has asked for the usage, because the client has not
+	inPath string // the model that is named in the path
+	cut    *cut   // lowers the bounds of the answer; nil if that is not possible
+	memory claim  // memory for its body
 }
 
 type requestKey struct{}
@@ -64,7 +64,7 @@ func (q *Request) Value(key any) any {
 	return q.Context.Value(key)
 }
 
-// requestOf returns the Request of [Meters.Read]; an empty one if Read did not get this request.
+// requestOf returns the Request that [Meters.Read] has made for r, or an empty Request if Read was not called for r.
 func requestOf(r *http.Request) *Request {
 	q, _ := r.Context().Value(requestKey{}).(*Request)
 	if q == nil {
@@ -81,8 +81,8 @@ func (q *Request) output(standard uint64) uint64 {
 	return q.body.Output(standard)
 }
 
-// IsFree reports whether a request costs no tokens of a model, because it does not ask a model for an answer. A GET
-// with a body may ask for one, and so may one that opens a WebSocket, as for realtime APIs.
+// IsFree reports whether a request costs no tokens because it does not ask a model for an answer. A GET request may ask
+// for one if it has a body or opens a WebSocket, as for realtime APIs.
 func IsFree(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace:
@@ -99,7 +99,7 @@ func IsFree(r *http.Request) bool {
 	}) && !strings.Contains(name, "..")
 }
 
-// modelIn returns the model that a path names; "" if the path names none.
+// modelIn returns the model that is named in a path, or "" if there is none.
 func modelIn(api rulefile.API, path string) string {
 	after := map[rulefile.API]string{rulefile.APIGemini: "/models/", rulefile.APIBedrock: "/model/"}[api]
 	if after == "" {
@@ -110,8 +110,8 @@ func modelIn(api rulefile.API, path string) string {
 	return model[:max(end, 0)]
 }
 
-// model returns the model that the request names. It returns "" if that is unknown, because the request was not read
-// completely or names several models. A batch names its models inside.
+// model returns the model that the request names. It returns "" if the model is unknown because the request was not
+// read completely, or names several models, or is a batch. A batch names its models in its parts.
 func (q *Request) model() string {
 	switch {
 	case q.inPath != "":
@@ -122,8 +122,8 @@ func (q *Request) model() string {
 	return ""
 }
 
-// isLike reports whether the cost of the request can be learned from other requests of its model: it was read
-// completely and is not a batch.
+// isLike reports whether the cost of the request can be learned from, and for, other requests of its model. The request
+// must have been read completely and must not be a batch.
 func (q *Request) isLike() bool { return q.whole && !q.body.IsBatch() }
 
 // apiOf returns the API to which a path belongs.
@@ -142,7 +142,7 @@ func apiOf(path string) rulefile.API {
 	return rulefile.APIOpenAI
 }
 
-// embeds reports whether a path is for embeddings, which have no output.
+// embeds reports whether a path is for embeddings. Such requests have no output.
 func embeds(path string) bool {
 	for _, end := range []string{"/embeddings", "/api/embed", ":embedContent", ":batchEmbedContents"} {
 		if strings.HasSuffix(path, end) {
@@ -152,12 +152,12 @@ func embeds(path string) bool {
 	return false
 }
 
-// Read reads the body of a request for the rules that apply to it. It returns the request to continue with, whose
-// context has the result, and a function to call when the request is over. If no meter applies, it returns the request
-// unchanged.
+// Read reads the body of a request for the rules that apply to it. It returns the request that must be used from then
+// on, because its context has the result. It also returns a function that must be called when the request is over. If
+// no meter applies, it returns the request unchanged.
 //
-// If the body breaks off, Read returns no error; the next reader of the body gets it. [ErrNoRoom] and [ErrShare] are
-// the only errors.
+// If the body breaks off, Read does not return this error; the next reader of the body gets it. Read returns only
+// [ErrNoRoom] and [ErrShare].
 func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error) {
 	var of []*Meter
 	most, reads := 0, false
@@ -199,7 +199,7 @@ func (m *Meter) readsRequest() bool {
 	return m.tokens.From == (rulefile.CostPlace{})
 }
 
-// read reads up to most bytes of the body, and puts what it has read in front of the rest.
+// read reads up to most bytes of the body. The next reader of the body gets these bytes again, and then the rest.
 func (q *Request) read(r *http.Request, most int) error {
 	text, end, err := q.memory.read(r.Body, r.ContentLength, most)
 	if err != nil {
@@ -212,7 +212,7 @@ func (q *Request) read(r *http.Request, most int) error {
 	}
 	size := int64(len(plain))
 	if err != nil {
-		plain, size = text, max(int64(len(text)), r.ContentLength) // the length is used instead of the text
+		plain, size = text, max(int64(len(text)), r.ContentLength) // the length is used, because the text is unknown
 	} else if !whole || !complete {
 		size = max(size, r.ContentLength)
 	}
@@ -243,11 +243,11 @@ func (q *Request) read(r *http.Request, most int) error {
 	return nil
 }
 
-// inflating has an element for each body that is being decompressed. It bounds their number, because a decompressor may
-// need 16 MiB.
+// inflating has an element for each body that is being decompressed. It bounds how many there are at a time, because a
+// decompressor may need 16 MiB.
 var inflating = make(chan struct{}, 8)
 
-// encodingOf returns the encoding of a body, in lower case; "" if there is none.
+// encodingOf returns the encoding of a body in lower case, or "" if there is none.
 func encodingOf(h http.Header) string {
 	var all []string
 	for _, e := range strings.Split(strings.Join(h["Content-Encoding"], ","), ",") {
@@ -258,8 +258,8 @@ func encodingOf(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// decompress returns the first bytes of a decompressed body, up to the number most, and whether these are all. Its
-// errors are those of a claim, and an error for a body that is not in the encoding.
+// decompress decompresses a body. It returns at most the first most bytes, and whether these are all. It returns the
+// errors of claim.take, and another error if the body does not have the encoding.
 func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
 	if encoding == "" {
 		return text, true, nil
@@ -283,7 +283,7 @@ func (q *Request) decompress(text []byte, encoding string, most int) (plain []by
 	return plain[:min(len(plain), most)], len(plain) <= most, nil
 }
 
-// A readBody is a body from which a part was read.
+// A readBody is a body from which some bytes were read. It returns these bytes again.
 type readBody struct {
 	io.Reader
 	closer io.Closer
@@ -292,7 +292,7 @@ type readBody struct {
 // Close implements [io.Closer].
 func (b *readBody) Close() error { return b.closer.Close() }
 
-// failing is the end of a body.
+// failing is a reader that returns an error. It is the end of a body that broke off.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

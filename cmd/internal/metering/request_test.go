@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// TestAskForUsage: nothing but stream_options changes, and every server reads them.
+// TestAskForUsage: in the body, only stream_options changes. Every server reads the new stream_options, no matter which
+// of several members it uses.
 func TestAskForUsage(t *testing.T) {
 	const asks = `"stream_options":{"include_usage":true}`
 	for body, want := range map[string]string{
@@ -52,7 +53,7 @@ func TestAskForUsage(t *testing.T) {
 	}
 }
 
-// TestEncodingOf: a body that a server may read without decoding has no encoding.
+// TestEncodingOf: if a server may ignore the encoding of a body, the body counts as not encoded.
 func TestEncodingOf(t *testing.T) {
 	for _, c := range []struct {
 		values []string
@@ -65,7 +66,7 @@ func TestEncodingOf(t *testing.T) {
 	}
 }
 
-// TestIsFree: a request is free only if it cannot cost anything with any server.
+// TestIsFree: a request is free only if it certainly costs nothing at any server.
 func TestIsFree(t *testing.T) {
 	for request, want := range map[string]bool{
 		"GET /v1/models": true, "DELETE /v1/files/a": true, "POST /v1/messages/count_tokens": true,

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// maxRoom is how many bytes the bodies of all requests together may take in memory.
+	// maxRoom is how many bytes of memory the bodies of all requests together may use.
 	maxRoom = 256 << 20
-	// maxShare is how many of these bytes one client with several requests in progress may take.
+	// maxShare is how many of these bytes one client may use if it has several requests in progress.
 	maxShare = maxRoom / 8
-	// maxPiece is how much of a body is read at a time. Longer bodies count for the share of their client.
+	// maxPiece is how much of a body is read at a time. Bodies that are longer count for the share of their client.
 	maxPiece = 64 << 10
-	// minPiece is the first piece of a body whose length is not known.
+	// minPiece is the size of the first piece if the length of the body is unknown.
 	minPiece = 2 << 10
 )
 
 var (
-	// ErrNoRoom says that the bodies of other requests take all the memory for bodies.
+	// ErrNoRoom means that the bodies of other requests use all the memory for bodies.
 	ErrNoRoom = errors.New("too many bodies of requests are in memory")
-	// ErrShare says that the client's other requests take as much of that memory as one client may have.
+	// ErrShare means that the other requests of the client use as much of the memory for bodies as one client may use.
 	ErrShare = errors.New("too many bodies of requests of one client are in memory")
 )
 
@@ -33,7 +33,7 @@ type room struct {
 	taken atomic.Int64
 
 	mu sync.Mutex
-	of map[netip.Prefix]int64 // bytes that count for a client
+	of map[netip.Prefix]int64 // bytes that count for the share of a client
 }
 
 func (o *room) take(n int64) bool {
@@ -44,8 +44,8 @@ func (o *room) take(n int64) bool {
 	return true
 }
 
-// share adds n bytes to a client's count, for a request that already has own bytes. share returns false if they exceed
-// the client's share, unless this is the client's only request that counts.
+// share adds n bytes to the share of a client, for a request of which own bytes count already. share returns false if
+// the client would have more than its share. A client's only request may have more.
 func (o *room) share(client netip.Prefix, n, own int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,13 +62,13 @@ func (o *room) share(client netip.Prefix, n, own int64) bool {
 	return true
 }
 
-// A claim is the part of the room that one request has. Bytes are claimed before a buffer is made.
+// A claim is the part of the room that one request uses. A claim is made before a buffer is allocated.
 type claim struct {
 	in     *room
-	who    func() netip.Prefix // the client; the zero Prefix for one without a share
+	who    func() netip.Prefix // returns the client; the zero Prefix for a client without a share
 	bytes  int64
-	spare  int64        // part of bytes: for a buffer that may be made later
-	client netip.Prefix // for whose share the bytes count; the zero Prefix if they do not count yet
+	spare  int64        // part of bytes, for a buffer that may be allocated later
+	client netip.Prefix // the client for whose share the bytes count; the zero Prefix if they do not count yet
 }
 
 // take claims n more bytes. The error is [ErrNoRoom] or [ErrShare].
@@ -106,14 +106,14 @@ func (c *claim) count() error {
 	return nil
 }
 
-// giveSpare gives back the bytes of a buffer that was not made.
+// giveSpare gives back the spare bytes. It is called when the buffer will not be allocated.
 func (c *claim) giveSpare() {
 	c.give(c.spare)
 	c.spare = 0
 }
 
-// sizeOf returns the most memory that a buffer of n bytes takes. The allocator's sizes are an eighth apart, and whole
-// pages from 32 KiB on.
+// sizeOf returns the most memory that a buffer of n bytes can take. The allocator rounds up: its sizes are an eighth
+// apart, and from 32 KiB on they are multiples of a page.
 func sizeOf(n int) int64 {
 	if n <= 32<<10 {
 		return int64(n + n/8 + 16)
@@ -121,9 +121,9 @@ func sizeOf(n int) int64 {
 	return (int64(n) + 8191) &^ 8191
 }
 
-// read reads up to most bytes. length is the announced length, -1 if it is not known. The bytes stay in pieces until
-// all have arrived, so that an incomplete body takes only as much memory as has arrived, plus one piece. end is the
-// error that ended reading: io.EOF if that was all, and nil if there may be more. err is that of take.
+// read reads up to most bytes. length is the announced length, or -1 if it is unknown. The bytes stay in pieces until
+// all have arrived. So an incomplete body uses only as much memory as has arrived, plus one piece. end is the error
+// that ended the reading: io.EOF if the body has ended, and nil if there may be more. err is an error of take.
 func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, err error) {
 	var pieces [][]byte
 	n, room, size := 0, 0, int64(0)
@@ -148,7 +148,7 @@ func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, 
 	if len(pieces) == 1 {
 		return pieces[0], end, nil
 	}
-	if !c.in.take(sizeOf(n)) { // the pieces are still in memory while they are copied
+	if !c.in.take(sizeOf(n)) { // while the pieces are copied, they are still in memory, too
 		return nil, nil, ErrNoRoom
 	}
 	defer c.in.taken.Add(-sizeOf(n))
@@ -160,11 +160,11 @@ func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, 
 	return text, end, nil
 }
 
-// nextPiece returns the size of the next piece, after n bytes.
+// nextPiece returns the size of the next piece, if n bytes have been read.
 func nextPiece(n int, length int64, most int) int {
 	next := int64(max(n, minPiece))
 	if length >= int64(n) {
-		next = length - int64(n) + 1 // one more byte, at which the reader reports the end
+		next = length - int64(n) + 1 // one byte more, so that the same read reports the end
 	}
 	return int(min(next, maxPiece, int64(most-n)))
 }

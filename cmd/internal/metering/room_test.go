@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// metersWith returns the meters of a rule, whose clients are the hosts of requests.
+// metersWith returns the meters of a rule, and their room. The client of a request is its Host.
 func metersWith(t *testing.T, tokens rulefile.Tokens) (*Meters, *room) {
 	states := &States{}
 	tokens.API = rulefile.APIAuto
@@ -33,7 +33,7 @@ func metersWith(t *testing.T, tokens rulefile.Tokens) (*Meters, *room) {
 	}), &states.in
 }
 
-// asks returns a request of a client.
+// asks returns a request of a client with a body.
 func asks(client string, body io.Reader) *http.Request {
 	r := httptest.NewRequest("POST", "/v1/chat/completions", body)
 	r.Host = client
@@ -42,7 +42,7 @@ func asks(client string, body io.Reader) *http.Request {
 
 func letters(n int) io.Reader { return strings.NewReader(strings.Repeat("a", n)) }
 
-// TestRoom: bodies take at most that much memory, and give it back.
+// TestRoom: all bodies together use at most maxRoom, and give the memory back.
 func TestRoom(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 1 << 20})
 	in.taken.Store(maxRoom - 64<<10)
@@ -57,14 +57,14 @@ func TestRoom(t *testing.T) {
 	done()
 	assert.Zero(t, in.taken.Load())
 
-	for range 10_000 { // at one time
+	for range 10_000 { // these are all in progress at the same time
 		_, _, err := ms.Read(asks("", letters(2<<10)))
 		require.NoError(t, err)
 	}
 	assert.Less(t, in.taken.Load(), int64(10_000*(4<<10)))
 }
 
-// A stalled reader gives what it has, and then says so and waits for its end.
+// A stalled is a reader that returns its bytes, then sends to stalls, and then waits for end.
 type stalled struct {
 	io.Reader
 	stalls, end chan struct{}
@@ -79,7 +79,7 @@ func (s *stalled) Read(into []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// TestStalledBodies: the received parts of stalled bodies take no more memory than they count for.
+// TestStalledBodies: if bodies stall, the parts that have arrived use no more memory than is counted for them.
 func TestStalledBodies(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 8 << 20})
 	for name, length := range map[string]int64{"its length is known": 8 << 20, "in chunks": -1} {
@@ -112,7 +112,7 @@ func TestStalledBodies(t *testing.T) {
 	}
 }
 
-// heap returns how much memory is in use.
+// heap returns how many bytes of the heap are in use.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -120,7 +120,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestBuffersAreClaimedBeforeTheyAreMade: buffers without room in memory are not made.
+// TestBuffersAreClaimedBeforeTheyAreMade: if there is no room for a buffer, the buffer is not allocated.
 func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 	const mib = 1 << 20
 	var packed bytes.Buffer
@@ -134,7 +134,7 @@ func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 		tokens   rulefile.Tokens
 		body     string
 		encoding string
-		left     int64 // of the room, whereof all may be made
+		left     int64 // how many bytes of room are left; all of them may be allocated
 	}{
 		"a body":                      {body: strings.Repeat("a", 6*mib), left: mib},
 		"a body, when it is whole":    {body: strings.Repeat("a", mib), left: mib},
@@ -169,8 +169,8 @@ func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 	}
 }
 
-// TestAskingInACompressedBody: a body that asks for the usage is passed on without compression, and counts as
-// uncompressed.
+// TestAskingInACompressedBody: if weir adds include_usage to a compressed body, the body is passed on uncompressed, and
+// its uncompressed size is counted.
 func TestAskingInACompressedBody(t *testing.T) {
 	const size = 1 << 20
 	begin := `{"prompt":"` + strings.Repeat("a", size) + `","stream":true`
@@ -200,7 +200,8 @@ func TestAskingInACompressedBody(t *testing.T) {
 	}
 }
 
-// TestShareOfAClient: bodies above 64 KiB of one client take an eighth of the room together, except for one alone.
+// TestShareOfAClient: the bodies of one client that are above 64 KiB together use at most an eighth of the room. A body
+// that is the client's only one may use more.
 func TestShareOfAClient(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 64 << 20})
 	const ann, bob, nobody = "192.0.2.1", "192.0.2.2", "unix"
@@ -240,7 +241,7 @@ func TestShareOfAClient(t *testing.T) {
 	over()
 }
 
-// TestManyBounds: a body with more than 64 bounds is not changed, because the record of each takes memory, too.
+// TestManyBounds: a body with more than 64 bounds is not changed, because the edit for each bound takes memory, too.
 func TestManyBounds(t *testing.T) {
 	ms, _ := metersWith(t, rulefile.Tokens{MaxBody: 8 << 20, Clamp: true})
 	for n, cuttable := range map[int]bool{1: true, maxBounds: true, maxBounds + 1: false, 100_000: false} {
@@ -252,7 +253,7 @@ func TestManyBounds(t *testing.T) {
 	}
 }
 
-// BenchmarkReadSmall reads a body of 2 KiB.
+// BenchmarkReadSmall measures Meters.Read for a body of 2 KiB.
 func BenchmarkReadSmall(b *testing.B) {
 	states := &States{}
 	rule := &rulefile.Rule{Name: "a", Tokens: &rulefile.Tokens{API: rulefile.APIAuto, MaxBody: 8 << 20}}

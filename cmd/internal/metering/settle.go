@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A reason says why a hold was settled.
+// A reason says how the cost of a hold was determined when it was settled.
 type reason uint8
 
 const (
@@ -24,10 +24,10 @@ const (
 	reasons
 )
 
-// reasonNames are labels of metrics.
+// reasonNames has the labels of metrics.
 var reasonNames = [reasons]string{"usage", "kept", "delivered", "free", "canceled"}
 
-// held is the tokens that a rule has taken for a request.
+// held has the tokens that a rule has taken for a request.
 type held struct {
 	meter   *Meter
 	of      *limits.Hold
@@ -36,14 +36,14 @@ type held struct {
 	cost    uint64
 }
 
-// Settled describes how the answer to a request has ended, in addition to what its writer knows.
+// Settled describes how the answer to a request has ended. It has what the answer's http.ResponseWriter cannot know.
 type Settled struct {
 	Whole   bool // the answer is complete
-	Reached bool // an upstream may have got the request
+	Reached bool // an upstream may have received the request
 }
 
-// Serve passes an admitted request to next, and settles what was held for it. base ends requests whose clients have
-// gone. ended is called when next has returned or panicked, and reports how the answer ended.
+// Serve passes an admitted request to next, and then settles the tokens that are held for it. When base ends, requests
+// end whose clients have gone. ended is called when next has returned or panicked. It returns how the answer ended.
 func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.Result, base context.Context,
 	next func(http.ResponseWriter, *http.Request), ended func() Settled) {
 	q := requestOf(r)
@@ -65,7 +65,7 @@ func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.R
 		r, end = a.drain.begin(r, base)
 		defer end()
 	}
-	defer func() { a.end(ended()) }() // a panic goes on
+	defer func() { a.end(ended()) }() // a panic is not recovered
 	next(a, r)
 	a.rest()
 }
@@ -120,7 +120,7 @@ func (h *held) settle(cost uint64, why reason, q *Request) {
 		if q.isLike() {
 			s.learned.Note(q.model(), cost)
 		}
-		if h.tokens > 0 { // otherwise there was no hold, as for a rule in shadow mode that would have refused
+		if h.tokens > 0 { // otherwise nothing was held, because a rule in shadow mode would have refused the request
 			s.ratio.observe(float64(cost) / float64(h.tokens))
 		}
 	}
@@ -180,7 +180,7 @@ func (a *answer) endHold(h *held, how Settled) {
 	}
 }
 
-// told returns the cost from the header or the trailer of the answer.
+// told returns the cost that the header or the trailer of the answer reports.
 func (a *answer) told(m *Meter) (cost uint64, ok bool) {
 	from, h, text := m.tokens.From, a.Header(), ""
 	switch from.Kind {

@@ -9,37 +9,37 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// warnings are the parts of a limit, in percent, past which a request is counted.
+// warnings are percentages of a limit. A request is counted if it takes a key past one of them.
 var warnings = [3]uint64{50, 80, 95}
 
 const (
-	lately = time.Minute     // a key that was not seen for this long is not shown
-	pace   = 2 * time.Minute // the rate is measured over one to two of these times
+	lately = time.Minute     // a key is not shown if it was not seen for this long
+	pace   = 2 * time.Minute // the rate is measured over a time of pace to twice pace
 )
 
-// A watch follows the key of a rule that has the smallest part of its limit left.
+// A watch follows one key of a rule: the key that has the smallest part of its limit left.
 type watch struct {
 	mu          sync.Mutex
 	key         watched
 	left, limit uint64
 	at          time.Time
-	from, then  sample // the rate is measured from the first; the second replaces it
+	from, then  sample // the rate is measured since from; later, then replaces from
 }
 
-// A watched is a key, in memory or in a store.
+// A watched identifies a key, in memory or in a store.
 type watched struct {
 	of   engine.Key
 	text string
 }
 
-// A sample is how much the key had left at a time.
+// A sample is how much a key had left at a time.
 type sample struct {
 	left uint64
 	at   time.Time
 }
 
-// note handles a decision that has taken n tokens. It returns the index of the warning that the request caused; -1 for
-// none.
+// note notes a decision that has taken n tokens. It returns the index of the warning that the request has caused, or -1
+// if it has caused none.
 func (w *watch) note(key watched, d engine.Decision, n uint64, now time.Time) (warning int) {
 	warning = -1
 	if d.Limit == 0 {
@@ -70,8 +70,8 @@ func (w *watch) note(key watched, d engine.Decision, n uint64, now time.Time) (w
 	return warning
 }
 
-// Refused notes what the keys of a refused request have left. For a key that is refused for a long time, there is no
-// other observation.
+// Refused notes what the keys of a refused request have left. This is needed because a key that is refused for a long
+// time has no other decisions.
 func (ms *Meters) Refused(res *httplimit.Result) {
 	for i := range res.Len() {
 		c := res.Check(i)
@@ -81,7 +81,7 @@ func (ms *Meters) Refused(res *httplimit.Result) {
 	}
 }
 
-// budget returns what the key has left, and when that will be used up; nil if no key was seen recently.
+// budget returns how much the key has left, and when this will be used up. It returns nil if no key was seen recently.
 func (w *watch) budget(now time.Time) *admin.Budget {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +95,8 @@ func (w *watch) budget(now time.Time) *admin.Budget {
 	return b
 }
 
-// Shown returns a function for the live page that returns the counts of a rule; nil if the rule has no meter.
+// Shown returns a function that returns the counts of a rule, for the live page. It returns nil if the rule has no
+// meter.
 func (ms *Meters) Shown(rule string) func() admin.Tokens {
 	m := ms.Of(rule)
 	if m == nil {

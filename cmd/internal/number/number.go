@@ -7,5 +7,5 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Comma formats a number with a comma after each three digits, such as 1,234,567.
+// Comma formats a number with a comma before every three digits, as in 1,234,567.
 func Comma(n uint64) string { return humanize.BigComma(new(big.Int).SetUint64(n)) }

@@ -1,4 +1,4 @@
-// Package pipes has connections in memory, for tests with simulated time.
+// Package pipes has connections in memory, for tests in simulated time.
 package pipes
 
 import (
@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// A Conn is one end of a pipe, with the method CloseWrite of connections that can close one half.
+// A Conn is one end of a pipe. It has the method CloseWrite, as connections have of which one direction can be closed.
 type Conn struct{ net.Conn }
 
 // CloseWrite does nothing, because the other direction must continue.
 func (c Conn) CloseWrite() error { return nil }
 
-// Listener returns a listener that accepts one connection. A second call of Accept waits until the listener is closed.
+// Listener returns a listener that accepts conn once. The next call of Accept waits until the listener is closed.
 func Listener(conn net.Conn) net.Listener { return &listener{conn: conn, closed: make(chan struct{})} }
 
 type listener struct {

@@ -8,18 +8,19 @@ import (
 )
 
 // A clientAbort ends a request whose client has gone. With ignore_client_abort, it delays the end until the upstream
-// has begun to answer. An upstream may not notice that a connection has ended and keep working; the request then keeps
-// its place among those in flight. From the answer on there is no delay, because the upstream notices the end when it
-// sends, and the answer may be endless.
+// has begun to answer. The reason is that an upstream may not notice that the connection has ended, and continue to
+// work. The request therefore still counts as in flight. When the upstream has begun to answer, the end is not delayed
+// any more: the upstream notices the end of the connection when it sends, and the answer may be endless.
 type clientAbort struct {
 	answered atomic.Bool
 	cancel   context.CancelFunc // nil if nothing is delayed
-	resume   context.CancelFunc // ends the delay of a body that has broken off
+	resume   context.CancelFunc // ends the delay for a body that has broken off
 }
 
-// delayAbort returns the request that the upstream gets. The end of the server is not delayed. If the body breaks off,
-// its client may have gone while the upstream has the header and may be working. So this end is delayed, too, but at
-// most by longest, because the transport does not bound it. The caller calls the function when the request has ended.
+// delayAbort returns the request for the upstream. Its context does not end when the client goes, but when the server
+// ends. If the body breaks off, the client may have gone while the upstream has the header and may be working. So the
+// error of the body is delayed, too, but for at most longest, because the transport has no bound for it. The caller
+// must call the returned function when the request has ended.
 func (x *Exchange) delayAbort(r *http.Request, server context.Context, longest time.Duration) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	x.abort.cancel = cancel
@@ -34,7 +35,7 @@ func (x *Exchange) delayAbort(r *http.Request, server context.Context, longest t
 	return r.WithContext(ctx), func() { forget(); unlink(); cancel() }
 }
 
-// begun ends the delay.
+// begun ends the delay, because the upstream has begun to answer.
 func (x *Exchange) begun() {
 	if x.abort.cancel == nil {
 		return

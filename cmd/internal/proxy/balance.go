@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// A balancer is the [http.RoundTripper] of a proxy. It chooses a server for each request. If it cannot connect to that
-// server, it chooses another: nothing has been sent yet, so no request is executed twice.
+// A balancer is the [http.RoundTripper] of a proxy. It chooses a server for each request. If it cannot connect to the
+// server, it chooses another one. No request is executed twice by this, because nothing has been sent yet.
 type balancer struct {
 	*pool
-	h2c bool // the servers only speak HTTP/2
+	h2c bool // the servers support only HTTP/2
 }
 
-// RoundTrip implements [http.RoundTripper]. The request comes from a client ([exchangeOf]), and only its header differs
-// from what the client sent.
+// RoundTrip implements [http.RoundTripper]. The request must have an Exchange ([exchangeOf]). Compared with the
+// client's request, only its header is changed.
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, target, host := exchangeOf(r), *r.URL, r.Host
 	x.resend = resend{of: b.of, empty: r.Body == nil || r.Body == http.NoBody}
@@ -51,13 +51,14 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// isHTTP1 reports whether requests to a server use HTTP/1. For a server with TLS, this is known after its first answer.
+// isHTTP1 reports whether requests to a server use HTTP/1. For a server with TLS, this is unknown until its first
+// answer.
 func (b *balancer) isHTTP1(m *member) bool {
 	return !b.h2c && (m.URL.Scheme == "http" || m.protocol.Load() == 1)
 }
 
-// next returns the server that gets a request next after it failed at m, and a text about it for the log; nil if there
-// is none.
+// next returns the server to which a request is sent after it failed at m, and a text for the log about it. It returns
+// nil if the request is not sent again.
 func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried *[]*member) (next *member, why string) {
 	switch {
 	case r.Context().Err() != nil:
@@ -78,8 +79,9 @@ func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried 
 	return nil, ""
 }
 
-// An unreadBody is a body that stays open until it has been read from. The transport closes a body even if it could not
-// connect, but another server must get it. [httputil.ReverseProxy] finally closes the body that the unreadBody wraps.
+// An unreadBody is a body that Close does not close before it has been read from. The transport closes a body even if
+// it could not connect, but the body is still needed for another server. At the end, [httputil.ReverseProxy] closes the
+// body that the unreadBody wraps.
 type unreadBody struct {
 	io.ReadCloser
 	begun atomic.Bool
@@ -90,7 +92,7 @@ func (b *unreadBody) Read(into []byte) (int, error) {
 	return b.ReadCloser.Read(into)
 }
 
-// Close ends a read that waits for the client.
+// Close closes a body that has been read from. This also ends a read that waits for the client.
 func (b *unreadBody) Close() error {
 	if !b.begun.Load() {
 		return nil
@@ -99,7 +101,7 @@ func (b *unreadBody) Close() error {
 }
 
 // isUnconnected reports whether an error says that no connection to a server could be made. A client cannot cause such
-// an error. (It can cause others, by a body that is too large for the server, or by a request for a WebSocket.)
+// an error. It can cause other errors, for example by a body that is too large for the server.
 func isUnconnected(err error) bool {
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError

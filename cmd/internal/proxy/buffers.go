@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// buffers has the buffers in which answers are copied. Without them every answer allocates one, however short it is,
-// and this causes most of the collector's work.
+// buffers has the buffers for copying answers. Without them, a buffer would be allocated for every answer, no matter
+// how short, and this would cause most of the garbage collector's work.
 type buffers struct{ pool sync.Pool }
 
 const bufferSize = 32 << 10 // the same as in httputil.ReverseProxy
 
-// Buffers is shared by all answers.
+// Buffers has the buffers for all answers.
 var Buffers httputil.BufferPool = &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
 
 // Get implements [httputil.BufferPool].

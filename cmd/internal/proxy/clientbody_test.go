@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestABodyEndsOnce: the transport reads once more behind the end of a body of known length. When the answer has begun,
-// net/http has closed the body; the error would end the connection to the upstream, and break its answer off.
+// TestABodyEndsOnce: if the length of a body is known, the transport reads once more after the end. If the answer has
+// begun, net/http has closed the body by then. The error of this read would close the connection to the upstream and
+// break off the answer, so the clientBody returns io.EOF again.
 func TestABodyEndsOnce(t *testing.T) {
 	body := &closedBehind{text: "abc"}
 	r := httptest.NewRequest(http.MethodPost, "/", body)
@@ -29,7 +30,7 @@ func TestABodyEndsOnce(t *testing.T) {
 	assert.NoError(t, b.err())
 }
 
-// closedBehind is a body that has been closed when it is read behind its end.
+// closedBehind is a body that returns the error of a closed body if it is read after its end.
 type closedBehind struct{ text string }
 
 func (b *closedBehind) Close() error { return nil }
@@ -43,8 +44,8 @@ func (b *closedBehind) Read(into []byte) (int, error) {
 	return n, io.EOF
 }
 
-// TestABodyThatBreaksOff: a body that ends early is noted as the client's fault, and not as the fault of the code that
-// reads it to the end.
+// TestABodyThatBreaksOff: a body that ends early is noted as a fault of the client. A read after the body was closed is
+// not.
 func TestABodyThatBreaksOff(t *testing.T) {
 	for err, want := range map[error]error{os.ErrDeadlineExceeded: os.ErrDeadlineExceeded, io.EOF: nil, http.ErrBodyReadAfterClose: nil} {
 		r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err)))
@@ -55,8 +56,8 @@ func TestABodyThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestOnlyAnUpstreamWithHTTP2HasGRPC: for an upstream without HTTP/2, the content type of gRPC does not excuse a slow
-// body.
+// TestOnlyAnUpstreamWithHTTP2HasGRPC: if an upstream does not support HTTP/2, a slow body is cut off even if it has the
+// content type of gRPC.
 func TestOnlyAnUpstreamWithHTTP2HasGRPC(t *testing.T) {
 	for _, grpc := range []bool{false, true} {
 		p := &Proxy{http2: grpc}

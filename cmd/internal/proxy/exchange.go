@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// An Exchange is a request on its way to an upstream, and its answer. The caller may provide a zero Exchange in the
-// request's context under [ExchangeKey]. If it is part of a struct that the caller allocates for each request anyway,
-// this saves an allocation.
+// An Exchange is a request on its way to an upstream, and its answer. The caller may put a zero Exchange into the
+// context of the request, under [ExchangeKey]. If this Exchange is part of a struct that the caller allocates for each
+// request in any case, no other allocation is needed.
 type Exchange struct {
 	http.ResponseWriter                 // of the client
 	client              context.Context // ends when the client goes
@@ -19,19 +19,19 @@ type Exchange struct {
 	server              *member // the server to which the request was last sent; nil for none
 	abort               clientAbort
 	resend              resend
-	sent                time.Duration // when the proxy got it, counted from epoch
-	deadline            time.Duration // of a gRPC call, counted from epoch; 0 for none
+	sent                time.Duration // when the proxy received the request, counted from epoch
+	deadline            time.Duration // deadline of a gRPC call, counted from epoch; 0 for none
 }
 
-// An answer separates the fields of an upstream's answer from the caller's own fields.
+// An answer keeps the header fields of the upstream's answer and the fields of the caller apart.
 type answer struct {
-	waiting bool        // for its header
+	waiting bool        // the header of the final answer has not arrived
 	interim http.Header // the header of informational answers; nil before the first
 	own     []string    // the names of the caller's fields, if the answer may have a trailer
 	body    watchedBody
 }
 
-// epoch is the origin of times that are stored as durations, which are smaller than a time.Time.
+// epoch is the start of times that are stored as durations. They are stored like this because a time.Time is larger.
 var epoch = time.Now()
 
 // ExchangeKey is the key of the Exchange in the context of a request.
@@ -43,15 +43,15 @@ func exchangeOf(r *http.Request) *Exchange {
 	return x
 }
 
-// expired reports whether the client of a gRPC call has given up, or is about to.
+// expired reports whether the deadline of a gRPC call is over. The client has then given up, or is about to.
 func (x *Exchange) expired() bool { return x.deadline != 0 && time.Since(epoch) >= x.deadline }
 
-// answered ends the wait.
+// answered notes that the header of the final answer has arrived.
 func (x *Exchange) answered() { x.answer.waiting, x.answer.interim = false, nil }
 
-// Header implements [http.ResponseWriter]. While the exchange waits, it returns the header of informational answers
-// (1xx), which ReverseProxy empties after each. The caller's own fields are in the header of the final answer by then,
-// and stay there.
+// Header implements [http.ResponseWriter]. Until the header of the final answer has arrived, it returns the header for
+// informational answers (1xx), which ReverseProxy empties after each. The caller has already set its fields in the
+// header of the final answer. They stay there.
 func (x *Exchange) Header() http.Header {
 	if !x.answer.waiting {
 		return x.ResponseWriter.Header()
@@ -62,8 +62,8 @@ func (x *Exchange) Header() http.Header {
 	return x.answer.interim
 }
 
-// WriteHeader implements [http.ResponseWriter]. While the exchange waits, it writes an informational answer, without
-// the caller's own fields.
+// WriteHeader implements [http.ResponseWriter]. Until the header of the final answer has arrived, it writes
+// informational answers, without the fields that the caller has set.
 func (x *Exchange) WriteHeader(status int) {
 	if !x.answer.waiting {
 		x.ResponseWriter.WriteHeader(status)
@@ -78,5 +78,5 @@ func (x *Exchange) WriteHeader(status int) {
 	maps.Copy(header, own)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped http.ResponseWriter, for http.ResponseController.
 func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }

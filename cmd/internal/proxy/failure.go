@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// unanswered answers a request that the upstream did not answer. The details are logged and not sent, because they name
-// machines of the inner network.
+// unanswered answers a request that the upstream did not answer. The details are logged but not sent to the client,
+// because they name machines in the internal network.
 func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r)
 	x.answered()
 	if broken := x.body.err(); broken != nil {
-		// If the client has gone, the answer is lost.
+		// If the client has gone, nobody receives the answer.
 		x.Header().Set("Connection", "close")
 		if isTimeout(broken) {
 			p.fail(x, r, http.StatusRequestTimeout, "The body of the request did not come in time")
@@ -24,7 +24,7 @@ func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if x.client.Err() != nil || x.isHijacked() {
-		panic(http.ErrAbortHandler) // the client has gone: nothing is answered or counted
+		panic(http.ErrAbortHandler) // the client has gone, so nothing is answered or counted
 	}
 	if x.expired() {
 		p.upstream.Fail(x.ResponseWriter, r, Failure{
@@ -59,13 +59,13 @@ func isTimeout(err error) bool {
 }
 
 // isTooLarge reports whether an error says that the header of a request is larger than the upstream accepts over
-// HTTP/2. The request was not sent, and the upstream is not to blame. net/http does not export the error.
+// HTTP/2. Such a request was not sent, and it is not a failure of the upstream. net/http does not export the error.
 func isTooLarge(err error) bool {
 	return strings.HasSuffix(err.Error(), "request header list larger than peer's advertised limit")
 }
 
-// failed counts and logs a failure of the upstream. An error after the client has gone, or after its deadline, is not
-// one.
+// failed counts and logs a failure of the upstream. An error after the client has gone, or after the client's deadline,
+// does not count as a failure.
 func (x *Exchange) failed(r *http.Request, reason string, err error) {
 	if r.Context().Err() != nil || x.expired() {
 		return
@@ -80,9 +80,9 @@ func (x *Exchange) failed(r *http.Request, reason string, err error) {
 	}
 }
 
-// A watchedBody detects an upstream that breaks off in the middle of its answer. ReverseProxy does not call unanswered
-// then, because the status has been sent. At its end, a watchedBody removes from the trailer the fields that the caller
-// has set in the header.
+// A watchedBody is the body of an answer. It notices if the upstream breaks off in the middle of the answer. In this
+// case, ReverseProxy does not call unanswered, because the status has been sent. At the end of the answer, the
+// watchedBody removes fields from the trailer that the caller has set in the header.
 type watchedBody struct {
 	io.ReadCloser
 	exchange *Exchange
@@ -93,7 +93,7 @@ func (b *watchedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	if errors.Is(err, io.EOF) {
 		for _, name := range b.exchange.answer.own {
-			delete(b.response.Trailer, name) // the trailer has arrived with the end
+			delete(b.response.Trailer, name) // the trailer arrives with the end
 		}
 	} else if err != nil && b.exchange.body.err() == nil {
 		b.exchange.failed(b.response.Request, "broken", err)

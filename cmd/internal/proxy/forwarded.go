@@ -11,20 +11,20 @@ import (
 	"github.com/weir-go/weir/cmd/internal/fieldname"
 )
 
-// Forwarding knows the client of a request. It sets the fields that report the client to an upstream, and removes
-// fields with which a client could report something else.
+// Forwarding sets the header fields that report a request's client to an upstream. It removes fields with which a
+// client could report something else.
 type Forwarding struct {
-	Trusted []netip.Prefix // proxies
-	Headers []string       // canonical names of other fields in which trusted proxies report the client or its limits
+	Trusted []netip.Prefix // addresses of trusted proxies
+	Headers []string       // canonical names of other fields that only trusted proxies may set
 	Client  func(*http.Request) netip.Addr
 	Pass    []string // canonical names of fields that are passed on although they would be removed
 }
 
 // set writes X-Forwarded-For, -Host and -Proto and X-Real-IP. The X-Forwarded fields of a trusted proxy are kept, and
-// its address is appended to X-Forwarded-For. Fields of other peers are dropped. [httputil.ReverseProxy] has already
-// dropped X-Forwarded-For, and also Forwarded, in which this proxy would be missing.
+// the proxy's address is appended to X-Forwarded-For. The fields of other peers are removed. [httputil.ReverseProxy]
+// has already removed X-Forwarded-For, and also Forwarded, because this proxy would be missing in it.
 //
-// It writes what [httputil.ProxyRequest.SetXForwarded] does, with one allocation for three values.
+// It writes the same as [httputil.ProxyRequest.SetXForwarded], but with one allocation for three values.
 func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	trusted := f.trusts(r.In.RemoteAddr)
 	out := r.Out.Header
@@ -57,7 +57,7 @@ func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	}
 }
 
-// asField returns an address as the values of a field. It returns same if these are the address already.
+// asField returns an address as the values of a header field. It returns same if same has this address already.
 func asField(addr netip.Addr, same []string) []string {
 	var room [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%")]byte
 	text := addr.AppendTo(room[:0])
@@ -67,7 +67,7 @@ func asField(addr netip.Addr, same []string) []string {
 	return []string{string(text)}
 }
 
-// remove removes the fields that must not come from a client.
+// remove removes the fields that must not come from the client.
 func (f *Forwarding) remove(header http.Header, trusted bool) {
 	for name := range header {
 		switch {

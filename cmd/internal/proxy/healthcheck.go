@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// watch checks a server until ctx is done, the first time at once.
+// watch checks a server at intervals until ctx is done. The first check is made at once.
 func (m *member) watch(ctx context.Context, h *Health) {
 	tick := time.NewTicker(h.Interval)
 	defer tick.Stop()
@@ -19,7 +19,7 @@ func (m *member) watch(ctx context.Context, h *Health) {
 		switch err := m.check(ctx, h); {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errNoFile): // this error is not about the server
+		case errors.Is(err, errNoFile): // not an error of the server
 		case err == nil:
 			passes, fails = passes+1, 0
 			m.reached()

@@ -20,13 +20,13 @@ type member struct {
 	protocol atomic.Int32 // the major version of HTTP of its last answer; 0 before the first
 	inFlight atomic.Int64
 	failed   atomic.Uint64 // requests that it did not serve
-	sick     atomic.Bool   // by checks
-	// retryAt is when a request may try the server again after a failed connection, in nanoseconds; 0 for a server that
-	// can be reached. Each try sets a later time.
+	sick     atomic.Bool   // according to health checks
+	// retryAt is the time, in nanoseconds, from which on a request may try the server again after a failed connection.
+	// It is 0 if the server can be reached. Each try sets a later time.
 	retryAt atomic.Int64
 }
 
-// acquire counts a request. A nil member stays nil.
+// acquire counts a request, and returns m. m may be nil.
 func (m *member) acquire() *member {
 	if m != nil {
 		m.inFlight.Add(1)
@@ -36,8 +36,9 @@ func (m *member) acquire() *member {
 
 func (m *member) release() { m.inFlight.Add(-1) }
 
-// retryAfter is how long requests go to other servers after a failed connection. Then one request tries the server. So
-// a server that restarts is used again within a second, and a dead server delays one request a second.
+// retryAfter is how long requests are sent to other servers after a failed connection. Then one request tries the
+// server again. So a server that restarts is used again within a second, and a server that is down delays one request
+// per second.
 const retryAfter = time.Second
 
 // isUp reports whether requests are sent to the server normally.
@@ -48,11 +49,11 @@ func (m *member) isEligible(now time.Time) bool {
 	return !m.sick.Load() && m.retryAt.Load() <= now.UnixNano()
 }
 
-// mayTry reports whether a request may go to this server. If retryAt has passed, one request may go there, and the next
-// one after another retryAfter.
+// mayTry reports whether a request may be sent to this server. When retryAt has passed, one request may be sent, and
+// another one after each further retryAfter.
 func (m *member) mayTry(now time.Time) bool {
 	at := m.retryAt.Load()
-	return at == 0 || at > now.UnixNano() || // all are down
+	return at == 0 || at > now.UnixNano() || // in the future only if all servers are down
 		m.retryAt.CompareAndSwap(at, now.Add(retryAfter).UnixNano())
 }
 
@@ -63,7 +64,7 @@ func (m *member) unreached(err error) {
 	}
 }
 
-// reached notes that the server answered.
+// reached notes that the server has answered.
 func (m *member) reached() {
 	if m.retryAt.Load() != 0 && m.retryAt.Swap(0) != 0 {
 		m.log.Info("upstream up: it answers again")

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// A pool has the servers of an upstream. Each request goes to the server with the fewest requests in progress, of those
-// that are up. A server is down after failed checks (healthcheck.go), and after a failed connection (member.go). If all
-// are down, all are tried, because a check may be wrong, and an error without a try would not be better than a bad
-// answer.
+// A pool has the servers of an upstream. Each request is sent to the server with the fewest requests in progress among
+// the servers that are up. A server is down after failed checks (healthcheck.go), and after a failed connection
+// (member.go). If all servers are down, all are tried: the checks may be wrong, and an error without a try would not be
+// better than a bad answer.
 //
-// A pool exists as long as a configuration has an upstream with the same servers and settings, so that a reload forgets
-// nothing about them.
+// A pool exists as long as a configuration has an upstream with the same servers and settings. So a reload forgets
+// nothing about the servers.
 type pool struct {
 	members []*member
 	of      *Upstreams
-	turn    atomic.Uint32 // selects the first server of a choice among equals
+	turn    atomic.Uint32 // selects the first server to compare, so that equal servers take turns
 	end     context.CancelFunc
 	checks  sync.WaitGroup
 }
 
-// A poolKey says which upstreams have one pool: those with the same key.
+// A poolKey has what distinguishes upstreams. All upstreams with the same poolKey share a pool.
 type poolKey struct {
 	transport transportKey // without the server
 	targets   string
@@ -43,7 +43,7 @@ func poolOf(u *Upstream) poolKey {
 	return key
 }
 
-// newPool returns the pool of the servers and begins to check them.
+// newPool returns the pool of the servers, and starts their health checks.
 func (u *Upstreams) newPool(up *Upstream, members []*member) *pool {
 	ctx, end := context.WithCancel(context.Background())
 	p := &pool{members: members, of: u, end: end}
@@ -56,14 +56,14 @@ func (u *Upstreams) newPool(up *Upstream, members []*member) *pool {
 	return p
 }
 
-// close ends the checks.
+// close ends the health checks.
 func (p *pool) close() {
 	p.end()
 	p.checks.Wait()
 }
 
-// acquire chooses a server for a request, and counts the request until the server is released. tried are the servers
-// that could not be reached. It returns nil if all have been tried.
+// acquire chooses a server for a request, and counts the request until the server is released. tried has the servers
+// that could not be reached. If all servers have been tried, acquire returns nil.
 func (p *pool) acquire(tried []*member) *member {
 	if len(p.members) == 1 && len(tried) == 0 {
 		return p.members[0].acquire()
@@ -77,7 +77,8 @@ func (p *pool) acquire(tried []*member) *member {
 	}
 }
 
-// least returns the server with the fewest requests in progress among those that are up; if none is up, among all.
+// least returns the server with the fewest requests in progress among the servers that are up. If none is up, it
+// chooses among all.
 func (p *pool) least(tried []*member, now time.Time) (best *member) {
 	fewest, isUp := int64(0), false
 	first := int(p.turn.Add(1) % uint32(len(p.members)))

@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestACheckWithoutAConnection: while all connections to upstreams are in use, no check reports a server as unhealthy.
+// TestACheckWithoutAConnection: if a check fails because all connections to upstreams are in use, the server does not
+// count as unhealthy.
 func TestACheckWithoutAConnection(t *testing.T) {
 	for err, sick := range map[error]bool{errNoFile: false, io.ErrUnexpectedEOF: true} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -33,7 +34,7 @@ func TestACheckWithoutAConnection(t *testing.T) {
 	}
 }
 
-// TestWhichErrorsSayThatNothingWasSent: the errors of failed connections say that nothing was sent.
+// TestWhichErrorsSayThatNothingWasSent: only the errors of failed connections say that nothing was sent.
 func TestWhichErrorsSayThatNothingWasSent(t *testing.T) {
 	for err, want := range map[error]bool{
 		&net.OpError{Op: "dial", Err: errors.New("x")}: true, &net.OpError{Op: "read", Err: errors.New("x")}: false,
@@ -43,7 +44,7 @@ func TestWhichErrorsSayThatNothingWasSent(t *testing.T) {
 	}
 }
 
-// A roundTripper is a transport.
+// A roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -13,38 +13,38 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// noAgent is the User-Agent with which net/http sends none.
+// noAgent is the value of User-Agent for which net/http sends no such field.
 var noAgent = []string{""}
 
 // A Proxy passes requests to an upstream. It is an [http.Handler].
 type Proxy struct {
 	reverse  httputil.ReverseProxy
 	upstream *Upstream
-	http2    bool            // the servers may speak HTTP/2, and so gRPC
-	base     context.Context // its end ends requests whose clients have gone
+	http2    bool            // the servers may support HTTP/2, and so gRPC
+	base     context.Context // when it ends, requests end whose clients have gone
 }
 
 func (u *Upstreams) newProxy(up *Upstream, servers *pool) *Proxy {
 	p := &Proxy{upstream: up, http2: up.mayHaveHTTP2(), base: u.config.Base}
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			// The upstream gets the query that the rules saw. ReverseProxy has removed parts that it cannot parse, such
-			// as all pairs with a semicolon.
+			// The upstream gets the query that the rules have checked. ReverseProxy has removed the parts that it
+			// cannot parse, such as all pairs with a semicolon.
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
-			r.Out.URL.Opaque = "" // it would be sent instead of the path that the rules saw
+			r.Out.URL.Opaque = "" // otherwise it would be sent instead of the path that the rules have checked
 			if !up.KeepHost {
-				r.Out.Host = "" // that of the URL
+				r.Out.Host = "" // the host of the URL is used
 			}
 			up.Forwarding.set(r)
 			if r.Out.Header["User-Agent"] == nil {
-				r.Out.Header["User-Agent"] = noAgent // ReverseProxy would allocate one
+				r.Out.Header["User-Agent"] = noAgent // ReverseProxy would allocate such a value
 			}
 		},
 		Transport:      &balancer{servers, up.H2C},
 		BufferPool:     Buffers,
 		ModifyResponse: p.answered,
 		ErrorHandler:   p.unanswered,
-		ErrorLog:       slog.NewLogLogger(u.config.Log.Handler(), slog.LevelDebug), // watchedBody logs it better
+		ErrorLog:       slog.NewLogLogger(u.config.Log.Handler(), slog.LevelDebug), // for debugging; see watchedBody
 	}
 	return p
 }
@@ -81,7 +81,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // for hours, if the upstream can have such calls.
 func (p *Proxy) MayBeSilent(r *http.Request) bool { return p.http2 && httplimit.IsGRPC(r) }
 
-// answered handles the header of an answer.
+// answered handles the header of an upstream's answer.
 func (p *Proxy) answered(response *http.Response) error {
 	x := exchangeOf(response.Request)
 	x.answered()
@@ -93,20 +93,20 @@ func (p *Proxy) answered(response *http.Response) error {
 		}
 	}
 	x.server.reached()
-	// The caller's fields replace the upstream's. Two lines of RateLimit would be one list, and a client could not tell
-	// which limits are the caller's.
+	// The caller's fields replace the upstream's. Two lines of RateLimit would be read as one list, and a client could
+	// not know which limits are the caller's.
 	header := x.ResponseWriter.Header()
 	if vary, own := response.Header["Vary"], header["Vary"]; vary != nil && own != nil {
 		header["Vary"] = slices.Concat(own, vary)
 	}
 	for name := range header {
 		delete(response.Header, name)
-		delete(response.Trailer, name) // what is announced
+		delete(response.Trailer, name) // announced fields of the trailer
 	}
-	if response.ContentLength < 0 || response.ProtoMajor > 1 { // a trailer may come that was not announced
+	if response.ContentLength < 0 || response.ProtoMajor > 1 { // the trailer may have fields that were not announced
 		x.answer.own = slices.Collect(maps.Keys(header))
 	}
-	if x.tunnel != nil { // whose header ReverseProxy writes
+	if x.tunnel != nil { // ReverseProxy writes the header of a tunnel
 		return nil
 	}
 	moveHeader(response.Header, header)
@@ -115,9 +115,9 @@ func (p *Proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// moveHeader moves the header of an upstream's answer to the client's answer, which has no field of the same name.
-// ReverseProxy would copy each field, with an allocation for each. Event streams keep their media type here, because
-// ReverseProxy reads it to pass events on at once.
+// moveHeader moves the header of an upstream's answer to the answer to the client. No field is in both. ReverseProxy
+// would copy the fields, with an allocation for each. The media type of an event stream stays in the upstream's answer,
+// because ReverseProxy reads it there, so that it passes on events at once.
 func moveHeader(from, to http.Header) {
 	mediaType := from["Content-Type"]
 	maps.Copy(to, from)
@@ -128,7 +128,7 @@ func moveHeader(from, to http.Header) {
 	}
 }
 
-// isEvents reports whether a media type is that of a stream of events.
+// isEvents reports whether a media type is the one of event streams.
 func isEvents(mediaType []string) bool {
 	const events = "text/event-stream"
 	return len(mediaType) > 0 && len(mediaType[0]) >= len(events) && strings.EqualFold(mediaType[0][:len(events)], events)

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// One admitted request must be executed only once, but net/http may send a request without a body again. It does so
-// over every kept connection that the server closes without an answer, and up to six times over HTTP/2 when the server
-// resets the stream. A field of the client (Idempotency-Key) can allow it. The functions below leave it one further
-// attempt for methods that change nothing, and none for others.
+// An admitted request must be executed only once, but net/http may send a request without a body again. It does so if a
+// server closes a connection that was kept open, without an answer. Over HTTP/2, it does so up to six times if the
+// server resets the stream. A header field of the client (Idempotency-Key) can permit it, too. The functions below
+// permit one more attempt for methods that change nothing, and none for other methods.
 
 // A resend bounds how often one request is sent.
 type resend struct {
 	of      *Upstreams
-	body    bytes.Reader // empty: net/http asks GetBody before it sends a request with a body again
-	used    bool         // a request that may have been executed was sent again
-	refused bool         // a request that was not executed was sent again
-	empty   bool         // the client sent no body
+	body    bytes.Reader // always empty; net/http calls GetBody before it sends a request with a body again
+	used    bool         // a request that may have been executed has been sent again
+	refused bool         // a request that was not executed has been sent again
+	empty   bool         // the client has sent no body
 }
 
 var errSentTwice = errors.New("the server closed a connection without an answer, and then another one")
 
-// again is the GetBody of a request that may be sent once more.
+// again is the GetBody of a request. It permits sending the request once more.
 func (s *resend) again() (io.ReadCloser, error) {
 	if s.used {
 		return nil, errSentTwice
@@ -34,17 +34,17 @@ func (s *resend) again() (io.ReadCloser, error) {
 	return io.NopCloser(&s.body), nil
 }
 
-var identity = []string{"identity"} // neither a length nor chunks: the body ends with the header
+var identity = []string{"identity"} // no Content-Length and no chunks: the request ends with its header
 
-// bound changes a request to a server so that net/http sends it again only as far as s allows.
+// bound changes a request so that net/http sends it again only if s permits it.
 func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	if !s.empty {
-		return // net/http cannot read the body again
+		return // net/http cannot read this body a second time
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		// The body is in memory, so that the header is sent when the body has been read. Otherwise net/http would not
-		// call GetBody.
+		// net/http calls GetBody only if the request has a body. This body is empty and in memory, so that the header
+		// is sent when the body has been read.
 		r.Body, r.GetBody, r.TransferEncoding = io.NopCloser(&s.body), s.again, identity
 		return
 	}
@@ -52,7 +52,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 		r.Body, r.GetBody = io.NopCloser(&s.body), nil
 		return
 	}
-	// With such a body there would be no Content-Length. The names that net/http looks for are the canonical ones.
+	// With such a body, the request would have no Content-Length. So the fields that permit sending it again are
+	// renamed: net/http looks for the canonical names only.
 	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if values, is := r.Header[name]; is {
 			delete(r.Header, name)
@@ -61,8 +62,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	}
 }
 
-// isUnprocessed reports whether an error says that an HTTP/2 server has not processed a request without a body: it
-// refused the stream, or was about to end. net/http does not export the error.
+// isUnprocessed reports whether an error says that an HTTP/2 server has not processed a request without a body. In this
+// case, the server has refused the stream or is about to end. net/http does not export the error.
 func isUnprocessed(err error) bool {
 	text, is := strings.CutPrefix(err.Error(), "http2: Transport: cannot retry err [")
 	return is && (strings.Contains(text, "; REFUSED_STREAM; received from peer]") ||

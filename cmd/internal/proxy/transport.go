@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A transportKey says which upstreams use the same connections: those with the same key.
+// A transportKey has what distinguishes connections. All upstreams with the same transportKey share connections.
 type transportKey struct {
 	scheme, host, socket     string
 	connectTime, respondTime time.Duration
@@ -22,24 +22,24 @@ func transportOf(u *Upstream, t Target) transportKey {
 	return key
 }
 
-// newTransport returns the connections to an upstream. Its timeouts prevent an upstream that hangs from holding a
-// client forever. An answer that has begun may take as long as the upstream wants.
+// newTransport returns the connections to an upstream. Because of its timeouts, an upstream that hangs does not keep a
+// client waiting forever. An answer that has begun may take as long as the upstream needs.
 func (k transportKey) newTransport(conns *connCount) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!k.h2c)
 	protocols.SetHTTP2(!k.h2c)
 	protocols.SetUnencryptedHTTP2(k.h2c)
 	t := &http.Transport{
-		// The upstream is asked directly, whatever HTTP_PROXY says.
+		// The proxy connects to the upstream directly, even if HTTP_PROXY is set.
 		Proxy: nil,
 
 		TLSHandshakeTimeout:   k.connectTime,
 		ResponseHeaderTimeout: k.respondTime,
 		IdleConnTimeout:       90 * time.Second,
 		MaxIdleConns:          256,
-		MaxIdleConnsPerHost:   256, // all idle connections: the default of 2 is for many hosts
+		MaxIdleConnsPerHost:   256, // all idle connections; the default of 2 is meant for many hosts
 		Protocols:             protocols,
-		DisableCompression:    true, // client and upstream decide about compression
+		DisableCompression:    true, // the client and the upstream decide about compression
 	}
 	dialer := &net.Dialer{Timeout: k.connectTime, KeepAlive: 30 * time.Second}
 	dial := dialer.DialContext

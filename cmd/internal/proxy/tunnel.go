@@ -15,42 +15,43 @@ import (
 )
 
 const (
-	// tunnelSilence is how long one end of a tunnel may send nothing after the other has sent its last byte.
+	// tunnelSilence is how long one end of a tunnel may send nothing when the other end has finished sending.
 	tunnelSilence = 10 * time.Second
-	// tunnelStall is how long an end may accept none of the bytes that wait for it.
+	// tunnelStall is how long an end of a tunnel may accept no byte while bytes wait for it.
 	tunnelStall = time.Minute
 )
 
-// A tunnel is a request that has become two connections, as a WebSocket does. [httputil.ReverseProxy] copies between
-// them until both ends have sent their last byte, or one has broken off.
+// A tunnel has the two connections of a request that has changed the protocol, such as a WebSocket: one to the client
+// and one to the upstream. [httputil.ReverseProxy] copies between them until both ends have finished sending, or one
+// connection has broken off.
 //
-// Without a tunnel it would wait forever if one end does not react when the other has finished. The request would keep
-// its place among those in flight, and two open files. So the remaining end may continue only while it sends something
-// every few seconds. An end that accepts nothing for a minute ends the tunnel, too, because the other end's last byte
-// cannot pass it.
+// If one end finishes sending and the other end does not react, ReverseProxy alone would wait forever. Meanwhile, the
+// request would count as in flight, and keep two files open. So when one end has finished, the other end may continue
+// only while it sends something every few seconds. If an end accepts nothing for a minute, the tunnel ends, too,
+// because in that case the end of the other direction can never be passed on.
 type tunnel struct {
 	mu               sync.Mutex
 	client, upstream tunnelEnd
 	closed           bool
 }
 
-// A tunnelEnd is one of the connections. One goroutine reads from it, and another one writes to it.
+// A tunnelEnd is one of the two connections. One goroutine reads from it, and another one writes to it.
 type tunnelEnd struct {
 	io.ReadWriteCloser // nil for a client that has not been hijacked
 	tunnel             *tunnel
 	other              *tunnelEnd
 
-	// These are about the bytes from this end to the other one. The mutex of the tunnel guards them.
-	ended   bool        // the end has sent its last byte
+	// These fields are about the direction from this end to the other end. The mutex of the tunnel guards them.
+	ended   bool        // this end has finished sending
 	writing bool        // bytes wait for the other end
-	timer   *time.Timer // closes the tunnel; nil before it is needed
+	timer   *time.Timer // closes the tunnel; nil before it is used
 }
 
 var errUnasked = errors.New("the upstream changes to a protocol that the client did not ask for")
 
 // openTunnel makes the connection of an answer that changes the protocol one end of a tunnel. It returns an error if
-// the client did not ask for the protocol that the upstream changes to. ReverseProxy checks this, too, but leaves the
-// connection open.
+// the client did not ask for the protocol that the upstream changes to. ReverseProxy checks this, too, but would leave
+// the connection open.
 func (x *Exchange) openTunnel(answer *http.Response) error {
 	asked, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header)
 	if asked == "" || !strings.EqualFold(asked, got) {
@@ -67,7 +68,7 @@ func (x *Exchange) openTunnel(answer *http.Response) error {
 	return nil
 }
 
-// upgradeOf returns the protocol that a message changes to or asks for; "" for none.
+// upgradeOf returns the protocol to which a message changes, or asks to change; "" if there is none.
 func upgradeOf(header http.Header) string {
 	if !httpguts.HeaderValuesContainsToken(header["Connection"], "Upgrade") {
 		return ""
@@ -75,7 +76,7 @@ func upgradeOf(header http.Header) string {
 	return header.Get("Upgrade")
 }
 
-// Close closes both connections. ReverseProxy calls it at its end. It is also called when the server ends.
+// Close closes both connections. ReverseProxy calls it when it has finished. It is also called when the server ends.
 func (t *tunnel) Close() error {
 	t.mu.Lock()
 	t.closed = true
@@ -89,7 +90,8 @@ func (t *tunnel) Close() error {
 	return err
 }
 
-// await sets the timer for the next step in this end's direction. The tunnel must be locked.
+// await sets the timer of this end's direction to the time within which something must happen next. It stops the timer
+// if there is no such time. The mutex of the tunnel must be locked.
 func (e *tunnelEnd) await() {
 	most := time.Duration(0) // no bound
 	switch {
@@ -109,7 +111,7 @@ func (e *tunnelEnd) await() {
 	}
 }
 
-// Read implements [io.Reader].
+// Read implements [io.Reader]. At the end of the connection, it notes that this end has finished sending.
 func (e *tunnelEnd) Read(into []byte) (int, error) {
 	n, err := e.ReadWriteCloser.Read(into)
 	if errors.Is(err, io.EOF) {
@@ -136,7 +138,7 @@ func (e *tunnelEnd) setWriting(to bool) {
 	e.await()
 }
 
-// CloseWrite notes that the other end has sent its last byte, and closes this direction.
+// CloseWrite notes that the other end has finished sending, and closes the direction to this end.
 func (e *tunnelEnd) CloseWrite() error {
 	half, is := e.ReadWriteCloser.(interface{ CloseWrite() error })
 	if !is {
@@ -145,11 +147,11 @@ func (e *tunnelEnd) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// Close implements [io.Closer]: both connections end.
+// Close implements [io.Closer]. It closes both connections.
 func (e *tunnelEnd) Close() error { return e.tunnel.Close() }
 
-// A hijackedEnd is the end of the client. Its Read and Write are the tunnelEnd's, which is embedded at the smaller
-// depth.
+// A hijackedEnd is the client's end as a net.Conn. Its Read, Write and Close are those of the tunnelEnd, because it is
+// embedded less deep than the net.Conn.
 type hijackedEnd struct {
 	*tunnelEnd
 	hijackedConn
@@ -157,7 +159,7 @@ type hijackedEnd struct {
 
 type hijackedConn struct{ net.Conn }
 
-// Hijack is for http.ResponseController. A hijacked connection uses another protocol.
+// Hijack hijacks the connection, for http.ResponseController. A hijacked connection uses another protocol.
 func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := http.NewResponseController(x.ResponseWriter).Hijack()
 	if err != nil || x.tunnel == nil {
@@ -165,12 +167,12 @@ func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	x.tunnel.client.ReadWriteCloser = conn
 	conn = hijackedEnd{&x.tunnel.client, hijackedConn{conn}}
-	// ReverseProxy writes the answer with this writer, before it copies anything. This write may wait for the client,
-	// too.
+	// ReverseProxy writes the header of the answer with this writer, before it copies anything. This write may have to
+	// wait for the client, too.
 	return conn, bufio.NewReadWriter(buffer.Reader, bufio.NewWriter(conn)), nil
 }
 
-// isHijacked reports whether the upstream has changed the protocol and the client is to get the answer.
+// isHijacked reports whether the request has become a tunnel and the client's connection has been hijacked.
 func (x *Exchange) isHijacked() bool {
 	return x.tunnel != nil && x.tunnel.client.ReadWriteCloser != nil
 }

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// stripUpgrade removes the fields by which a request asks to change the protocol, unless the protocol is WebSocket and
-// the upstream can speak it. Over HTTP/2 without TLS it cannot, and the transport would return an error for which the
-// upstream is not to blame.
+// stripUpgrade removes the fields by which a request asks to change the protocol. It keeps them if the protocol is
+// WebSocket and the upstream can use it. Over HTTP/2 without TLS it cannot: the transport would return an error, and
+// this error would count as a failure of the upstream.
 //
-// After a change of the protocol weir copies bytes and sees no requests. A client that changes to h2c could send any
-// number of requests for the price of one. WebSocket carries messages and no HTTP requests. The fields are removed from
-// the request itself, because [httputil.ReverseProxy] reads them before it calls Rewrite.
+// After a change of the protocol, weir copies bytes and sees no requests. So if a client could change to h2c, it could
+// send any number of requests for the price of one. WebSocket transports messages and no HTTP requests. The fields are
+// removed from the incoming request, because [httputil.ReverseProxy] reads them before it calls Rewrite.
 func stripUpgrade(r *http.Request, h2c bool) {
 	if !h2c && isWebSocket(r) {
 		return
@@ -22,8 +22,9 @@ func stripUpgrade(r *http.Request, h2c bool) {
 	delete(r.Header, "Http2-Settings")
 }
 
-// isWebSocket reports whether a request opens a WebSocket (RFC 6455, section 4.1): a GET without a body whose only
-// Upgrade is the token "websocket". A list such as "websocket, h2c" leaves the choice to the upstream.
+// isWebSocket reports whether a request opens a WebSocket (RFC 6455, section 4.1). Such a request is a GET without a
+// body, and its only Upgrade is the token "websocket". With a list such as "websocket, h2c", the upstream could choose
+// another protocol.
 func isWebSocket(r *http.Request) bool {
 	upgrade := r.Header["Upgrade"]
 	return len(upgrade) == 1 && strings.EqualFold(upgrade[0], "websocket") &&

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// An Upstream has servers, the settings for requests to them, and how failures are answered.
+// An Upstream has servers, the settings for requests to them, and a function that answers if a request fails.
 type Upstream struct {
 	Servers
 	Forwarding Forwarding
 	Fail       func(http.ResponseWriter, *http.Request, Failure) // answers a request that is not served
 }
 
-// Servers are equivalent servers, and the settings of the connections to them.
+// Servers has equivalent servers, and the settings of the connections to them.
 type Servers struct {
-	Targets         []Target // at least one, no two the same
+	Targets         []Target // at least one; no two are equal
 	ConnectTimeout  time.Duration
 	ResponseTimeout time.Duration // until the header of the answer; 0 for no bound
-	KeepHost        bool          // pass the client's Host on instead of the URL's
+	KeepHost        bool          // pass on the client's Host instead of the host of the URL
 	H2C             bool          // HTTP/2 without TLS
-	IgnoreAbort     bool          // a request continues until the header of the answer, even if its client has gone
+	IgnoreAbort     bool          // if a client has gone, its request continues until the header of the answer
 	Health          *Health       // nil for no checks
 }
 
@@ -31,7 +31,7 @@ type Target struct {
 	Socket string   // the path of a Unix socket to connect to; "" for none
 }
 
-// String returns the target as it is written in a file, in the log and in metrics, without a password.
+// String returns the target as in a rule file, without a password. It is used in the log and in metrics.
 func (t Target) String() string {
 	if t.Socket != "" {
 		return "unix:" + t.Socket
@@ -44,18 +44,18 @@ type Health struct {
 	Path          string // with a query perhaps
 	Interval      time.Duration
 	Timeout       time.Duration
-	Passes, Fails int // numbers in a row that bring a server back, and that take it out
+	Passes, Fails int // number of checks in a row that bring a server back, and that take it out
 }
 
-// A Failure is why a request is not served.
+// A Failure says why a request is not served.
 type Failure struct {
 	Status  int
-	Detail  string // for the client: it names no machine
+	Detail  string // for the client; it does not name any machine
 	Expired bool   // the deadline of a gRPC call is over
-	Unsent  bool   // no server has got any of the request
+	Unsent  bool   // no server has received any of the request
 }
 
-// mayHaveHTTP2 reports whether a server may be asked over HTTP/2.
+// mayHaveHTTP2 reports whether requests to a server may use HTTP/2.
 func (u *Servers) mayHaveHTTP2() bool {
 	return u.H2C || slices.ContainsFunc(u.Targets, func(t Target) bool { return t.URL.Scheme == "https" })
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/weir-go/weir/cmd/internal/refcount"
 )
 
-// Config holds the settings of [Upstreams].
+// Config has the settings of [Upstreams].
 type Config struct {
-	Base    context.Context  // its end ends requests that continue without their clients
+	Base    context.Context  // when it ends, requests end that continue without their clients
 	Now     func() time.Time // decides how long failed servers are skipped; nil means the system's time
-	Buckets []float64        // of the time until the header of an answer, in seconds
+	Buckets []float64        // bounds of the histogram of the time until the header of an answer, in seconds
 	Log     *slog.Logger
-	// Transport is for tests. It replaces the connections to a server; nil keeps them.
+	// Transport is for tests. It returns what replaces the transport of a server. nil means that nothing is replaced.
 	Transport func(Target, http.RoundTripper) http.RoundTripper
 }
 
-// Upstreams are the connections and servers that the proxies of all configurations share.
+// Upstreams has the connections and servers that the proxies of all configurations share.
 type Upstreams struct {
 	config   Config
 	conns    connCount
@@ -58,7 +58,7 @@ func New(c Config) *Upstreams {
 	}
 }
 
-// Bound sets the largest number of connections to upstreams; 0 for no bound.
+// Bound sets the largest number of connections to upstreams; 0 means no bound.
 func (u *Upstreams) Bound(most int64) { u.conns.most.Store(most) }
 
 // Connections returns the number of open connections.
@@ -74,15 +74,15 @@ func (u *Upstreams) Collectors() []prometheus.Collector {
 	}, func() float64 { return float64(u.Connections()) })}
 }
 
-// A Set is the upstreams of one configuration.
+// A Set has the upstreams of one configuration.
 type Set struct {
 	transports map[transportKey]*refcount.Value[*http.Transport]
 	pools      map[poolKey]*refcount.Value[*pool]
 }
 
-// Open returns a Set and its proxies, in the order of the upstreams. It shares the connections to servers that the
-// previous set also has, and what is known about these servers. before is nil if there is no previous set. The caller
-// closes the Set.
+// Open returns a Set and its proxies, in the order of the upstreams. If the previous Set, before, also has a server,
+// the new Set uses the same connections to it, and keeps what is known about it. before is nil if there is no previous
+// Set. The caller must close the Set.
 func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 	if before == nil {
 		before = &Set{}
@@ -97,10 +97,10 @@ func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 	return s, proxies
 }
 
-// pool returns the servers of an upstream: the existing ones, or new ones.
+// pool returns the pool of an upstream: an existing one if there is one, or else a new one.
 func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
 	members := make([]*member, len(up.Targets))
-	for i, t := range up.Targets { // also for an existing pool: the set holds its connections
+	for i, t := range up.Targets { // also if there is a pool, because the set must keep its connections
 		members[i] = &member{Target: t, transport: u.transport(s, before, up, t), seconds: u.header.WithLabelValues(t.String())}
 	}
 	key := poolOf(up)
@@ -114,7 +114,7 @@ func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
 	return s.pools[key].Value
 }
 
-// transport returns the connections to a server: the existing ones, or new ones.
+// transport returns the connections to a server: existing ones if there are any, or else new ones.
 func (u *Upstreams) transport(s, before *Set, up *Upstream, t Target) http.RoundTripper {
 	key := transportOf(up, t)
 	if s.transports[key] == nil {
@@ -130,9 +130,9 @@ func (u *Upstreams) transport(s, before *Set, up *Upstream, t Target) http.Round
 	return s.transports[key].Value
 }
 
-// Close closes what no other set uses. The set must pass on no more requests.
+// Close closes what no other Set uses. No request may be passed on by this Set any more.
 func (s *Set) Close() {
-	for _, p := range s.pools { // before the connections, because health checks use them
+	for _, p := range s.pools { // before the connections, because the health checks use them
 		p.Release()
 	}
 	for _, t := range s.transports {
@@ -144,14 +144,14 @@ func (s *Set) Close() {
 type Server struct {
 	Name     string
 	Up       bool
-	InFlight int64   // requests
-	Answered uint64  // requests, since the program started
-	Failed   uint64  // requests that it did not serve, since it became an upstream
+	InFlight int64   // requests in progress
+	Answered uint64  // requests since the program started
+	Failed   uint64  // requests that it did not serve, since it has been an upstream
 	Seconds  float64 // total time until the headers of its answers
 }
 
-// Servers returns the servers of all upstreams, by name. A server of several upstreams is up if it is up for all of
-// them.
+// Servers returns the servers of all upstreams, by name. If several upstreams have a server, it is up only if it is up
+// for all of them.
 func (s *Set) Servers() (all []Server) {
 	for _, p := range s.pools {
 		for _, m := range p.Value.members {
@@ -170,8 +170,8 @@ func (s *Set) Servers() (all []Server) {
 	return all
 }
 
-// shown returns the state of the server. The counts and times of its answers are in a histogram that all members with
-// its name share.
+// shown returns the state of the server. The number of its answers, and their times, are in a histogram that all
+// members with the same name share.
 func (m *member) shown() Server {
 	s := Server{Name: m.Target.String(), Up: m.isUp(), InFlight: m.inFlight.Load(), Failed: m.failed.Load()}
 	var now dto.Metric

@@ -4,27 +4,27 @@ package refcount
 
 import "sync/atomic"
 
-// A Value is closed by its last user.
+// A Value is a value with a count of its users. The last user closes it.
 type Value[T any] struct {
 	Value   T
 	holders atomic.Int64
 	close   func(T)
 }
 
-// New returns a value with one user. close is called at its end.
+// New returns a Value with one user. The last user calls close.
 func New[T any](value T, close func(T)) *Value[T] {
 	v := &Value[T]{Value: value, close: close}
 	v.holders.Store(1)
 	return v
 }
 
-// Acquire adds a user. Another user must hold the value during the call.
+// Acquire adds a user. During the call, the Value must have another user.
 func (v *Value[T]) Acquire() *Value[T] {
 	v.holders.Add(1)
 	return v
 }
 
-// Release removes a user. The last one closes the value.
+// Release removes a user. The last user closes the value.
 func (v *Value[T]) Release() {
 	if v.holders.Add(-1) == 0 {
 		v.close(v.Value)

@@ -8,13 +8,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// logged has the properties that a log has for each of its requests. Anything else would be a guess.
+// logged knows which properties a log has for each of its requests. Rules that need other properties are not judged,
+// because the result would be a guess.
 type logged struct {
-	fields accesslog.Fields // fields of the log in addition to client, method and path
-	host   string           // the host of all requests; "" if it is not known
+	fields accesslog.Fields // the fields that the log has in addition to client, method and path
+	host   string           // the host of all requests; "" if it is unknown
 }
 
-// blind returns why a rule cannot be judged from the log; "" if it can.
+// blind returns why a rule cannot be judged from the log, or "" if it can be judged.
 func (l *logged) blind(r *rules.Rule) string {
 	if r.IsInFlight() {
 		return "a log does not say which requests were in flight at one time"
@@ -42,7 +43,7 @@ func (l *logged) blind(r *rules.Rule) string {
 	return ""
 }
 
-// notes lists the parts of a rule that are judged differently than by a server, because the log lacks the data.
+// notes lists the parts of a rule that a server would judge differently, because the log lacks the data.
 func (l *logged) notes(r *rules.Rule) (all []string) {
 	reads := r.Reads()
 	for _, s := range reads.Tier {
@@ -63,7 +64,8 @@ func (l *logged) notes(r *rules.Rule) (all []string) {
 	return all
 }
 
-// exemptNotes lists exemptions that cannot be recognized in the log. Their requests are counted.
+// exemptNotes lists the exemptions that cannot be recognized in the log. Their requests are counted as if there were no
+// exemption.
 func (l *logged) exemptNotes(f *rulefile.File) (all []string) {
 	for _, s := range rules.ExemptReads(f) {
 		if !l.has(s) {

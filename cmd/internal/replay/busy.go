@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// busyClients is how many clients, from the start of a log, are counted by address, whatever the key is.
+	// busyClients is how many clients are counted, from the start of a log. They are counted by address, whatever the
+	// key of the limit is.
 	busyClients = 1000
-	// fewClients is how many clients have nearly all requests if the logged client is a proxy.
+	// fewClients is the number of clients that are suspected to be proxies if together they send nearly all requests.
 	fewClients = 3
-	// mostOf is the share of requests that counts as nearly all. enough is the least number of requests for this
-	// judgment.
+	// mostOf is the share of requests that counts as nearly all. enough is how many requests a log must have for this.
 	mostOf, enough = 0.99, 1000
 )
 
-// busy counts the requests of the first clients of a log.
+// busy has the number of requests of each of the first clients of a log.
 type busy map[string]*uint64
 
 func (b busy) count(client []byte) {
@@ -32,7 +32,7 @@ func (b busy) count(client []byte) {
 	*n++
 }
 
-// note returns a text that few clients have nearly all requests; "" if they do not.
+// note returns a text that says that a few clients sent nearly all requests, or "" if that is not so.
 func (b busy) note(requests uint64) string {
 	names := slices.SortedFunc(maps.Keys(b), func(a, c string) int {
 		if d := int64(*b[c]) - int64(*b[a]); d != 0 {

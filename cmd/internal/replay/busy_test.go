@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestFewClientsMayBeProxies: clients may be proxies if three of them send 99 % of at least 1,000 requests.
+// TestFewClientsMayBeProxies: clients may be proxies if three of them send 99 % of the requests, and there are at least
+// 1,000 requests.
 func TestFewClientsMayBeProxies(t *testing.T) {
 	log := func(others, each int) string {
 		var text strings.Builder
@@ -30,7 +31,7 @@ func TestFewClientsMayBeProxies(t *testing.T) {
 		"enough":         {10, 330, "99.00 % of the requests are of 10.0.0.1, 10.0.0.2, 10.0.0.3. If that is your proxy"},
 		"not enough":     {11, 330, ""},
 		"too short":      {0, 333, ""},
-		"many clients":   {1_100, 100_000, ""}, // the proxies come behind those that are counted
+		"many clients":   {1_100, 100_000, ""}, // the proxies come after the clients that are counted
 		"before the end": {900, 30_000, "99.01 % of the requests"},
 	} {
 		report, err := replay(t, strings.NewReader(log(c.others, c.each)), engine.PerSecond(1), 1)

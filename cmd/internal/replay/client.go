@@ -10,24 +10,25 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// client is one key of the log, with the results of its requests.
+// A client is one key of the log, with the results of its requests.
 type client struct {
 	name     string
 	requests uint64
-	charges  []charge // one for each trial; trials in the order of the log come last
+	charges  []charge // one for each trial; the trials in the order of the log come last
 }
 
-// charge is the effect of one limiter on a client.
+// A charge has the effect of one limiter on a client.
 type charge struct {
 	key     engine.Key
 	refused uint64
 	through span
 }
 
-// clients finds the client of a log line. All spellings of an address are one client (IPv4-mapped IPv6 is IPv4), and so
-// are the IPv6 addresses of a network, as for weir serve. There are two steps: by the text, which needs neither parsing
-// nor an allocation once it was seen, and then by the name. The memory grows with the number of different clients,
-// because the report names them all.
+// clients finds the client of a log line. All spellings of an address are one client. An IPv4-mapped IPv6 address
+// counts as the IPv4 address. All IPv6 addresses of a network are one client, too, as for weir serve. A client is first
+// looked up by the text in the log, because this needs neither parsing nor an allocation. If the text is new, the
+// client is looked up by its name. The memory grows with the number of different clients, because the report names all
+// of them.
 type clients struct {
 	ip     *httplimit.ClientIP
 	byText map[string]*client
@@ -38,7 +39,7 @@ func newClients(ip *httplimit.ClientIP) *clients {
 	return &clients{ip: ip, byText: map[string]*client{}, byName: map[string]*client{}}
 }
 
-// of returns the client that the host field of a line stands for.
+// of returns the client that the client field of a line means.
 func (cs *clients) of(host []byte, trials, logged []*trial) *client {
 	if c, ok := cs.byText[string(host)]; ok {
 		return c
@@ -57,7 +58,7 @@ func (cs *clients) of(host []byte, trials, logged []*trial) *client {
 	return c
 }
 
-// logClient is the client of a log line. Its key is its address, or else the name that it has in the log.
+// logClient determines the client of a log line. Its key is its address, or else the name that it has in the log.
 type logClient struct{ *httplimit.ClientIP }
 
 // Key implements [rules.Client].
@@ -68,8 +69,8 @@ func (c logClient) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	return c.ClientIP.Key(h, r)
 }
 
-// clientName returns the name by which a client is counted and shown: its address, cut to the bits that count. A host
-// name, which servers with name look-ups log, is used unchanged.
+// clientName returns the name under which a client is counted and shown. This is its address, cut to the bits that
+// count. A log has a host name instead if the server looks names up. A host name is returned unchanged.
 func clientName(ip *httplimit.ClientIP, host string) string {
 	prefix := ip.Prefix(&http.Request{RemoteAddr: host})
 	switch {
@@ -81,7 +82,7 @@ func clientName(ip *httplimit.ClientIP, host string) string {
 	return prefix.String()
 }
 
-// keyName returns the name of a key, made of the texts of its parts.
+// keyName returns the name of a key, from the texts of its parts.
 func keyName(ip *httplimit.ClientIP, texts []string) string {
 	names := make([]string, len(texts))
 	for i, text := range texts {
@@ -98,8 +99,8 @@ func keyName(ip *httplimit.ClientIP, texts []string) string {
 	return strings.Join(names, " ")
 }
 
-// printable returns a text that can be shown: control characters are escaped, and the text is cut to the length of a
-// line.
+// printable returns a text in a form that can be shown: control characters are escaped, and the text is cut to the
+// length of a line.
 func printable(s string) string {
 	const longest = 80
 	if len(s) > longest {

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// A clock is the time of the log: the latest stamp seen so far. The engine uses it, also for background work such as
-// sweeping, which runs in another goroutine: hence the atomic.
+// A clock has the time of the log, which is the latest stamp so far. The engine reads it. It is atomic because the
+// engine also does background work, such as sweeping, in another goroutine.
 //
-// The zero clock stands at the beginning of 1970, before any log.
+// The zero clock is at the beginning of 1970, before any log.
 type clock struct{ unixNanos atomic.Int64 }
 
-// now returns the latest stamp seen so far.
+// now returns the latest stamp so far.
 func (c *clock) now() time.Time { return time.Unix(0, c.unixNanos.Load()) }
 
-// advance moves the clock forward to stamp and returns its time. Only the replay itself calls it.
+// advance moves the clock forward to stamp, if stamp is later, and returns the clock's time. Only the replay itself
+// calls it.
 func (c *clock) advance(stamp time.Time) time.Time {
 	now := c.now()
 	if stamp.After(now) {

@@ -9,13 +9,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Comparison has the results of several policies for the requests of one log.
+// Comparison has the results of several policies for the requests of the same log.
 type Comparison struct {
 	Log
-	Limit    uint64        // that all of them have
-	Window   time.Duration // in so much time
+	Limit    uint64        // the limit of all policies
+	Window   time.Duration // the window of all policies
 	Outcomes []Compared    // in the order of the policies
-	LeftOut  []LeftOut     // policies for which the engine makes no limiter
+	LeftOut  []LeftOut     // policies for which the engine cannot make a limiter
 }
 
 // LeftOut is a policy that was not compared, and why. For example, a sliding log with a large limit needs too much
@@ -28,18 +28,18 @@ type LeftOut struct {
 // Compared is the result of one policy.
 type Compared struct {
 	Outcome
-	// WorstExcess is by how much the limit was exceeded within one window, wherever the window begins, by the key that
-	// exceeded it most. It is computed exactly from the times of the admitted requests. It is 0 if no key exceeded the
-	// limit.
+	// WorstExcess is by how many requests the limit was exceeded within a window, for the window and the key for which
+	// this number is largest. A window may begin at any time. The number is computed exactly from the times of the
+	// admitted requests. It is 0 if no key exceeded the limit.
 	WorstExcess uint64
-	// BytesPerKey is the memory of the engine's table, divided by the number of keys that it was made for.
+	// BytesPerKey is the size of the engine's table, divided by the number of keys for which the table was made.
 	BytesPerKey float64
 }
 
-// Compare is [Run] with all the policies at once, each in its own limiter, so that a log is read once, even from a
-// pipe. To find the excess over the limit, it keeps the times of the requests that each key got admitted in the last
-// window. A policy for which no limiter can be made is left out, and the result says so. If there is none for any
-// policy, Compare returns the first error.
+// Compare is like [Run] with several policies at the same time, each with its own limiter. So the log is read only
+// once, even from a pipe. To find the excess over the limit, Compare keeps the times of the requests of each key that
+// were admitted within the last window. If no limiter can be made for a policy, the policy is left out, and the result
+// says so. If no limiter can be made for any policy, Compare returns the first error.
 func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*Comparison, error) {
 	return repeat(log, func(a attempt) (*Comparison, error) {
 		r, err := newRun(byAddress(), a, c.Window)
@@ -65,7 +65,7 @@ func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*C
 	})
 }
 
-// compare fills in what is known only at the end.
+// compare returns the comparison, including the numbers that are known only at the end.
 func (r *run) compare(of *limit.Comparison) *Comparison {
 	c := &Comparison{Log: r.log, Limit: of.Limit, Window: of.Window}
 	for i := range r.trials {
@@ -82,7 +82,7 @@ func (r *run) compare(of *limit.Comparison) *Comparison {
 	return c
 }
 
-// String returns the policy and the reason, which may begin with the policy itself.
+// String returns the policy and the reason. The reason may begin with the policy, which is then not repeated.
 func (l LeftOut) String() string {
 	reason := strings.TrimPrefix(l.Reason.Error(), "engine: ")
 	return l.Policy.String() + ": " + strings.TrimPrefix(reason, l.Policy.String()+": ")

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// contestant is a policy with its promise and the numbers that are known beforehand.
+// A contestant is a policy with its promise, and with the numbers that are known beforehand.
 type contestant struct {
 	policy  engine.Policy
 	promise check.Promise
@@ -25,7 +25,7 @@ type contestant struct {
 
 type figures struct {
 	allowed, refused uint64
-	keys             int // with a refusal
+	keys             int // keys with a refusal
 	excess           uint64
 }
 
@@ -41,9 +41,9 @@ func contestants(limit uint64, window time.Duration, want [6]figures) []contesta
 	}
 }
 
-// TestEveryDecisionOnARealLog: an exact model of each algorithm's promise checks each decision. The figures of the
-// comparison are compared with those decisions and with numbers known beforehand. The excerpt is always replayed; the
-// whole log where WEIR_ACCESS_LOG names it.
+// TestEveryDecisionOnARealLog: for each algorithm, an exact model of its promise checks each decision. The figures of
+// the comparison are compared with these decisions, and with numbers that are known beforehand. The test always replays
+// the excerpt. If WEIR_ACCESS_LOG names the complete log, it also replays the complete log.
 func TestEveryDecisionOnARealLog(t *testing.T) {
 	type golden struct {
 		limit  uint64
@@ -83,11 +83,11 @@ func TestEveryDecisionOnARealLog(t *testing.T) {
 	}
 }
 
-// known has the figures of one policy that are known.
+// known has the decisions about one policy that the test has seen, and the figures that follow from them.
 type known struct {
 	checker *check.Checker
-	times   map[string][]int64 // let through
-	stopped map[string]bool    // refused once
+	times   map[string][]int64 // times of admitted requests
+	stopped map[string]bool    // keys that were refused at least once
 	figures
 }
 
@@ -142,14 +142,14 @@ func checkDecisions(t *testing.T, log *accesslog.Log, limitTo uint64, window tim
 	}
 }
 
-// maxKeys has room for all keys of the log.
+// maxKeys is more than the number of keys in the log.
 const maxKeys = 10_000
 
 func newLimiter(p engine.Policy, room int, more ...engine.Option) (*engine.Limiter, error) {
 	return engine.New(p, append(more, engine.MaxKeys(min(room, maxKeys)))...)
 }
 
-// compare runs a log through policies at a limit.
+// compare compares policies with the given limit on a log.
 func compare(t *testing.T, log string, limitTo uint64, window time.Duration, policies ...engine.Policy) *Comparison {
 	t.Helper()
 	c := &limit.Comparison{Policies: policies, Limit: limitTo, Window: window, MaxKeys: maxKeys}
@@ -159,12 +159,12 @@ func compare(t *testing.T, log string, limitTo uint64, window time.Duration, pol
 }
 
 func TestTheExcessIsThatOfTheFullestWindow(t *testing.T) {
-	// Two requests a second apart are in no window of one second.
+	// If two requests are one second apart, no window of one second has both.
 	log := line("a", 0) + line("a", 1) + line("a", 2)
 	perSecond := compare(t, log, 1, time.Second, engine.FixedWindow(1, time.Second))
 	assert.Zero(t, perSecond.Outcomes[0].WorstExcess)
 
-	// At the edge of a fixed window, twice the limit.
+	// At the boundary between two fixed windows, twice the limit is admitted.
 	log = line("a", 0) + strings.Repeat(line("b", 5), 3) + strings.Repeat(line("a", 9), 3) +
 		strings.Repeat(line("a", 10), 5) + line("c", 30) + strings.Repeat(line("a", 99), 9)
 	edge := compare(t, log, 4, 10*time.Second,
@@ -230,8 +230,8 @@ func TestCompareSaysWhenItForgot(t *testing.T) {
 	assert.Contains(t, got.EvictionNote(), "with a larger --max-keys")
 }
 
-// worst is the most that is in any window, less the limit, from all the times of a key: a
-// fullest window begins with a request.
+// worst returns by how much the times of a key exceed the limit in the fullest window. It tries the windows that begin
+// with a request, because one of these is a fullest window.
 func worst(times []int64, limit uint64, window time.Duration) uint64 {
 	most := limit
 	for i := range times {

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// exactReport applies a limit to a log with exact rational arithmetic. It has its own reading of the lines and a map of
-// the reference's buckets, so that a reader can trust it.
+// exactReport applies a limit to a log with exact rational arithmetic. It parses the lines with its own simple code,
+// and keeps the buckets of package reference in a map, so that a reader can easily check it.
 func exactReport(t *testing.T, log string, tokens float64, period time.Duration, burst uint64) *Report {
 	t.Helper()
 	type client struct {
@@ -62,7 +62,7 @@ func exactReport(t *testing.T, log string, tokens float64, period time.Duration,
 	return report
 }
 
-// readLog returns the text of a log, plain or gzip.
+// readLog returns the text of a log, which may be compressed with gzip.
 func readLog(t *testing.T, path string) string {
 	t.Helper()
 	file, err := os.Open(path)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// byHeld are rules that each read something that only some formats hold.
+// byHeld has rules that each read something that only some formats have.
 const byHeld = `rules:
 - {name: host, rate: 1/h, match: {host: a.example}}
 - {name: by-host, rate: 1/h, key: host}
@@ -17,7 +17,8 @@ const byHeld = `rules:
 - {name: tiers, rate: 1/h, tiers: {header: X-Plan, values: {gold: {rate: 2/h}}}}
 `
 
-// TestRulesAreJudgedByWhatTheLogHolds: one request of the host a.example, in several formats of logs.
+// TestRulesAreJudgedByWhatTheLogHolds: a log has one request to the host a.example. For each of several formats, the
+// test checks which rules can be judged.
 func TestRulesAreJudgedByWhatTheLogHolds(t *testing.T) {
 	nginx := func(more string) string {
 		return `{"time":"1795165201","remote_addr":"h","request":"GET / HTTP/1.1","status":200` + more + "}\n"
@@ -31,7 +32,7 @@ func TestRulesAreJudgedByWhatTheLogHolds(t *testing.T) {
 		`"GET http://a.example:80/ HTTP/1.1" "curl/8"`
 	cases := map[string]struct {
 		log     string
-		matched map[string]uint64 // of rules that are judged
+		matched map[string]uint64 // requests that match, for each rule that is judged
 	}{
 		"common":   {`h - - [01/Jan/1970:00:00:01 +0000] "GET / HTTP/1.1" 200 1`, map[string]uint64{"tiers": 1}},
 		"combined": {logLine("h", 0, "GET / HTTP/1.1", "200"), map[string]uint64{"agent": 0, "tiers": 1}},

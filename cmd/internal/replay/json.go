@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// jsonReport fixes names and order of the fields that WriteJSON promises.
+// jsonReport has the fields that WriteJSON writes. Their names and their order must not change.
 type jsonReport struct {
 	Policy   string `json:"policy"`
 	Format   string `json:"format"`
@@ -19,8 +19,8 @@ type jsonReport struct {
 	RefusedKeys []jsonKey `json:"refused_keys"`
 }
 
-// jsonOrder has the number of requests that were out of order, by how much at most, and how many skipped lines have a
-// date far from those around them.
+// jsonOrder has the number of requests that were out of order, by how much they were late at most, and how many lines
+// were skipped because their date is far from the dates around them.
 type jsonOrder struct {
 	Late     uint64  `json:"out_of_order"`
 	MostLate float64 `json:"out_of_order_seconds"`
@@ -35,9 +35,8 @@ type jsonKey struct {
 	Refused  uint64 `json:"refused"`
 }
 
-// WriteJSON writes the report as one line of JSON for other programs, with all
-// refused keys in the report's order; the list is [], never null, if there are
-// none.
+// WriteJSON writes the report as one line of JSON for other programs. It has all refused keys in the report's order. If
+// there are none, the list is [], not null.
 func (r *Report) WriteJSON(w io.Writer) error {
 	out := jsonReport{
 		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.order(), r.Keys, r.Allowed, r.Refused, r.AsLogged,
@@ -54,7 +53,7 @@ func jsonKeys(keys []Key) []jsonKey {
 	return all
 }
 
-// jsonComparison is the same for a comparison.
+// jsonComparison is like jsonReport, for a comparison.
 type jsonComparison struct {
 	Format   string `json:"format"`
 	Requests uint64 `json:"requests"`
@@ -82,8 +81,8 @@ type jsonOutcome struct {
 	BytesPerKey float64 `json:"bytes_per_key"`
 }
 
-// WriteJSON writes the comparison as one line of JSON for other programs. The list of policies that were left out is
-// [], never null, if there are none.
+// WriteJSON writes the comparison as one line of JSON for other programs. If no policies were left out, their list is
+// [], not null.
 func (c *Comparison) WriteJSON(w io.Writer) error {
 	out := jsonComparison{
 		c.Format, c.Requests, c.Skipped, c.order(), c.Keys, c.Limit, c.Window.Seconds(),

@@ -12,16 +12,16 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// NewLimiter makes the limiter of a policy with room for room keys, or fewer if the command line says so, and with the
-// options.
+// NewLimiter makes the limiter of a policy, with the options. The limiter has room for room keys, or for fewer if the
+// command line says so.
 type NewLimiter func(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error)
 
 // Run takes one token from a limiter of the policy for every request of the log, and reports the decisions. The limiter
-// is made before anything is read.
+// is made before the log is read.
 //
 // A line that cannot be used is skipped and counted. Run returns an error if the input breaks off, because the figures
-// of half a log mislead. It also returns an error if the log has no request at all, because a wrong file must not look
-// like a limit that refuses nothing.
+// for a part of the log would mislead. It also returns an error if the log has no request at all. Otherwise the result
+// for a wrong file would look as if the limit refused nothing.
 func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Report, error) {
 	return repeat(log, func(a attempt) (*Report, error) {
 		r, err := newRun(byAddress(), a, 0)
@@ -43,14 +43,14 @@ func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Repo
 type run struct {
 	attempt
 	log      Log
-	clock    clock             // of the sorted requests
-	logClock clock             // of the limiters in the order of the log
+	clock    clock             // for the sorted requests
+	logClock clock             // for the limiters in the order of the log
 	limiters []*engine.Limiter // all of them
 	trials   []*trial
-	logged   []*trial // the same policies in the order of the log; empty unless wanted
+	logged   []*trial // the same policies in the order of the log; empty if asLogged is false
 	clients  *clients
 	busy     busy
-	window   time.Duration // for which the admitted requests of each key are counted; 0: none are
+	window   time.Duration // the window in which admitted requests of each key are counted; 0 if they are not counted
 }
 
 // A trial is one limiter and its results.
@@ -59,7 +59,7 @@ type trial struct {
 	outcome Outcome
 }
 
-// newRun returns a run that distinguishes clients as the file says.
+// newRun returns a run that distinguishes clients as the rule file says.
 func newRun(f *rulefile.File, a attempt, window time.Duration) (*run, error) {
 	ip, err := rules.PeerIP(f)
 	if err != nil {
@@ -68,7 +68,7 @@ func newRun(f *rulefile.File, a attempt, window time.Duration) (*run, error) {
 	return &run{attempt: a, clients: newClients(ip), busy: busy{}, window: window}, nil
 }
 
-// byAddress returns the file in which a client is an address.
+// byAddress returns a rule file for which a client is an address.
 func byAddress() *rulefile.File { return rulefile.Single(rulefile.NewRule("")) }
 
 func (r *run) add(policy engine.Policy, newLimiter NewLimiter) error {
@@ -91,15 +91,15 @@ func (r *run) add(policy engine.Policy, newLimiter NewLimiter) error {
 
 func (r *run) close() {
 	for _, l := range r.limiters {
-		_ = l.Close() // always nil
+		_ = l.Close() // Close always returns nil
 	}
 }
 
 // An action handles one request.
 type action func(e *accesslog.Entry, now time.Time) error
 
-// read passes on every request of the log in the order of time and, if asLogged is set, also in the order of the log: a
-// request that comes late there counts at the latest time before it.
+// read passes every request of the log to sorted, in the order of time. If asLogged is true, read also passes it to
+// asLogged, in the order of the log. There, a late request counts at the latest time before it.
 func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 	var failed error
 	log.Logged(nil)
@@ -143,7 +143,7 @@ func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 	return nil
 }
 
-// take asks every limiter for one token.
+// take takes one token from every limiter, in the order of time.
 func (r *run) take(e *accesslog.Entry, now time.Time) error {
 	client := r.client(e)
 	client.requests++
@@ -162,7 +162,7 @@ func (r *run) take(e *accesslog.Entry, now time.Time) error {
 	return nil
 }
 
-// takeAsLogged asks for one token in the order of the log.
+// takeAsLogged takes one token from every limiter, in the order of the log.
 func (r *run) takeAsLogged(e *accesslog.Entry, now time.Time) error {
 	client := r.client(e)
 	for i, t := range r.logged {
@@ -173,7 +173,7 @@ func (r *run) takeAsLogged(e *accesslog.Entry, now time.Time) error {
 	return nil
 }
 
-// client returns the client of an entry. It is determined once, although an entry is seen twice.
+// client returns the client of an entry. It determines the client only once, although it is called twice for an entry.
 func (r *run) client(e *accesslog.Entry) *client {
 	if c, known := e.Memo.(*client); known {
 		return c

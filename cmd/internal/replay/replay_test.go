@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// replay runs log through a limiter of its own.
+// replay replays a log with a new limiter.
 func replay(t *testing.T, log io.Reader, rate engine.Rate, burst uint64, options ...engine.Option) (*Report, error) {
 	t.Helper()
 	return Run(engine.TokenBucket(rate, burst), func(p engine.Policy, room int, more ...engine.Option) (*engine.Limiter, error) {
@@ -29,16 +29,15 @@ func replay(t *testing.T, log io.Reader, rate engine.Rate, burst uint64, options
 	}, accesslog.NewLog(log))
 }
 
-// line is one line of a log: a request of host, that many seconds after a fixed
-// instant.
+// line returns one line of a log: a request of host, second seconds after a fixed instant.
 func line(host string, second int) string {
 	at := time.Date(2015, time.May, 17, 10, 0, second, 0, time.UTC)
 	return fmt.Sprintf("%s - - [%s] \"GET / HTTP/1.1\" 200 1\n", host, at.Format("02/Jan/2006:15:04:05 -0700"))
 }
 
-// TestReplayOfARealLogIsExact compares every figure, key by key, with exact
-// rational arithmetic, and the totals with numbers known beforehand. The
-// excerpt is always replayed; the whole log where WEIR_ACCESS_LOG names it.
+// TestReplayOfARealLogIsExact compares every figure, for every key, with exact rational arithmetic. It compares the
+// totals with numbers that are known beforehand. The test always replays the excerpt. If WEIR_ACCESS_LOG names the
+// complete log, it also replays the complete log.
 func TestReplayOfARealLogIsExact(t *testing.T) {
 	type totals struct{ requests, keys, allowed, refused uint64 }
 	type golden struct {
@@ -81,7 +80,7 @@ func TestReplayOfARealLogIsExact(t *testing.T) {
 }
 
 func TestReplayTimeNeverRunsBackwards(t *testing.T) {
-	// The third line has the same place as the first.
+	// The third line has the time of the first, so it is sorted to the place after the first.
 	log := line("a", 0) + line("a", 10) + line("a", 0) + line("a", 10)
 	report, err := replay(t, strings.NewReader(log), engine.Per(1, 10*time.Second), 1)
 	require.NoError(t, err)
@@ -91,7 +90,7 @@ func TestReplayTimeNeverRunsBackwards(t *testing.T) {
 	assert.Equal(t, 10*time.Second, report.MostLate)
 	assert.Equal(t, 10*time.Second, report.Last.Sub(report.First))
 
-	// The one behind these comes too late for any window: the log is sorted on disk.
+	// The line after the many lines is too late to be sorted in memory, so the log is sorted on disk.
 	log = line("a", 0) + strings.Repeat(line("a", 10), 1<<14) + line("a", 0) + line("a", 10)
 	report, err = replay(t, strings.NewReader(log), engine.Per(1, 10*time.Second), 1)
 	require.NoError(t, err)
@@ -99,8 +98,8 @@ func TestReplayTimeNeverRunsBackwards(t *testing.T) {
 	assert.Equal(t, uint64(1), report.Late)
 }
 
-// TestWhatSortingChanges: every kind of replay reports what sorting changes. The report does not depend on how far a
-// line is from its place. The requests of b come every second, and every third is logged after some later ones.
+// TestWhatSortingChanges: every kind of replay reports what sorting changes. The result does not depend on how many
+// lines late a line is. There is one request of b per second. Every third request is logged after some later requests.
 func TestWhatSortingChanges(t *testing.T) {
 	for _, behind := range []int{2, 2000, 20_000} {
 		var log, late strings.Builder
@@ -117,7 +116,8 @@ func TestWhatSortingChanges(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "access.log")
 		require.NoError(t, os.WriteFile(path, []byte(log.String()+late.String()), 0o600))
-		// Only one of the late requests is let through when its time has come, and none before that.
+		// In the order of time, every request is admitted. In the order of the log, every late request is refused,
+		// because it counts at the time of the request before it.
 		open := func() *accesslog.Log {
 			l, err := accesslog.Open([]string{path}, "")
 			require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestReplayTakesAnAddressForOneClientHoweverItIsWritten(t *testing.T) {
 }
 
 func TestReplayKeepsTextAndAddressApart(t *testing.T) {
-	// The bytes of the address 6162:...:7071 are the text "abcdefghijklmnopq".
+	// The bytes of the address are the characters of the text.
 	text := "abcdefghijklmnop"
 	addr := "6162:6364:6566:6768:696a:6b6c:6d6e:6f70"
 	report, err := replay(t, strings.NewReader(line(text, 0)+line(addr, 0)), engine.PerSecond(1), 1)

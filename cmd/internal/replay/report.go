@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxReasons is how many skipped lines are remembered with their reason: enough to see what is wrong, without keeping a
-// whole wrong file.
+// maxReasons is how many skipped lines are remembered with their reason. The number is large enough to see what is
+// wrong, and small enough if all lines of a file are wrong.
 const maxReasons = 5
 
 // Report describes a log, and the results of a limit for its requests.
@@ -19,19 +19,19 @@ type Report struct {
 	Outcome
 }
 
-// Log describes a log, whatever the limit.
+// Log describes a log, independently of any limit.
 type Log struct {
-	Format   string // of its lines; several if its files differ
+	Format   string // format of the lines; several formats if the files differ
 	Requests uint64
-	Keys     uint64 // different keys that made a request
+	Keys     uint64 // different keys with a request
 
 	Skipped uint64                 // lines that are not requests
-	Reasons []*accesslog.LineError // why, for the first few of them
+	Reasons []*accesslog.LineError // why the first few of them were skipped
 
-	First, Last time.Time     // earliest and latest stamp
-	Late        uint64        // requests stamped earlier than one before them in their file
-	MostLate    time.Duration // how much earlier, at most
-	Astray      uint64        // lines skipped because their date is far from those around them
+	First, Last time.Time     // earliest and latest time
+	Late        uint64        // requests with an earlier time than a request before them in their file
+	MostLate    time.Duration // by how much a request is late, at most
+	Astray      uint64        // skipped lines whose date is far from the dates around them
 
 	// ProxyNote says that a few clients sent nearly all requests and may be proxies; "" otherwise.
 	ProxyNote string
@@ -41,14 +41,14 @@ type Log struct {
 type Outcome struct {
 	Policy           engine.Policy
 	Allowed, Refused uint64
-	RefusedKeys      []Key // keys refused at least once: most refused first, then by name
-	// AsLogged is how many requests are refused if they are decided in the order of the log, each at the latest time
-	// before it. It equals Refused if no request is late.
+	RefusedKeys      []Key // keys that were refused at least once: the key with the most refusals first, then by name
+	// AsLogged is how many requests are refused if the requests are decided in the order of the log, and a late request
+	// at the latest time before it. It equals Refused if no request is late.
 	AsLogged uint64
 
-	// Evictions and ForgivenTokens count the buckets that the limiter evicted because there was no room, and the tokens
-	// that these buckets still owed. If Evictions is not zero, the figures above are approximate: too few requests are
-	// refused.
+	// Evictions is the number of buckets that the limiter evicted because there was no room. ForgivenTokens is the
+	// number of tokens that these buckets still counted. If Evictions is not zero, the figures above are approximate,
+	// because too few requests are refused.
 	Evictions, ForgivenTokens uint64
 }
 
@@ -58,8 +58,8 @@ type Key struct {
 	Requests, Refused uint64
 }
 
-// EvictionNote explains the effect of evictions on the figures, and what to do about them. It is empty if there were
-// none, and the figures are exact.
+// EvictionNote says what evictions change in the figures, and what to do about it. It is empty if there were no
+// evictions, so that the figures are exact.
 func (o *Outcome) EvictionNote() string {
 	if o.Evictions == 0 {
 		return ""
@@ -79,7 +79,7 @@ func (l *Log) skip(bad *accesslog.LineError) {
 	}
 }
 
-// stamp counts a request.
+// stamp counts a request and notes its time.
 func (l *Log) stamp(e *accesslog.Entry) {
 	at := e.Time
 	l.Requests++
@@ -95,7 +95,7 @@ func (l *Log) stamp(e *accesslog.Entry) {
 	}
 }
 
-// outcome returns the results of a trial, including the numbers that are only known at the end.
+// outcome returns the results of a trial, including the numbers that are known only at the end.
 func (r *run) outcome(trial int) Outcome {
 	o := r.trials[trial].outcome
 	o.AsLogged = o.Refused

@@ -10,15 +10,16 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// maxTargets is how many targets are remembered with their URLs. Most requests of a log have a few targets.
+// maxTargets is how many targets are remembered with their URLs. It can be small, because most requests of a log have
+// one of a few targets.
 const maxTargets = 8192
 
-// requests makes HTTP requests of log lines. It reuses one request, which has the parts that the rules read.
+// requests makes HTTP requests from log lines. It reuses one request, which has only the parts that the rules read.
 type requests struct {
-	host    string // of requests for which the log does not have it
+	host    string // host of requests whose host is not in the log
 	headers map[string]bool
 	urls    map[string]*url.URL // by target; nil for a target that is not a URL
-	parsed  *reading.Parsed     // of the request
+	parsed  *reading.Parsed     // the parsed parts of the request
 	request *http.Request
 }
 
@@ -29,7 +30,7 @@ func newRequests(host string) *requests {
 		request: request.WithContext(context.WithValue(context.Background(), reading.ParsedKey{}, parsed))}
 }
 
-// need makes the requests have the header fields that are among the sources.
+// need makes sure that the requests have the header fields that are among the sources.
 func (rs *requests) need(sources ...rulefile.Source) {
 	for _, s := range sources {
 		switch s.Kind {
@@ -43,10 +44,10 @@ func (rs *requests) need(sources ...rulefile.Source) {
 	}
 }
 
-// of returns the request of a log line. It is valid until the next call. It returns false if the logged request was not
+// of returns the request of a log line. It is valid until the next call. of returns false if the logged request was not
 // HTTP, because a server answers such a request before any limit.
 //
-// The host is that of the line, if it has one, otherwise the given one.
+// The host is the host in the line. If the line has none, it is the host for all requests.
 func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
 	if !e.IsHTTP() {
 		return nil, false
@@ -80,7 +81,7 @@ func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
 	return r, true
 }
 
-// url returns the URL of a request; nil if its target is not a URL.
+// url returns the URL of a request, or nil if the target is not a URL.
 func (rs *requests) url(e *accesslog.Entry) *url.URL {
 	if string(e.Method) == http.MethodConnect || string(e.Target) == "*" {
 		return &url.URL{Path: string(e.Target)}

@@ -8,27 +8,28 @@ import (
 )
 
 const (
-	// littleRoom is the number of keys for which a limiter has room at first. The time of a log leaps, and the engine
-	// must sweep its table at each leap of some hours or days. For a year of a log with a few thousand keys, sweeping a
-	// table for a million keys would take longer than everything else.
+	// littleRoom is the number of keys for which a limiter has room at first. It is small because of sweeping: between
+	// two requests, the time of a log may leap by hours or days, and the engine must sweep its table at each such leap.
+	// For a year of a log with a few thousand keys, sweeping a table for a million keys would take longer than
+	// everything else.
 	littleRoom = 1 << 15
 	allRoom    = math.MaxInt
-	// betweenLooks is how many requests there are between two checks of the room.
+	// betweenLooks is how many requests there are between two checks whether there was room for all keys.
 	betweenLooks = 4096
 )
 
-// errCramped says that a limiter had no room for a key, and could have more room.
+// errCramped means that a limiter had no room for a key, and could have had more room.
 var errCramped = errors.New("there is no room for all keys")
 
-// An attempt is how a log is replayed.
+// An attempt says how a log is replayed.
 type attempt struct {
 	room     int  // the largest number of keys
 	asLogged bool // the requests are also decided in the order of the log
 }
 
-// repeat replays a log with little memory, and starts over whenever that is not enough: with room for all keys, with
-// more lines for sorting, and with the decisions in logged order in addition to the sorted ones. A stream starts with
-// all of these except sorting on disk, because reading it again needs a copy of it.
+// repeat replays a log with little memory. If this is not enough, it starts over with room for all keys, or with more
+// lines for sorting. If the log must be sorted, the requests are also decided in the order of the log. A stream starts
+// with all of this, except sorting on disk, because reading a stream again needs a copy of it.
 func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, error) {
 	a := attempt{room: allRoom, asLogged: true}
 	if log.Reopens() {
@@ -52,7 +53,7 @@ func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, erro
 	}
 }
 
-// isCramped reports whether a limiter had no room for a key although it might have more.
+// isCramped reports whether a limiter had no room for a key and could have had more room.
 func (r *run) isCramped() bool {
 	if r.room == allRoom {
 		return false

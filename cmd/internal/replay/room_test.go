@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// manyKeys is a log of more keys at a time than there is little room for, each with two requests.
+// manyKeys writes a log with more keys than littleRoom, and two requests for each.
 func manyKeys(t *testing.T) (path string, keys uint64) {
 	t.Helper()
 	var log strings.Builder
@@ -31,8 +31,8 @@ func manyKeys(t *testing.T) (path string, keys uint64) {
 	return path, keys
 }
 
-// A log with more keys than there is little room for is replayed again with all the room, and the figures are exact;
-// one with fewer keys never takes more.
+// TestRoomForKeys: a log with more keys than littleRoom is replayed again with room for all keys, so the figures are
+// exact. A log with fewer keys never gets more room.
 func TestRoomForKeys(t *testing.T) {
 	many, keys := manyKeys(t)
 	few := filepath.Join(t.TempDir(), "few.log")

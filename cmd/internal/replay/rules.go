@@ -20,11 +20,11 @@ import (
 // RulesReport has the results of a rule file for the requests of a log.
 type RulesReport struct {
 	Log
-	NotHTTP uint64 // logged requests that are not HTTP: a server answers them before any limit
+	NotHTTP uint64 // logged requests that are not HTTP; a server answers these before any limit
 	Refused uint64 // requests that a rule refused
-	// AsLogged is how many requests a rule refuses in the order of the log: see [Outcome].
+	// AsLogged is how many requests a rule refuses if they are decided in the order of the log: see [Outcome].
 	AsLogged uint64
-	Series   Series // of all requests
+	Series   Series // counts of all requests
 	Rules    []RuleReport
 }
 
@@ -32,18 +32,18 @@ type RulesReport struct {
 type RuleReport struct {
 	Rule  *rulefile.Rule
 	Blind string   // why the rule was not judged; "" if it was
-	Notes []string // what was judged differently than by a server
+	Notes []string // what a server would judge differently
 	Outcome
-	// Matched is how many requests the rule counts, and Refused how many of these it refuses. A shadow rule would have
-	// refused them.
+	// Matched is how many requests the rule counts, and Refused is how many of these it refuses, or would refuse in the
+	// case of a shadow rule.
 	Matched uint64
-	// Elsewhere is how many requests another rule refused although this one would have admitted them. For a shadow
-	// rule, it is how many requests it did not get.
+	// Elsewhere is how many requests another rule refused although this rule would have admitted them. For a shadow
+	// rule, it is how many of its requests another rule refused.
 	Elsewhere uint64
 	Keys      uint64
 	Series    Series
-	Trace     *trace.Trace // of the requests that it counts; nil if it was not wanted
-	Names     []string     // of the keys of the trace
+	Trace     *trace.Trace // the requests that it counts; nil unless Trace was set
+	Names     []string     // names of the keys in Trace
 }
 
 // Close deletes the stored requests.
@@ -58,16 +58,17 @@ func (r *RulesReport) Close() (err error) {
 
 // RulesOptions says how a rule file is replayed.
 type RulesOptions struct {
-	Host  string // the host of requests for which the log has none; "" if it is not known
+	Host  string // the host of requests whose host is not in the log; "" if it is unknown
 	Trace bool   // keep the requests of each rule
 }
 
-// RunRules checks the requests of a log against the rules of a file, with the middleware that serves them: each request
-// takes tokens from all rules that match it, or from none. Rules in shadow mode refuse nothing and take tokens for
-// admitted requests. Tokens are given back by the logged status.
+// RunRules checks the requests of a log against the rules of a file. It uses the same middleware as the server. Each
+// request takes tokens from all rules that match it, or from none. Rules in shadow mode refuse nothing, and take tokens
+// for admitted requests. Tokens are given back according to the logged status.
 //
-// Rules that match or count by something that an access log does not have are reported and left out. The client is the
-// logged one, whatever proxies the file trusts. A rule that is kept in a store is kept in memory here.
+// If a rule matches or counts by something that the access log does not have, the rule is left out, and the report says
+// so. The client is the logged client, no matter which proxies the file trusts. If a rule's limit is in a store, its
+// keys are kept in memory here.
 func RunRules(f *rulefile.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
 	return repeat(log, func(a attempt) (*RulesReport, error) { return replayRules(f, a, options, log) })
 }
@@ -94,22 +95,22 @@ func replayRules(f *rulefile.File, a attempt, options RulesOptions, log *accessl
 	return result, nil
 }
 
-// A rulesRun decides the requests of a log by the rules.
+// A rulesRun decides the requests of a log according to the rules.
 type rulesRun struct {
 	*run
 	options  RulesOptions
 	requests *requests
 	report   RulesReport
-	tallies  []*tally // of all rules, in their order
+	tallies  []*tally // one for each rule, in the order of the rules
 	judged   map[string]*tally
-	limits   *httplimit.Middleware // of the judged ones; nil if there are none
-	inLog    *httplimit.Middleware // the same in the order of the log
+	limits   *httplimit.Middleware // of the rules that are judged; nil if there are none
+	inLog    *httplimit.Middleware // the same for the order of the log
 }
 
 // A tally has the results for the requests that a rule counts.
 type tally struct {
 	rule    *rules.Rule
-	limit   httplimit.Limit // without a Limiter if the rule cannot be judged
+	limit   httplimit.Limit // has no Limiter if the rule cannot be judged
 	report  RuleReport
 	clients map[engine.Key]*ruleClient
 }
@@ -158,7 +159,7 @@ func (r *rulesRun) compile(f *rulefile.File, l *logged) error {
 	return err
 }
 
-// middleware makes the middleware of the judged rules, with the time of a clock.
+// middleware makes the middleware of the rules that are judged. Its time comes from a clock.
 func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httplimit.Middleware, error) {
 	var all []httplimit.Limit
 	for _, t := range r.tallies {
@@ -177,7 +178,8 @@ func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httpl
 		}
 		all = append(all, limit)
 	}
-	// Requests that wait get their tokens at once, because the time of the log does not stop for them.
+	// A request that would wait gets its tokens at once, because the time of the log does not depend on when it is
+	// passed on.
 	options := []httplimit.Option{httplimit.Pause(func(context.Context, time.Duration) error { return nil })}
 	if exempt != nil {
 		options = append(options, httplimit.Skip(exempt))
@@ -185,7 +187,7 @@ func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httpl
 	return httplimit.New(all, options...)
 }
 
-// request decides one request by the rules that match it.
+// request decides one request according to the rules that match it.
 func (r *rulesRun) request(e *accesslog.Entry, now time.Time) error {
 	request, ok := r.requests.of(e)
 	if !ok {
@@ -193,7 +195,7 @@ func (r *rulesRun) request(e *accesslog.Entry, now time.Time) error {
 		r.report.Series.add(now, false)
 		return nil
 	}
-	var result httplimit.Result // of no rule
+	var result httplimit.Result // of a middleware without rules
 	if r.limits != nil {
 		result = r.limits.Decide(request)
 	}
@@ -210,7 +212,7 @@ func (r *rulesRun) request(e *accesslog.Entry, now time.Time) error {
 	return nil
 }
 
-// requestAsLogged decides one request by the rules, in the order of the log.
+// requestAsLogged decides one request according to the rules, in the order of the log.
 func (r *rulesRun) requestAsLogged(e *accesslog.Entry, _ time.Time) error {
 	request, ok := r.requests.of(e)
 	if !ok || r.inLog == nil {
@@ -229,10 +231,10 @@ func (r *rulesRun) requestAsLogged(e *accesslog.Entry, _ time.Time) error {
 	return nil
 }
 
-// isRefused reports whether a rule refused a request, or would have if it were not in shadow.
+// isRefused reports whether a rule refused a request, or would have refused it without shadow mode.
 func isRefused(o limits.Outcome) bool { return o == limits.Refused || o == limits.ShadowRefused }
 
-// count notes the decision of a rule, and whether all rules allowed the request.
+// count notes the decision of a rule, and whether all rules admitted the request.
 func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed bool, status int, now time.Time) error {
 	t := r.judged[check.Name()]
 	c := t.client(request, check, r.clients.ip)
@@ -258,7 +260,8 @@ func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed b
 	return nil
 }
 
-// client returns the client that the request is charged to. A key in another tier is the same client.
+// client returns the client whose key the request is charged to. If the key changes to another tier, it is the same
+// client.
 func (t *tally) client(request *http.Request, check httplimit.Check, ip *httplimit.ClientIP) *ruleClient {
 	key := check.Key().Tier(0)
 	c := t.clients[key]
@@ -272,7 +275,7 @@ func (t *tally) client(request *http.Request, check httplimit.Check, ip *httplim
 	return c
 }
 
-// result fills in the numbers that are only known at the end.
+// result returns the report, including the numbers that are known only at the end.
 func (r *rulesRun) result() *RulesReport {
 	r.report.Log = r.log
 	if !r.asLogged {
@@ -299,7 +302,7 @@ func (r *rulesRun) result() *RulesReport {
 	return &r.report
 }
 
-// sortKeys sorts by the number of refusals, the most first, and then by name.
+// sortKeys sorts keys by the number of their refusals, the largest first, and then by name.
 func sortKeys(keys []Key) {
 	slices.SortFunc(keys, func(a, b Key) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Name, b.Name))

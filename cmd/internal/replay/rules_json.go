@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// jsonRules fixes names and order of the fields that WriteJSON promises for rules.
+// jsonRules has the fields that WriteJSON writes for rules. Their names and their order must not change.
 type jsonRules struct {
 	Format   string `json:"format"`
 	Requests uint64 `json:"requests"`
@@ -32,8 +32,8 @@ type jsonRule struct {
 	Suggestion      any       `json:"suggestion,omitempty"`
 }
 
-// WriteJSON writes the report as one line of JSON for other programs. Lists are [], never null. suggestions has one
-// entry for each rule, or is empty. It is written unchanged.
+// WriteJSON writes the report as one line of JSON for other programs. An empty list is [], not null. suggestions has
+// one entry for each rule, or is empty. Each entry is written unchanged.
 func (r *RulesReport) WriteJSON(w io.Writer, suggestions []any) error {
 	out := jsonRules{r.Format, r.Requests, r.Skipped, r.order(), r.NotHTTP, r.Refused, r.AsLogged,
 		make([]jsonRule, len(r.Rules))}

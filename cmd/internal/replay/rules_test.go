@@ -27,13 +27,14 @@ func runRules(t *testing.T, rules, log string, options RulesOptions) *RulesRepor
 	return r
 }
 
-// logLine is a request at a second of some day.
+// logLine returns a log line with a request at the given second of a fixed day.
 func logLine(host string, second int, request, status string) string {
 	at := time.Unix(1_700_000_000+int64(second), 0).UTC().Format("02/Jan/2006:15:04:05 -0700")
 	return host + ` - - [` + at + `] "` + request + `" ` + status + ` 1 "-" "agent"` + "\n"
 }
 
-// If one rule refuses, the others keep their tokens; who is refused by which is counted apart.
+// TestAllOrNothing: if one rule refuses a request, the other rules keep their tokens. For each rule, requests that it
+// refuses and requests that only other rules refuse are counted separately.
 func TestAllOrNothing(t *testing.T) {
 	const rules = `rules:
 - {name: both, key: global, rate: 1/h, burst: 3}
@@ -41,10 +42,10 @@ func TestAllOrNothing(t *testing.T) {
 - {name: shadow, rate: 1/h, burst: 1, shadow: true}
 `
 	a := func(host string) string { return logLine(host, 0, "GET /a HTTP/1.1", "200") }
-	r := runRules(t, rules, a("h1")+ // passes all: both has 2 left, mine none for h1, the shadow none for h1
-		a("h1")+ // mine refuses, both keeps its 2, and the shadow is not asked
-		a("h2")+ // passes: both has 1
-		logLine("h1", 0, "GET /b HTTP/1.1", "200")+ // passes, and the shadow would have refused it: both has 0
+	r := runRules(t, rules, a("h1")+ // all admit it: both has 2 left, mine and the shadow have none left for h1
+		a("h1")+ // mine refuses, both keeps its 2, and the shadow rule is not asked
+		a("h2")+ // all admit it: both has 1 left
+		logLine("h1", 0, "GET /b HTTP/1.1", "200")+ // admitted, and the shadow would have refused: both has 0 left
 		a("h3")+ // both refuses, mine keeps its token for h3
 		a("h3"), RulesOptions{})
 	both, mine, shadow := r.Rules[0], r.Rules[1], r.Rules[2]
@@ -58,7 +59,7 @@ func TestAllOrNothing(t *testing.T) {
 
 // TestALimitOfTheCalendarOfALog: the month follows the limit's zone, and not the zone of the log's times.
 func TestALimitOfTheCalendarOfALog(t *testing.T) {
-	const december = 1_356_400 // begins in Tokyo, on 30 November at 15:00 UTC
+	const december = 1_356_400 // 30 November at 15:00 UTC, when December begins in Tokyo
 	log := strings.Repeat(logLine("h", december-1, "GET / HTTP/1.1", "200"), 6) + strings.Repeat(logLine("h", december, "GET / HTTP/1.1", "200"), 6)
 	r := runRules(t, "rules: [{name: a, rate: 5/month, algorithm: fixed-window, zone: Asia/Tokyo}]", log, RulesOptions{})
 	assert.Equal(t, [2]uint64{10, 2}, [2]uint64{r.Rules[0].Allowed, r.Rules[0].Refused})
@@ -72,7 +73,7 @@ rules:
 - {name: agent, rate: 1/h, burst: 4, key: "header:User-Agent or none"}
 `
 	r := runRules(t, rules,
-		logLine("2001:db8::1", 0, "POST //login/. HTTP/1.1", "200")+ // /login, by some readings
+		logLine("2001:db8::1", 0, "POST //login/. HTTP/1.1", "200")+ // the path is /login in some readings
 			logLine("2001:db8::1", 0, "POST //login HTTP/1.1", "200")+
 			logLine("2001:db8::2", 0, "POST /login HTTP/1.1", "401")+
 			logLine("2001:db8::3", 0, "POST /%6cogin HTTP/1.1", "200"), RulesOptions{})
@@ -135,7 +136,7 @@ func TestWhatIsNoRequest(t *testing.T) {
 	assert.Equal(t, [2]uint64{2, 1}, [2]uint64{r.Rules[0].Matched, r.Rules[0].Refused})
 }
 
-// bucket is a token bucket worked out from its definition, in nanoseconds.
+// A bucket is a token bucket, computed from its definition in nanoseconds.
 type bucket struct{ level, at int64 }
 
 func (b *bucket) has(now, interval, burst, n int64) bool {
@@ -143,8 +144,8 @@ func (b *bucket) has(now, interval, burst, n int64) bool {
 	return b.level >= n*interval
 }
 
-// The excerpt of a real log, through rules whose buckets are worked out here from their definition,
-// with the lines taken apart by another parser.
+// TestRulesAgainstTheirDefinition replays the excerpt of a real log with rules. The expected results come from buckets
+// that the test computes from their definition. Another parser parses the lines for them.
 func TestRulesAgainstTheirDefinition(t *testing.T) {
 	text, err := os.ReadFile("testdata/apache_access_excerpt.log")
 	require.NoError(t, err)
@@ -188,7 +189,7 @@ func TestRulesAgainstTheirDefinition(t *testing.T) {
 		where, _, _ := strings.Cut(m[4], "?")
 		agent := m[6]
 		if agent == "-" {
-			agent = m[1] // without the header: the address
+			agent = m[1] // without the header, the address counts
 		}
 		keys := []string{"", "", "", agent}
 		matches := []bool{
@@ -315,7 +316,8 @@ func TestAKeyThatCannotSteerATerminal(t *testing.T) {
 	assert.Len(t, printable(strings.Repeat("x", 1000)), 83)
 }
 
-// A replay leaves out what a server exempts, and says what it cannot know.
+// TestExemptionsOfALog: a replay leaves out the requests that a server exempts. If the log does not have what an
+// exemption needs, the report says so.
 func TestExemptionsOfALog(t *testing.T) {
 	const rules = `exempt: [{path: /health}, {client: 10.0.0.0/8, header: {X-Probe: "*"}}]
 trusted_proxies: 10.0.0.0/8

@@ -2,31 +2,32 @@ package replay
 
 import "time"
 
-// maxBins is the most bins of a series. If there would be more, the bins become longer.
+// maxBins is the largest number of bins in a series. If there would be more, the bins become longer.
 const maxBins = 240
 
-// binLengths are the lengths in which people think. Each is a multiple of the previous one, so that several bins can be
-// merged into one of the next length.
+// binLengths has the lengths that a bin can have, such as a minute or an hour. Each is a multiple of the previous one,
+// so that bins can be merged into longer bins.
 var binLengths = []time.Duration{
 	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
 	time.Hour, 3 * time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 28 * 24 * time.Hour,
 	364 * 24 * time.Hour, 3640 * 24 * time.Hour,
 }
 
-// A Series counts requests over the time of a log, in bins of one length, which start at multiples of that length since
-// 1970. Its size does not depend on the length of the log. The zero Series is empty.
+// A Series counts requests over the time of a log, in bins of equal length. A bin starts at a multiple of this length
+// since
+// 1970. The size of a Series does not depend on the length of the log. The zero Series is empty.
 type Series struct {
-	Start time.Time     // of the first bin
+	Start time.Time     // start of the first bin
 	Bin   time.Duration // length of a bin
 	Bins  []Bin
 
-	first, size int64 // the number of the first bin; the index of Bin in binLengths
+	first, size int64 // number of the first bin; index of Bin in binLengths
 }
 
 // A Bin counts the requests of one interval.
 type Bin struct{ Requests, Refused uint64 }
 
-// add counts a request. Its time must not be before the first request's.
+// add counts a request. Its time must not be before the time of the first request.
 func (s *Series) add(at time.Time, refused bool) {
 	if len(s.Bins) == 0 {
 		s.Bin, s.first = binLengths[0], at.UnixNano()/int64(binLengths[0])

@@ -12,9 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/number"
 )
 
-// WriteTable writes the report for people, with at most top refused keys. Names
-// are printable ASCII, as package accesslog checks, so none can steer a
-// terminal.
+// WriteTable writes the report for people, with at most top refused keys. Names have only printable ASCII characters,
+// which package accesslog checks. So they cannot change the terminal.
 func (r *Report) WriteTable(w io.Writer, top int) error {
 	t := newTable(&r.Log)
 	refusedKeys := uint64(len(r.RefusedKeys))
@@ -45,8 +44,8 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 	return t.write(w, c.EvictionNote())
 }
 
-// table collects the text, so that only one write can fail. Width is the width of every column of numbers. (tabwriter
-// cannot align one column left and the next right.)
+// table collects the text, so that only one write can fail. width is the width of every column of numbers. It does not
+// use tabwriter, because tabwriter cannot align one column left and the next one right.
 type table struct {
 	log   *Log
 	out   bytes.Buffer
@@ -67,14 +66,14 @@ func (t *table) write(w io.Writer, note string) error {
 
 func (t *table) number(text string) string { return fmt.Sprintf("%*s", t.width, text) }
 
-// row is a total, with a remark.
+// A row is a total with a remark.
 type row struct {
 	name string
 	n    uint64
 	note string
 }
 
-// totals writes rows, and then the rows that every log has.
+// totals writes rows, and then the rows that are the same for every kind of report.
 func (t *table) totals(rows ...row) {
 	l := t.log
 	late, astray := "", ""
@@ -100,14 +99,14 @@ func (t *table) totals(rows ...row) {
 	}
 }
 
-// asLogged says what sorting changes.
+// asLogged writes what sorting changes.
 func (t *table) asLogged(refused, asLogged uint64) {
 	if t.log.Late > 0 {
 		fmt.Fprintf(&t.out, "\n%s\n", sorting(t.log, refused, asLogged))
 	}
 }
 
-// sorting says what it changes.
+// sorting says what sorting changes.
 func sorting(l *Log, refused, asLogged uint64) string {
 	part := func(n uint64) string { return strings.TrimSpace(share(n, l.Requests)) }
 	return fmt.Sprintf("Sorting changes what is refused from %s (%s) to %s (%s) of the requests.",
@@ -157,7 +156,7 @@ func (t *table) outcomes(all []Compared) {
 	g.done()
 }
 
-// A grid is names with numbers, each under the end of its heading.
+// A grid is a table of names with numbers. Numbers are aligned with the end of their heading.
 type grid struct {
 	w        *tabwriter.Writer
 	headings []string
@@ -189,7 +188,7 @@ func (t *table) leftOut(policies []LeftOut) {
 	}
 }
 
-// share returns part as a percentage of whole; "" if whole is 0.
+// share returns part as a percentage of whole, or "-" if whole is 0.
 func share(part, whole uint64) string {
 	if whole == 0 {
 		return "-"
@@ -199,7 +198,7 @@ func share(part, whole uint64) string {
 
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// days returns a duration with its days as a separate number. (time.Duration does not write days.)
+// days returns a duration with its number of days, which the String method of time.Duration does not have.
 func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d < day {

@@ -14,10 +14,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An Estimate says how much a request holds before its cost is known.
+// An Estimate says how many tokens a request holds before its cost is known.
 type Estimate struct {
 	Learned bool   // the usual cost of requests for its model, as with "estimate: learned" in a rule
-	Tokens  uint64 // otherwise this number; 0: one is held, and the rest is charged afterwards
+	Tokens  uint64 // the number, unless Learned is set; for 0, one is held, and the rest is charged later
 }
 
 // mostTokens is the largest estimate.
@@ -40,7 +40,7 @@ func ParseEstimate(text string) (e Estimate, err error) {
 	return Estimate{Tokens: n}, nil
 }
 
-// String returns the text of the estimate.
+// String returns the text that ParseEstimate parses.
 func (e Estimate) String() string {
 	switch {
 	case e.Learned:
@@ -51,20 +51,21 @@ func (e Estimate) String() string {
 	return strconv.FormatUint(e.Tokens, 10)
 }
 
-// UsageReport has the results of a limit of tokens for the requests of a usage log, for several estimates.
+// UsageReport has the results of a limit of tokens for the requests of a usage log. There is one result for each
+// estimate.
 type UsageReport struct {
 	Log
 	Policy    engine.Policy
 	Field     string // the field that identifies keys; "" if there is none
-	Tokens    uint64 // that all requests cost
-	Summed    uint64 // requests of which the log only has sums
+	Tokens    uint64 // cost of all requests
+	Summed    uint64 // requests for which the log has only sums
 	Untimed   uint64 // requests without a duration
 	Estimates []Estimated
-	Trace     *trace.Trace // of the requests and their costs; nil if it was not wanted
-	Names     []string     // of its keys
+	Trace     *trace.Trace // the requests and their costs; nil unless keep was set
+	Names     []string     // names of the keys
 
 	requests []usagelog.Request
-	numbers  map[string]uint32 // of the keys
+	numbers  map[string]uint32 // numbers of the keys, by name
 }
 
 // Estimated is the result for one estimate.
@@ -73,8 +74,8 @@ type Estimated struct {
 	Outcome
 	Admitted, Rejected uint64 // the costs of allowed and of refused requests, in tokens
 	Beyond             uint64 // tokens that allowed requests cost beyond what they held
-	Unused             uint64 // tokens that allowed requests held beyond what they cost
-	Lost               uint64 // the part of Beyond that was not charged, because the key owed as much as it may
+	Unused             uint64 // tokens that allowed requests held and did not cost
+	Lost               uint64 // the part of Beyond that was not charged, because the key owed its maximum
 	Series             Series
 }
 
@@ -86,7 +87,8 @@ func (r *UsageReport) Close() error {
 	return r.Trace.Close()
 }
 
-// NewUsage returns the report of a log, without the results of a limit. keep stores the requests for a suggestion.
+// NewUsage returns the report of a log. It has no results until Try is called. keep says that the requests are stored
+// for a suggestion.
 func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	r := &UsageReport{Field: log.Key, Summed: log.Summed, Untimed: log.Untimed, numbers: map[string]uint32{}, requests: log.Requests,
 		Log: Log{
@@ -115,8 +117,8 @@ func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	return r, nil
 }
 
-// Try checks the requests against a policy with each of the estimates. The default estimates are learned, the mean cost
-// and none. A request is settled when it is over, or at once if the log does not have that time.
+// Try checks the requests against a policy with each of the estimates. If there are none, it uses three: learned, the
+// mean cost and none. A request is settled when it ends, or at once if the log does not have its duration.
 func (r *UsageReport) Try(policy engine.Policy, estimates []Estimate) error {
 	if len(estimates) == 0 {
 		mean := min(max(r.Tokens/r.Requests, 1), mostTokens)
@@ -133,7 +135,7 @@ func (r *UsageReport) Try(policy engine.Policy, estimates []Estimate) error {
 	return nil
 }
 
-// An estimating decides the requests of a log by one limit.
+// An estimating decides the requests of a log with one estimate.
 type estimating struct {
 	Estimated
 	now     time.Time
@@ -183,7 +185,7 @@ func (r *estimating) request(q *usagelog.Request, key engine.Key) bool {
 	if r.Estimate.Learned {
 		var known bool
 		if tokens, known = r.learned.Usual(q.Model); !known {
-			tokens = q.Cost // instead of the largest possible cost, which is not known
+			tokens = q.Cost // because the largest possible cost is unknown
 		}
 	}
 	hold := &openHold{at: q.At.Add(q.Took), cost: q.Cost, model: q.Model}
@@ -204,7 +206,7 @@ func (r *estimating) request(q *usagelog.Request, key engine.Key) bool {
 	return true
 }
 
-// settle settles the holds of requests that are over by a time.
+// settle settles the holds of requests that have ended by a time.
 func (r *estimating) settle(until time.Time) {
 	for len(r.open) > 0 && !r.open[0].at.After(until) {
 		hold := heap.Pop(&r.open).(*openHold)
@@ -217,12 +219,12 @@ func (r *estimating) settle(until time.Time) {
 // An openHold is the hold of a request in progress.
 type openHold struct {
 	receipt engine.Receipt
-	at      time.Time // when it is
+	at      time.Time // when the request ends
 	cost    uint64
 	model   string
 }
 
-// openHolds are a heap. The hold that ends first is at the top.
+// openHolds is a heap. The hold that ends first is on top.
 type openHolds []*openHold
 
 func (o openHolds) Len() int           { return len(o) }

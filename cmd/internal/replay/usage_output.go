@@ -69,7 +69,7 @@ func (r *UsageReport) WriteTable(w io.Writer, top int) error {
 	return t.write(w, "")
 }
 
-// jsonUsage fixes names and order of the fields that WriteJSON promises for a usage log.
+// jsonUsage has the fields that WriteJSON writes for a usage log. Their names and their order must not change.
 type jsonUsage struct {
 	Policy   string `json:"policy"`
 	Format   string `json:"format"`
@@ -97,8 +97,8 @@ type jsonEstimate struct {
 	RefusedKeys   []jsonKey `json:"refused_keys"`
 }
 
-// WriteJSON writes the report as one line of JSON for other programs. Lists are [], never null. suggestion, if not nil,
-// is written unchanged.
+// WriteJSON writes the report as one line of JSON for other programs. An empty list is [], not null. suggestion is
+// written unchanged, unless it is nil.
 func (r *UsageReport) WriteJSON(w io.Writer, suggestion any) error {
 	out := jsonUsage{
 		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.order(), r.Tokens, r.Field, r.Keys, r.Summed, r.Untimed,

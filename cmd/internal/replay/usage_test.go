@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// tokensOf tries a limit on the requests of lines.
+// tokensOf tries a policy with estimates on the requests in lines of a usage log.
 func tokensOf(t *testing.T, policy engine.Policy, estimates []Estimate, lines ...string) *UsageReport {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "usage")
@@ -29,8 +29,9 @@ func tokensOf(t *testing.T, policy engine.Policy, estimates []Estimate, lines ..
 	return r
 }
 
-// For each estimate, the replay refuses and allows what a bucket of 100 without refill does by hand: the second request
-// comes before the first is over, the third after both.
+// TestEstimatesOfALog: a key has 100 tokens, and gets none back within the log. Its second request comes while the
+// first is in progress, and its third request comes after both. For each estimate, the results must be those that were
+// computed by hand.
 func TestEstimatesOfALog(t *testing.T) {
 	lines := []string{
 		`{"time":1795165200,"duration_ms":10000,"team":"a","model":"m","usage":{"input_tokens":10,"output_tokens":20}}`,
@@ -46,11 +47,14 @@ func TestEstimatesOfALog(t *testing.T) {
 		beyond, unused   uint64
 		lost             uint64
 	}{
-		// All is known before: 30 pass, 80 do not fit, 10 fit, 350 hold the limit and owe 250, which no window counts.
+		// The held tokens are the cost: 30 fit, 80 do not fit, 10 fit. For the other key, 350 tokens hold the limit of
+		// 100, and 250 are lost.
 		{"learned", 3, 1, 390, 250, 0, 250},
-		// 60 twice does not fit at once; later 60 fit; 60 of another key cost 290 more, of which 40 are counted.
+		// Each request holds 60: the second one does not fit, and the third one fits after the first is settled. The
+		// request of the other key costs 290 more than it holds. Of these, 40 are charged and 250 are lost.
 		{"60", 3, 1, 390, 290, 80, 250},
-		// 1 each: all pass at once, and then 30 + 80 are charged, of which 100 count: the third finds nothing.
+		// Each request holds 1: the first two fit. Their costs of 30 and 80 are then charged, of which 10 are lost. So
+		// nothing is left for the third.
 		{"none", 3, 1, 460, 457, 0, 260},
 	} {
 		t.Run(c.estimate, func(t *testing.T) {
@@ -71,21 +75,23 @@ func TestEstimatesOfALog(t *testing.T) {
 	}
 }
 
-// From the 21st request of a model on, learned holds 1.2 times what 95 of 100 cost.
+// TestLearnedFromALog: from the 21st request of a model on, learned holds 1.2 times the cost that 95 of 100 requests do
+// not exceed.
 func TestLearnedFromALog(t *testing.T) {
 	var lines []string
 	for i := range 30 {
 		lines = append(lines, `{"time":`+time.Unix(1795165200+int64(i), 0).UTC().Format(`"2006-01-02T15:04:05Z"`)+`,"duration_ms":100,"usage":{"input_tokens":90,"output_tokens":10}}`)
 	}
 	r := tokensOf(t, engine.FixedWindow(1_000_000, time.Hour), []Estimate{{Learned: true}}, lines...)
-	// Buckets of costs are a quarter of a power of two: 100 is in the bucket up to 111, and 1.2 times 111 is 133.
+	// Costs are counted in buckets, of which there are four per power of two. A cost of 100 is in the bucket that ends
+	// at 111, and 1.2 times 111 is 133.
 	assert.EqualValues(t, 10*(133-100), r.Estimates[0].Unused)
 	assert.Zero(t, r.Estimates[0].Beyond)
 	assert.Equal(t, "everybody", r.Names[0])
 	assert.Len(t, r.Notes(), 2)
 }
 
-// Invalid estimates are errors, and worst says why.
+// TestEstimatesThatAreNone: invalid estimates are errors. The error for "worst" says why it is not possible.
 func TestEstimatesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"worst": "which a usage log does not have", "0": "from 1 to 1000000000", "-1": "want learned", "1000000001": "from 1", "": "want learned", "1.5": "want",
@@ -95,7 +101,7 @@ func TestEstimatesThatAreNone(t *testing.T) {
 	}
 }
 
-// The table and the JSON say the same, and what is not known.
+// TestUsageOutput: the table and the JSON have the same results, and say what is unknown.
 func TestUsageOutput(t *testing.T) {
 	log, err := usagelog.Read([]string{"../usagelog/testdata/openai.json"}, usagelog.Options{})
 	require.NoError(t, err)

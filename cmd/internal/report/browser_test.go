@@ -25,7 +25,7 @@ const phoneRules = `rules:
 - {name: api, rate: 5/s, key: "header:X-API-Key"}
 `
 
-// The page of a real log fits a phone: no part of it is scrolled sideways, the tables neither.
+// TestThePageFitsAPhone: the page of a real log fits a phone. Neither the page nor a table must be scrolled sideways.
 func TestThePageFitsAPhone(t *testing.T) {
 	f, err := rulefile.Parse("weir.yaml", []byte(phoneRules))
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestThePageFitsAPhone(t *testing.T) {
 	fitsAPhone(t, page.Write)
 }
 
-// So does that of a usage log.
+// TestTheUsagePageFitsAPhone checks the same for the page of a usage log.
 func TestTheUsagePageFitsAPhone(t *testing.T) { fitsAPhone(t, usagePage(t).Write) }
 
 func fitsAPhone(t *testing.T, write func(io.Writer) error) {

@@ -8,18 +8,18 @@ import (
 	"github.com/weir-go/weir/cmd/internal/suggest"
 )
 
-// jsonSuggestion fixes names and order of the fields of a suggestion.
+// jsonSuggestion has the fields of a suggestion. Their names and their order must not change.
 type jsonSuggestion struct {
-	Abusive  bool           `json:"abusive"` // the limits refuse abusive keys only; otherwise
-	Percent  float64        `json:"percent"` // the largest share of the key-days
+	Abusive  bool           `json:"abusive"` // false if the limits also refuse other keys
+	Percent  float64        `json:"percent"` // the largest share of the key-days that is refused
 	Requests uint64         `json:"requests"`
 	Keys     uint64         `json:"keys"`
 	KeyDays  uint64         `json:"key_days"`
 	Reason   string         `json:"reason"`
-	Best     *jsonPoint     `json:"best"` // null if there is none
+	Best     *jsonPoint     `json:"best"` // null if there is no best limit
 	Refused  uint64         `json:"requests_refused"`
-	Periods  []jsonPoint    `json:"periods"`   // the limit of each
-	Others   []jsonPoint    `json:"trade_off"` // all limits of the period of the best
+	Periods  []jsonPoint    `json:"periods"`   // the limit for each period
+	Others   []jsonPoint    `json:"trade_off"` // all limits for the period of the best one
 	Affected []jsonAffected `json:"most_affected"`
 }
 

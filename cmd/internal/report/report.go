@@ -35,15 +35,16 @@ var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
 
 // A Page has the contents of a report.
 type Page struct {
-	Source string // of the requests: the name of the log
-	Rules  string // the name of the rule file; "" for none
-	Top    int    // most refused keys to show for each rule
+	Source string // name of the log
+	Rules  string // name of the rule file; "" if there is none
+	Top    int    // how many of the most refused keys to show for each rule
 	Report *replay.RulesReport
-	// Suggestions are the suggestions for the rules, in order; nil for a rule without one, or nil as a whole.
+	// Suggestions has the suggestions for the rules, in the order of the rules. It has nil for a rule without a
+	// suggestion. It may be nil itself.
 	Suggestions []*suggest.Suggestion
 }
 
-// A section is a rule on the page.
+// A section is a part of the page about one rule.
 type section struct {
 	*replay.RuleReport
 	Top        []replay.Key
@@ -66,12 +67,12 @@ func (p *Page) Sections() []section {
 // A UsagePage has the contents of a report on a usage log.
 type UsagePage struct {
 	Source     string
-	Top        int // most refused keys to show for each estimate
+	Top        int // how many of the most refused keys to show for each estimate
 	Report     *replay.UsageReport
-	Suggestion *suggest.Suggestion // nil for none
+	Suggestion *suggest.Suggestion // nil if there is none
 }
 
-// An estimateSection is an estimate on the page.
+// An estimateSection is a part of the page about one estimate.
 type estimateSection struct {
 	*replay.Estimated
 	Requests uint64
@@ -115,10 +116,10 @@ func plain(d time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }
 
-// chartHeight is the height of a chart's field, in pixels.
+// chartHeight is the height, in pixels, of the area in which a chart is drawn.
 const chartHeight = 180
 
-// legend returns a legend of colours and texts that alternate.
+// legend returns a legend. entries has a color, then its text, then the next color, and so on.
 func legend(entries ...string) template.HTML {
 	var keys []chart.Key
 	for i := 0; i+1 < len(entries); i += 2 {
@@ -140,7 +141,7 @@ func series(s replay.Series) template.HTML {
 		from := float64(i)
 		to := from + 1
 		if count < 100 {
-			to -= 0.12 // a gap between bars, unless they are thin
+			to -= 0.12 // a gap between bars, unless the bars are thin
 		}
 		p.Column(chart.Orange, from, to, 0, float64(b.Refused))
 		p.Column(chart.Blue, from, to, float64(b.Refused), float64(b.Requests))
@@ -149,7 +150,7 @@ func series(s replay.Series) template.HTML {
 		refused)).HTML()
 }
 
-// timeTicks are the beginning, the middle and the end of a series.
+// timeTicks returns ticks at the beginning, in the middle and at the end of a series.
 func timeTicks(s replay.Series) []chart.Tick {
 	end := s.Start.Add(time.Duration(len(s.Bins)) * s.Bin)
 	layout := "15:04:05"
@@ -163,7 +164,7 @@ func timeTicks(s replay.Series) []chart.Tick {
 	return ticks
 }
 
-// A binRow is an interval of time in the table, next to its bar.
+// A binRow is a row of a table: an interval of time, its numbers, and its bar.
 type binRow struct {
 	At                time.Time
 	Requests, Refused uint64
@@ -178,7 +179,7 @@ func rows(s replay.Series) (all []binRow) {
 	return all
 }
 
-// tradeOff draws the share of keys that limits of one period refuse.
+// tradeOff draws which share of keys is refused by limits of the same period.
 func tradeOff(s *suggest.Suggestion) template.HTML {
 	c := &s.Curves[s.Best]
 	var points []chart.Point

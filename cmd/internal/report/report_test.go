@@ -29,7 +29,7 @@ const rules = `rules:
 - {name: blind, rate: 1/s, match: {host: a.example}}
 `
 
-// made is a page of the excerpt, with suggestions.
+// made returns a page about the excerpt of a log, with suggestions.
 func made(t *testing.T) *Page {
 	t.Helper()
 	f, err := rulefile.Parse("weir.yaml", []byte(rules))
@@ -73,7 +73,7 @@ func TestThePage(t *testing.T) {
 	}
 }
 
-// Every chart is well-formed, says what it shows, and stays inside its frame.
+// TestCharts: every chart is well-formed, has a description, and stays inside its frame.
 func TestCharts(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, made(t).Write(&out))
@@ -91,7 +91,7 @@ func TestCharts(t *testing.T) {
 		}
 		assert.NotContains(t, chart, "NaN")
 		assert.NotContains(t, chart, "Inf")
-		field := strings.ReplaceAll(chart, `class="tick" x="-6"`, "") // numbers beside the vertical axis
+		field := strings.ReplaceAll(chart, `class="tick" x="-6"`, "") // numbers to the left of the vertical axis
 		assert.NotRegexp(t, `="-\d`, field, "a place outside")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// A batch answers the commands of one read. It is used by one connection at a time.
+// A batch answers the commands of one read. Only one connection at a time uses it.
 type batch struct {
 	reply
 	limiter    *engine.Limiter
@@ -29,8 +29,8 @@ func (b *batch) begin(c *conn) {
 	b.negative, b.fileLimits, b.fileTables = c.settings.Negative, c.settings.Limits, c.settings.Tables
 }
 
-// key returns the key of a text under a quota, which is zero for the limit of the table. It charges the key with what
-// it owes previous limiters.
+// key returns the key for a text under a quota. The zero quota means the limit of the table. key charges the key with
+// what it owes to previous limiters.
 func (t Table) key(text []byte, quota engine.Quota) engine.Key {
 	k := t.Limiter.KeyBytes(text).With(quota)
 	if t.Formers.Any() {
@@ -39,8 +39,8 @@ func (t Table) key(text []byte, quota engine.Quota) engine.Key {
 	return k
 }
 
-// place returns the table of a limit, and the key of a text in it. If the table does not accept the limit, it answers
-// with an error.
+// place returns the table of a limit, and the key for a text in it. If the table does not accept the limit, place
+// answers the command with an error.
 func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) {
 	if l.name != "" {
 		if own, has := b.fileTables[l.name]; has {
@@ -56,8 +56,8 @@ func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) 
 	return t, t.key(l.key(text), quota), true
 }
 
-// ofTable returns the table of a key's limit, by the name in the key. ok is false if the key's limit has no table of
-// its own.
+// ofTable returns the table of a key's limit. It finds the limit by its name in the key. ok is false if the limit has
+// no separate table.
 func (b *batch) ofTable(text []byte) (t Table, ok bool) {
 	name, _, isNamed := bytes.Cut(text, []byte{':'})
 	if isNamed {
@@ -92,7 +92,7 @@ func (b *batch) command(c *conn, args [][]byte) {
 	b.run(c, known, args)
 }
 
-// run answers a command, or adds it to the gathered takes.
+// run answers a command, or adds it to the gathered takes. known is the command.
 func (b *batch) run(c *conn, known *command, args [][]byte) {
 	if !known.gathers {
 		b.decide()
@@ -102,7 +102,7 @@ func (b *batch) run(c *conn, known *command, args [][]byte) {
 
 // fail answers an error, and counts it.
 func (b *batch) fail(text string) {
-	b.decide() // earlier answers come first
+	b.decide() // earlier commands are answered first
 	b.counts.errors++
 	b.failure(text)
 }
@@ -114,7 +114,7 @@ func (b *batch) broken(c *conn, err error) {
 	c.closing = true
 }
 
-// flush decides the gathered takes and writes the answers. It returns false if the client does not accept them.
+// flush decides the gathered takes and writes the answers. It returns false if the client does not read them.
 func (b *batch) flush(c *conn) bool {
 	b.decide()
 	if len(b.out) == 0 {

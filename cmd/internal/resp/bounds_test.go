@@ -19,13 +19,13 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// memory is a connection without a network: reads take from in until it is empty, writes go nowhere.
+// memory is a connection without a network. Read takes bytes from in until it is empty. Write drops them.
 type memory struct {
 	net.Conn
 	in   []byte
 	rest []byte
-	size int64 // of what was written
-	most int   // of one write
+	size int64 // how many bytes were written
+	most int   // the largest number of bytes in one write
 }
 
 func (m *memory) Read(p []byte) (int, error) {
@@ -46,7 +46,7 @@ func (*memory) Close() error                     { return nil }
 func (*memory) SetReadDeadline(time.Time) error  { return nil }
 func (*memory) SetWriteDeadline(time.Time) error { return nil }
 
-// TestATakeDoesNotAllocate: a take does not allocate, from the bytes of a pipeline to the bytes of the answers.
+// TestATakeDoesNotAllocate: from the bytes of a pipeline to the bytes of its answers, a take does not allocate.
 func TestATakeDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("allocations are not counted under the race detector")
@@ -76,19 +76,19 @@ func TestATakeDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// impatient is a connection of a server that gives clients no time to read.
+// impatient is a connection of the server on which clients have little time to read.
 type impatient struct{ *net.TCPConn }
 
 func (c impatient) SetWriteDeadline(time.Time) error {
 	return c.TCPConn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 }
 
-// TestASlowReaderIsDropped: a client that sends without end and reads nothing holds no more than a bounded buffer, and
-// its connection ends.
+// TestASlowReaderIsDropped: if a client sends without end and reads nothing, the server keeps no more than a bounded
+// buffer for it, and ends the connection.
 func TestASlowReaderIsDropped(t *testing.T) {
 	d := openWith(t, func(c net.Conn) net.Conn { return impatient{c.(*net.TCPConn)} })
 	c := d.dial()
-	flood := []byte(strings.Repeat("COMMAND DOCS\r\n", 1000)) // a thousand times as much is answered
+	flood := []byte(strings.Repeat("COMMAND DOCS\r\n", 1000)) // the answers are a thousand times as long
 	for {
 		if _, err := c.Write(flood); err != nil {
 			break
@@ -98,7 +98,8 @@ func TestASlowReaderIsDropped(t *testing.T) {
 	assert.EqualValues(t, 1, d.counters.Count().Slow)
 }
 
-// TestALargeBufferIsGivenBack: a connection gives a large buffer back when it waits again. Stored answers are bounded.
+// TestALargeBufferIsGivenBack: a connection gives its large buffer back when it waits for commands again. The memory
+// for answers is bounded.
 func TestALargeBufferIsGivenBack(t *testing.T) {
 	settings := &Settings{Limiter: newClock().limiter(t, longestOfTests)}
 	m := &memory{}
@@ -157,7 +158,7 @@ func inUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// TestAPassword: every command but the login needs the password, and before the login a client gets little memory.
+// TestAPassword: every command except the login needs the password. Before the login, a client gets little memory.
 func TestAPassword(t *testing.T) {
 	const noAuth, wrong = "-NOAUTH Authentication required.", "-WRONGPASS invalid username-password pair or user is disabled."
 	for _, c := range []struct{ name, sent, want string }{
@@ -183,8 +184,8 @@ func TestAPassword(t *testing.T) {
 	assert.True(t, strings.HasPrefix(got, "%7 ") && strings.HasSuffix(got, " $2 me"), got)
 }
 
-// TestPasswordsAreNotGuessedInAPipeline: a connection ends after a few that are wrong, and the right one behind them is
-// not looked at.
+// TestPasswordsAreNotGuessedInAPipeline: a connection ends after a few wrong passwords. If the right password comes
+// after them in the same pipeline, it is not read.
 func TestPasswordsAreNotGuessedInAPipeline(t *testing.T) {
 	d := open(t, "secret")
 	answer := d.says(strings.Repeat("AUTH wrong\r\nRESET\r\n", wrongMost) + "AUTH secret\r\nPING\r\n")
@@ -194,7 +195,8 @@ func TestPasswordsAreNotGuessedInAPipeline(t *testing.T) {
 	assert.Contains(t, answer, "PONG")
 }
 
-// TestChangedSettings: a password that a reload brings is for connections that come after it, and a table for all.
+// TestChangedSettings: a new password from a reload applies only to connections that are opened later. A new table
+// applies to all connections.
 func TestChangedSettings(t *testing.T) {
 	d := open(t)
 	c := d.dial()
@@ -213,12 +215,12 @@ func TestChangedSettings(t *testing.T) {
 	d.settings.Store(&Settings{Limiter: d.clock.limiter(t, longestOfTests), Longest: longestOfTests, Passwords: all})
 	assert.Equal(t, "*5 :0 :1 :0 :-1 :60", ask())
 	assert.Equal(t, "-NOAUTH Authentication required.", flat(d.says(resp("PING"))))
-	d.settings.Store(nil) // the listener is going
+	d.settings.Store(nil) // the listener is being closed
 	assert.Equal(t, "*5 :1 :1 :0 :60 :60", ask())
 }
 
-// TestShutdownAnswersWhatItHasRead: connections that wait end at once, and one whose commands were read when they are
-// answered.
+// TestShutdownAnswersWhatItHasRead: at a shutdown, connections that wait for a command end at once. A connection whose
+// commands were read ends when these are answered.
 func TestShutdownAnswersWhatItHasRead(t *testing.T) {
 	var reads atomic.Int64
 	answer := make(chan struct{})
@@ -239,7 +241,7 @@ func TestShutdownAnswersWhatItHasRead(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// TestShutdownEndsInTime: a client that does not read its answers is cut off.
+// TestShutdownEndsInTime: at a shutdown, a client that does not read its answers is cut off.
 func TestShutdownEndsInTime(t *testing.T) {
 	d := open(t)
 	c := d.dial()
@@ -247,7 +249,7 @@ func TestShutdownEndsInTime(t *testing.T) {
 	require.NoError(t, c.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
 	for {
 		if _, err := c.Write(flood); err != nil {
-			break // nothing more goes in: the server waits for the client to read
+			break // the server reads no more, because it waits until the client reads
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
@@ -256,7 +258,7 @@ func TestShutdownEndsInTime(t *testing.T) {
 	assert.Zero(t, d.Open())
 }
 
-// held is a connection whose answers wait.
+// held is a connection that writes its answers only when answer is closed.
 type held struct {
 	*net.TCPConn
 	reads  *atomic.Int64
@@ -269,7 +271,7 @@ func (c *held) Write(p []byte) (int, error) {
 	return c.TCPConn.Write(p)
 }
 
-// TestTheServerOutlivesAFullSystem: no room for another connection is no reason to end.
+// TestTheServerOutlivesAFullSystem: if the system has no room for another connection, the server continues.
 func TestTheServerOutlivesAFullSystem(t *testing.T) {
 	l := &failing{errs: []error{
 		&net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}, syscall.ECONNABORTED, net.ErrClosed,
@@ -278,7 +280,7 @@ func TestTheServerOutlivesAFullSystem(t *testing.T) {
 	assert.Empty(t, l.errs)
 }
 
-// failing is a listener that has errors, one after the other.
+// failing is a listener that returns errors, one after the other.
 type failing struct {
 	net.Listener
 	errs []error

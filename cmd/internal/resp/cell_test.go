@@ -11,30 +11,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cell is the rule of redis-cell as its documents describe it, in exact fractions of seconds. A key is the time at
-// which it would be full again, were requests to come evenly (the theoretical arrival time). A token is worth the time
-// period / count, and max_burst + 1 tokens may be out at once. Other than redis-cell, a key whose limit changes owes as
-// many tokens as before, and not as much time.
+// A cell computes the rule of redis-cell as its documents describe it, with exact fractions of seconds. For each key it
+// stores the time at which the key will be full again (the theoretical arrival time). A token is worth the time period
+// / count, and at most max_burst + 1 tokens may be taken at once. There is one difference from redis-cell: if the limit
+// of a key changes, the key owes the same number of tokens as before, not the same time.
 type cell struct {
 	full  map[string]*big.Rat
-	token map[string]*big.Rat // what one of those that the key owes is worth
-	tick  *big.Rat            // a token is worth a multiple of it, rounded up
+	token map[string]*big.Rat // the time that one of the tokens is worth that the key owes
+	tick  *big.Rat            // the worth of a token is rounded up to a multiple of tick
 }
 
-// throttle returns the five integers of the answer.
+// throttle returns the five integers of the answer to CL.THROTTLE.
 func (c *cell) throttle(now *big.Rat, key string, burst, count, period, quantity int64) [5]int64 {
 	token := new(big.Rat).Mul(ceil(new(big.Rat).Quo(big.NewRat(period, count), c.tick)), c.tick)
 	times := func(n int64) *big.Rat { return new(big.Rat).Mul(token, big.NewRat(n, 1)) }
 	room, demand := times(burst+1), times(quantity)
 
-	time, last := new(big.Rat), c.token[key] // until the key is full, and what a token of that is worth
+	time, last := new(big.Rat), c.token[key] // time until the key is full, and what a token of this time is worth
 	if last == nil {
 		last = token
 	}
 	if full := c.full[key]; full != nil && full.Cmp(now) > 0 {
 		time.Sub(full, now)
 	}
-	in := func(time, of, other *big.Rat) *big.Rat { // as many tokens, worth something else
+	in := func(time, of, other *big.Rat) *big.Rat { // converts a time to the same number of tokens of another worth
 		tokens := new(big.Rat).Quo(time, of)
 		return tokens.Mul(tokens, other)
 	}
@@ -43,13 +43,13 @@ func (c *cell) throttle(now *big.Rat, key string, burst, count, period, quantity
 	answer := [5]int64{0, burst + 1, 0, -1, 0}
 	if next.Cmp(room) > 0 {
 		answer[0] = 1
-		if quantity > 0 && demand.Cmp(room) <= 0 && token.Cmp(last) < 0 { // from now on it comes back faster
+		if quantity > 0 && demand.Cmp(room) <= 0 && token.Cmp(last) < 0 { // from now on, the tokens come back faster
 			time, last = owed, token
 			c.full[key], c.token[key] = new(big.Rat).Add(now, owed), token
 		}
 		if demand.Cmp(room) <= 0 {
 			wait := new(big.Rat).Sub(time, in(new(big.Rat).Sub(room, demand), token, last))
-			if token.Cmp(last) < 0 { // a peek returns what a request would get
+			if token.Cmp(last) < 0 { // a peek returns the same as a take would
 				wait.Sub(owed, room)
 			}
 			answer[3] = toInt(ceil(wait))
@@ -68,14 +68,14 @@ func (c *cell) throttle(now *big.Rat, key string, burst, count, period, quantity
 }
 
 func floor(r *big.Rat) *big.Rat {
-	return new(big.Rat).SetInt(new(big.Int).Div(r.Num(), r.Denom())) // Euclidean, and so downward
+	return new(big.Rat).SetInt(new(big.Int).Div(r.Num(), r.Denom())) // Euclidean division, so it rounds down
 }
 
 func ceil(r *big.Rat) *big.Rat { return new(big.Rat).Neg(floor(new(big.Rat).Neg(r))) }
 
 func toInt(r *big.Rat) int64 { return r.Num().Int64() }
 
-// TestTheModelIsThePublishedOne: the examples of redis-cell's documents.
+// TestTheModelIsThePublishedOne checks cell with the examples in redis-cell's documents.
 func TestTheModelIsThePublishedOne(t *testing.T) {
 	c := &cell{map[string]*big.Rat{}, map[string]*big.Rat{}, big.NewRat(1, 1e9)}
 	now := big.NewRat(0, 1)
@@ -85,19 +85,20 @@ func TestTheModelIsThePublishedOne(t *testing.T) {
 	assert.Equal(t, [5]int64{1, 1, 0, -1, 10}, c.throttle(now, "once", 0, 1, 10, 2))
 }
 
-// TestAgreesWithRedisCell: the server and the model decide random sequences, and must return the same integers. The
-// limits of a key change during a sequence. If a token is a whole number of the table's ticks, the model is the
-// published rule. Otherwise a token is rounded up to a whole number.
+// TestAgreesWithRedisCell: the server and a cell decide the same random sequences, and must return the same integers.
+// The limits of a key change during a sequence. If the worth of a token is a whole number of the table's ticks, the
+// cell is the published rule. Otherwise, the cell rounds the worth of a token up to a whole number of ticks.
 func TestAgreesWithRedisCell(t *testing.T) {
 	rates := []struct{ count, period int64 }{
-		// Whole nanoseconds, and others.
+		// The tokens of the first line are worth a whole number of nanoseconds, and the tokens of the second line are
+		// not.
 		{30, 60}, {1, 1}, {1, 10}, {100, 1}, {10, 60}, {1000, 1}, {1, 3600}, {120, 60}, {5000, 3600},
 		{3, 1}, {7, 60}, {97, 1}, {999, 7}, {123457, 86400}, {1_000_003, 10},
 	}
 	for _, table := range []struct {
 		longest time.Duration
 		tick    *big.Rat
-		step    int64 // of the clock, in nanoseconds
+		step    int64 // step of the clock, in nanoseconds
 	}{
 		{longestOfTests, big.NewRat(1, 1e9), 1}, {time.Hour, big.NewRat(1, 16e9), 1}, {52 * 24 * time.Hour, big.NewRat(2, 1e9), 2},
 		{365 * 24 * time.Hour, big.NewRat(16, 1e9), 16},
@@ -111,10 +112,10 @@ func TestAgreesWithRedisCell(t *testing.T) {
 				sent, want, limited := "", "", 0
 				for range 250 {
 					now := d.clock.nanos.Add(gap(random))
-					d.clock.nanos.Add(-(now % table.step)) // where they are the same time
+					d.clock.nanos.Add(-(now % table.step)) // at multiples of step, both have the same time
 					at := big.NewRat(d.clock.nanos.Load(), 1e9)
 					sent, want = "", ""
-					for range 1 + random.IntN(6) { // a pipeline is one moment
+					for range 1 + random.IntN(6) { // all commands of a pipeline have the same time
 						rate := rates[random.IntN(len(rates))]
 						key, burst := fmt.Sprint("k", random.IntN(5)), random.Int64N(20)
 						if time.Duration((burst+1)*rate.period/rate.count+1)*time.Second > table.longest {
@@ -141,7 +142,8 @@ func TestAgreesWithRedisCell(t *testing.T) {
 	}
 }
 
-// TestMonthlyLimits: a table in which they fit answers of every limit as one of shorter limits does, at any nanosecond.
+// TestMonthlyLimits: a table for long limits answers for every limit, and at any nanosecond, as a table for shorter
+// limits does.
 func TestMonthlyLimits(t *testing.T) {
 	for _, longest := range []time.Duration{52 * 24 * time.Hour, 365 * 24 * time.Hour} {
 		for nanos := range int64(33) {
@@ -156,7 +158,7 @@ func TestMonthlyLimits(t *testing.T) {
 	}
 }
 
-// gap returns the number of nanoseconds until the next request: none, a moment, or enough for all keys to be full
+// gap returns the number of nanoseconds until the next request. It may be none, few, or enough for all keys to be full
 // again.
 func gap(random *rand.Rand) int64 {
 	switch random.IntN(4) {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A command describes a command of clients.
+// A command describes one of the commands that clients can send.
 type command struct {
-	name            string // in small letters
-	atLeast, atMost int    // arguments, the name included
-	lastKey         int    // the arguments from the first to this one are keys; 0: none is; -1: all are
-	early           bool   // before the password, too
-	gathers         bool   // it is decided in a batch, together with others
-	direct          bool   // it is answered at once in a transaction, too
+	name            string // in lower case
+	atLeast, atMost int    // number of arguments, including the name
+	lastKey         int    // the arguments from the first to this one are keys; 0: no argument is a key; -1: all are
+	early           bool   // permitted before the password, too
+	gathers         bool   // it takes tokens, and is decided together with others
+	direct          bool   // it is answered at once, even in a transaction
 	run             func(*conn, *batch, [][]byte)
 	syntax          string // its arguments
 	summary         string
@@ -24,7 +24,8 @@ const (
 	commandCount = 33
 )
 
-// commands has all commands, and byName the index of each. Some commands read these variables, so init sets them.
+// commands has all commands, and byName has the index of each. init sets these variables, because some commands read
+// them.
 var (
 	commands [commandCount]command
 	byName   = map[string]int{}
@@ -94,7 +95,7 @@ func init() {
 	index()
 }
 
-// index notes where each command is.
+// index sets byName.
 func index() {
 	for i := range commands {
 		byName[commands[i].name] = i
@@ -118,8 +119,8 @@ func lookup(name []byte) (int, bool) {
 	return i, ok
 }
 
-// unknown answers an unknown command. If the command looks like HTTP, it ends the connection, because a web page could
-// make a browser on this machine send commands in the body of a request.
+// unknown answers an unknown command. If the command looks like HTTP, it ends the connection. Otherwise a web page
+// could make a browser on this machine send commands in the body of a request.
 func (b *batch) unknown(c *conn, args [][]byte) {
 	b.counts.unknown++
 	if isWord(args[0], "POST") || isWord(args[0], "Host:") {

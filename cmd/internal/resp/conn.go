@@ -17,15 +17,15 @@ type conn struct {
 	name     string
 	resp3    bool
 	known    bool         // the client has sent its password, or needs none
-	closing  bool         // the connection ends after the gathered answers
-	wrong    int          // wrong passwords so far, which RESET does not clear
-	multi    *transaction // the current transaction; nil for none
+	closing  bool         // the connection ends after the answers that wait
+	wrong    int          // number of wrong passwords so far; RESET does not clear it
+	multi    *transaction // the current transaction, or nil
 
 	parser parser
 	small  [smallBuffer]byte
-	large  *[maxCommand]byte // from largeBuffers, while it is needed
-	buffer []byte            // small or large
-	end    int               // of the bytes in buffer that are not answered yet
+	large  *[maxCommand]byte // from largeBuffers; nil while it is not needed
+	buffer []byte            // small, or large
+	end    int               // end of the bytes in buffer that are not answered yet
 
 	waits    wait
 	progress bool // a command was completed since the wait began
@@ -43,10 +43,10 @@ func (c *conn) NetConn() net.Conn {
 	return c.Conn
 }
 
-// leave ends the connection when it waits for a command. Any goroutine may call it.
+// leave ends the connection if it waits for a command. Any goroutine may call it.
 func (c *conn) leave() {
 	c.leaving.Store(true)
-	_ = c.NetConn().SetReadDeadline(time.Unix(1, 0)) // only fails on a closed connection
+	_ = c.NetConn().SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
 }
 
 // serve answers commands until the connection ends.
@@ -76,7 +76,7 @@ func (c *conn) serve() {
 	c.finish()
 }
 
-// enter takes the current settings. The caller must call leave.
+// enter gets the current settings. The caller must call leave when it no longer uses them.
 func (c *conn) enter() (leave func()) {
 	settings := c.server.Settings()
 	if settings == nil {
@@ -88,18 +88,18 @@ func (c *conn) enter() (leave func()) {
 	return settings.Leave
 }
 
-// A wait says what a connection waits for, which determines for how long.
+// A wait says what a connection waits for. This determines how long it may wait.
 type wait uint8
 
 const (
-	forNothing  wait = iota // not set yet, or without a bound
-	forCommand              // within Settings.IdleTimeout
+	forNothing  wait = iota // not set yet, or nothing with a bound
+	forCommand              // the next command, within Settings.IdleTimeout
 	forItsRest              // the rest of a command that has begun
 	forExec                 // the rest of a transaction
-	forPassword             // data of a client without a password does not restart its time
+	forPassword             // the password; other data does not restart its time
 )
 
-// await sets the deadline of the next bytes. It returns false if the server is stopping.
+// await sets the deadline for the next bytes. It returns false if the server is stopping.
 func (c *conn) await() bool {
 	next, most := forNothing, time.Duration(0)
 	switch {
@@ -117,10 +117,10 @@ func (c *conn) await() bool {
 	if !goesOn && c.setReadTime(most) != nil {
 		return false
 	}
-	return !c.leaving.Load() // after the deadline is set, so that leave's deadline is not lost
+	return !c.leaving.Load() // checked after the deadline is set, so that the deadline of leave is not lost
 }
 
-// setReadTime sets how long reading may take from now on; 0 for no bound.
+// setReadTime sets how long reading may take from now on; 0 means no bound.
 func (c *conn) setReadTime(most time.Duration) error {
 	var until time.Time
 	if most > 0 {
@@ -129,7 +129,7 @@ func (c *conn) setReadTime(most time.Duration) error {
 	return c.SetReadDeadline(until)
 }
 
-// handshake is that of TLS.
+// handshake does the TLS handshake, if the connection uses TLS.
 func (c *conn) handshake() error {
 	t, ok := c.Conn.(*tls.Conn)
 	if !ok {
@@ -144,10 +144,10 @@ func (c *conn) handshake() error {
 	return c.SetDeadline(time.Time{})
 }
 
-// resize enlarges the buffer for a command that does not fit, or gives a large buffer back.
+// resize changes to the large buffer if a command does not fit, and gives it back when it is no longer needed.
 func (c *conn) resize(read int) {
 	switch full := len(c.buffer); {
-	case c.large == nil && c.end+read >= full && c.known: // the client sends more than fits at once
+	case c.large == nil && c.end+read >= full && c.known: // the client has sent more than fits
 		c.large = largeBuffers.Get().(*[maxCommand]byte)
 		copy(c.large[:], c.buffer[:c.end])
 		c.buffer = c.large[:]
@@ -163,7 +163,8 @@ func (c *conn) shrink() {
 	}
 }
 
-// answer answers the complete commands in the buffer, and keeps the rest. It returns false if the connection is broken.
+// answer answers the complete commands in the buffer, and keeps the rest of the bytes. It returns false if the
+// connection is broken.
 func (c *conn) answer() bool {
 	defer c.enter()()
 	b := batches.Get().(*batch)
@@ -200,15 +201,16 @@ func (c *conn) bounds() bounds {
 	return strangersBounds
 }
 
-// These bound how long, and how much, data of a client is read and dropped until it closes its side.
+// When a connection ends, data of the client is read and dropped until the client closes its side. These are the bounds
+// of the time and of the number of bytes.
 const (
 	lastWords      = time.Second
-	lastWordsAtEnd = 20 * time.Millisecond // of the server
+	lastWordsAtEnd = 20 * time.Millisecond // when the server stops
 	lastBytes      = 1 << 20
 )
 
-// finish tells the client that nothing follows, and then reads what the client has sent meanwhile. Closing a connection
-// with unread data would send a reset, which can overtake the last answer.
+// finish tells the client that no more answers follow, and then reads what the client has sent meanwhile. If a
+// connection with unread data were closed, this would send a reset, which can overtake the last answer.
 func (c *conn) finish() {
 	type half interface{ CloseWrite() error }
 	most := lastWords

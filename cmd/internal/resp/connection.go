@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The commands about the connection, and those that clients send when they connect.
+// These are the commands about the connection, and the commands that clients send when they connect.
 
 func ping(_ *conn, b *batch, args [][]byte) {
 	if len(args) == 2 {
@@ -31,7 +31,8 @@ func choose(_ *conn, b *batch, args [][]byte) {
 	b.ok()
 }
 
-// hello answers HELLO [version [AUTH user password] [SETNAME name]]. A wrong HELLO changes nothing.
+// hello answers HELLO [version [AUTH user password] [SETNAME name]]. If something in the command is wrong, it changes
+// nothing.
 func hello(c *conn, b *batch, args [][]byte) {
 	resp3, known, name := c.resp3, c.known, c.name
 	if len(args) > 1 {
@@ -88,7 +89,7 @@ func hello(c *conn, b *batch, args [][]byte) {
 	b.array(0)
 }
 
-// defaultUser is the only one.
+// defaultUser is the only user.
 const defaultUser = "default"
 
 func auth(c *conn, b *batch, args [][]byte) {
@@ -107,8 +108,9 @@ func auth(c *conn, b *batch, args [][]byte) {
 	}
 }
 
-// allows reports whether a password is valid. If not, it answers with an error. Without passwords, every password is
-// valid. A connection with many wrong passwords ends, so that a pipeline cannot try a million a second.
+// allows reports whether a password is valid. If not, it answers with an error. If no password is configured, every
+// password is valid. A connection with many wrong passwords ends, so that a pipeline cannot try a million passwords per
+// second.
 func (b *batch) allows(c *conn, user, password []byte) bool {
 	if string(user) == defaultUser && (len(c.settings.Passwords) == 0 || c.settings.Passwords.have(password)) {
 		return true
@@ -120,7 +122,7 @@ func (b *batch) allows(c *conn, user, password []byte) bool {
 	return false
 }
 
-// named checks the name of a connection, or of a client library.
+// named checks the name of a connection, or of a client library, and returns it.
 func (b *batch) named(text []byte) (string, bool) {
 	for _, c := range text {
 		if c < '!' || c > '~' || len(text) > nameMax {
@@ -148,11 +150,11 @@ func client(c *conn, b *batch, args [][]byte) {
 			b.ok()
 		}
 	case is("SETINFO", 2) && (isWord(args[2], "LIB-NAME") || isWord(args[2], "LIB-VER")):
-		if _, ok := b.named(args[3]); ok { // the name is not shown anywhere
+		if _, ok := b.named(args[3]); ok { // the name is not shown anywhere, so it is only checked
 			b.ok()
 		}
 	case isWord(args[1], "TRACKING") && len(args) > 2, is("NO-EVICT", 1), is("NO-TOUCH", 1):
-		b.ok() // nothing is tracked, because no command reads a value; and no connection is evicted
+		b.ok() // nothing must be done: no command reads values that could be tracked, and no connection is evicted
 	default:
 		b.fail(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%s': want CLIENT ID, GETNAME, SETNAME, "+
 			"SETINFO, TRACKING, NO-EVICT or NO-TOUCH", clip(args[1])))
@@ -166,7 +168,7 @@ func resetConnection(c *conn, b *batch, _ [][]byte) {
 	b.line('+', "RESET")
 }
 
-// info answers INFO: all sections, whichever are asked for.
+// info answers INFO with all sections, even if the client asks for certain sections.
 func info(c *conn, b *batch, _ [][]byte) {
 	stats, n := c.settings.Stats(), c.server.Counters.Count()
 	var all strings.Builder
@@ -193,7 +195,7 @@ type property struct {
 	value any
 }
 
-// describe answers COMMAND.
+// describe answers COMMAND and its subcommands.
 func describe(_ *conn, b *batch, args [][]byte) {
 	sub := ""
 	if len(args) > 1 {
@@ -233,8 +235,8 @@ func describe(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// entry writes the data that cluster clients read about a command: its name, the number of arguments, and the places of
-// keys.
+// entry writes what cluster clients read about a command: its name, the number of its arguments, and which arguments
+// are keys.
 func (b *batch) entry(c *command) {
 	arity, first, last, step := int64(c.atLeast), int64(0), int64(c.lastKey), int64(0)
 	if c.atMost != c.atLeast {
@@ -253,7 +255,7 @@ func (b *batch) entry(c *command) {
 	b.integer(step)
 }
 
-// documents answers with the commands that have the given names, or with all commands.
+// documents answers COMMAND DOCS for the commands with the given names, or for all commands.
 func (b *batch) documents(names [][]byte) {
 	if len(names) == 0 {
 		names = allNames

@@ -2,7 +2,7 @@ package resp
 
 import "sync/atomic"
 
-// Counters counts what the servers of Redis' protocol do. The zero Counters are ready. They must not be copied.
+// Counters counts what the servers of Redis' protocol do. The zero Counters is ready to use. It must not be copied.
 type Counters struct {
 	commands                [commandCount]atomic.Uint64
 	allowed, limited        atomic.Uint64
@@ -12,13 +12,13 @@ type Counters struct {
 
 // Count is a snapshot of [Counters].
 type Count struct {
-	Commands         map[string]uint64 // by name in lower case, including those that failed
+	Commands         map[string]uint64 // by name in lower case; failed commands count, too
 	Allowed, Limited uint64            // decisions
-	Errors           uint64            // commands answered with an error, including those below
+	Errors           uint64            // commands that were answered with an error, including those in Unknown
 	Unknown          uint64            // commands that do not exist
-	Broken           uint64            // connections ended by a mistake in the protocol
+	Broken           uint64            // connections that ended because of a mistake in the protocol
 	WrongPasswords   uint64
-	Slow             uint64 // connections ended because the client did not read its answers
+	Slow             uint64 // connections that ended because the client did not read its answers
 }
 
 // Count returns the current numbers.
@@ -34,8 +34,8 @@ func (c *Counters) Count() Count {
 	return n
 }
 
-// counts are the counts of a batch. They exist so that the goroutines of several connections seldom write the same
-// words.
+// counts has the counts of a batch. A batch counts here first, so that the goroutines of several connections seldom
+// write to the same words of memory.
 type counts struct {
 	commands                                      [commandCount]uint32
 	allowed, limited                              uint64
@@ -50,7 +50,7 @@ func (n *counts) decision(allowed bool) {
 	}
 }
 
-// addTo adds the counts to c, and sets them to 0.
+// addTo adds the counts to c, and resets them to 0.
 func (n *counts) addTo(c *Counters) {
 	add := func(to *atomic.Uint64, n uint64) {
 		if n > 0 {

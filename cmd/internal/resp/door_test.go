@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// clock is a time that moves only when the test says so.
+// clock is a clock that the test moves.
 type clock struct{ nanos atomic.Int64 }
 
 func newClock() *clock {
@@ -38,7 +38,7 @@ func (c *clock) limiter(t testing.TB, longest time.Duration) *engine.Limiter {
 	return l
 }
 
-// A door is a server under test, on a loopback port.
+// A door is the server under test. It listens on a loopback port.
 type door struct {
 	*Server
 	t        *testing.T
@@ -46,7 +46,7 @@ type door struct {
 	settings atomic.Pointer[Settings]
 	counters *Counters
 	address  string
-	wrap     func(net.Conn) net.Conn // the connections of the server
+	wrap     func(net.Conn) net.Conn // wraps the connections of the server
 }
 
 const longestOfTests = 26 * 24 * time.Hour
@@ -101,16 +101,16 @@ func (d *door) dial() *net.TCPConn {
 	c, err := net.Dial("tcp", d.address)
 	require.NoError(d.t, err)
 	d.t.Cleanup(func() { _ = c.Close() })
-	require.NoError(d.t, c.SetDeadline(time.Now().Add(time.Minute))) // a test that waits for nothing fails
+	require.NoError(d.t, c.SetDeadline(time.Now().Add(time.Minute))) // so that no test waits forever
 	return c.(*net.TCPConn)
 }
 
-// says sends everything on a connection of its own and returns all that is answered until the server closes it.
+// says opens a connection, sends text, and returns all answers until the server closes the connection.
 func (d *door) says(text string) string {
 	d.t.Helper()
 	c := d.dial()
 	go func() {
-		_, _ = io.WriteString(c, text) // fails if the server ends the connection before, which is looked at below
+		_, _ = io.WriteString(c, text) // fails if the server ends the connection before; the answers show that
 		_ = c.CloseWrite()
 	}()
 	answer, err := io.ReadAll(c)
@@ -118,7 +118,7 @@ func (d *door) says(text string) string {
 	return string(answer)
 }
 
-// resp writes commands as clients do, each in a line of words.
+// resp returns commands in the form in which clients send them. Each line has the words of one command.
 func resp(lines ...string) string {
 	var r reply
 	for _, line := range lines {
@@ -131,7 +131,7 @@ func resp(lines ...string) string {
 	return string(r.out)
 }
 
-// flat makes answers readable: a line each, separated by spaces.
+// flat makes answers readable: it replaces their line ends by spaces.
 func flat(answer string) string { return strings.TrimSpace(strings.ReplaceAll(answer, "\r\n", " ")) }
 
 func TestAnswers(t *testing.T) {
@@ -213,7 +213,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersOfRESP3: the same answers with maps, doubles, booleans and null.
+// TestAnswersOfRESP3: in RESP3, the answers have the same content, but with maps, doubles, booleans and null.
 func TestAnswersOfRESP3(t *testing.T) {
 	d := open(t)
 	got := d.says(resp("HELLO 3 SETNAME me", "CL.THROTTLE a 0 1 60", "CL.THROTTLE a 0 1 60", "GCRA b 0 1 1.5", "GCRA b 0 1 1.5",
@@ -239,8 +239,9 @@ func TestSecondsAreRoundedUp(t *testing.T) {
 	assert.Equal(t, "*5 :0 :1 :0 :-1 :2", flat(d.says(resp("CL.THROTTLE a 0 1 2"))))
 }
 
-// TestAPipelineKeepsItsOrder: answers come in the order of the commands. That also holds if other commands are between
-// the gathered ones, or if these take different amounts, fail, or are more than can be gathered at once.
+// TestAPipelineKeepsItsOrder: answers come in the order of the commands. This is also true if other commands are
+// between the gathered ones, and if the gathered commands take different numbers of tokens, fail, or are too many to be
+// gathered at once.
 func TestAPipelineKeepsItsOrder(t *testing.T) {
 	d := open(t)
 	assert.Equal(t, "*5 :0 :3 :2 :-1 :20 +PONG *5 :0 :3 :0 :-1 :60 -ERR wrong number of arguments for 'cl.throttle' command "+

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParser: no text makes the parser panic, read beyond it, or keep on asking for more of a command that is longer
-// than may be; and what it finds does not depend on how the text arrives.
+// FuzzParser checks that no text makes the parser panic or read beyond the text. If a command is too long, the parser
+// must not ask for more of it. The commands that it finds must not depend on the pieces in which the text arrives.
 func FuzzParser(f *testing.F) {
 	for _, text := range []string{
 		"*1\r\n$4\r\nPING\r\n", "PING a b\r\n", "*0\r\n*-1\r\n\r\n", "*2\r\n$0\r\n\r\n$1\r\na\r\n", "*1\r\n$-1\r\n", "*1\r\n*1\r\n",
@@ -30,7 +30,7 @@ func FuzzParser(f *testing.F) {
 		first := text[:min(int(cut), len(text))]
 		before, left, failed := parseAll(t, first, most)
 		if failed != nil {
-			return // what follows is not read
+			return // the rest is not read
 		}
 		after, left, failed := parseAll(t, append(bytes.Clone(left), text[len(first):]...), most)
 		require.Equal(t, commands, append(before, after...))
@@ -39,11 +39,11 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-// parseAll returns all commands of a text, each as one string, and what is left of it.
+// parseAll returns all commands of a text, each as one string, and the rest of the text.
 func parseAll(t *testing.T, text []byte, most bounds) (commands []string, rest []byte, err error) {
 	var p parser
 	for len(text) > 0 {
-		length, err := p.next(bytes.Clone(text), most) // which writes quoted words over their quotes
+		length, err := p.next(bytes.Clone(text), most) // a copy, because the parser writes quoted words into it
 		if err != nil {
 			return commands, text, err
 		}
@@ -62,8 +62,8 @@ func parseAll(t *testing.T, text []byte, most bounds) (commands []string, rest [
 	return commands, nil, nil
 }
 
-// FuzzConversation: whatever a client says, the server answers in its protocol, one answer to each command, and no
-// answer is without end.
+// FuzzConversation checks that the server's answers follow its protocol, no matter what a client sends. Each command
+// gets one answer, and no answer is endless.
 func FuzzConversation(f *testing.F) {
 	for _, lines := range []string{
 		"CL.THROTTLE a 15 30 60|PING|GCRA a 1 1 1.5|HELLO 3|WEIR.TAKE a LIMIT 1/s|CLIENT GETNAME|INFO|COMMAND|RESET|QUIT",
@@ -109,7 +109,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// skipReply returns what follows the answer that a text begins with.
+// skipReply returns the text after the answer at its beginning.
 func skipReply(t *testing.T, text []byte) []byte {
 	line, rest, ok := bytes.Cut(text, []byte("\r\n"))
 	require.True(t, ok && len(line) > 0, "%q", text)

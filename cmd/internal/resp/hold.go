@@ -11,13 +11,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// heldKeys bounds the keys of a hold, in bytes, because its id contains them.
+// heldKeys is the largest total length of the keys of a hold, in bytes. It is bounded because the id of the hold
+// contains the keys.
 const heldKeys = 4 << 10
 
-// maxFor is the longest time in which a hold may give something back, in seconds.
+// maxFor is the longest lifetime of a hold's id, in seconds. After it, the hold gives nothing back.
 const maxFor = uint64(sealed.MaxLifetime / time.Second)
 
-// cutFor parses and cuts off an optional FOR seconds at the end of a command.
+// cutFor cuts off FOR seconds at the end of a command, if it is there, and parses it.
 func (b *batch) cutFor(args [][]byte) (rest [][]byte, asked time.Duration, ok bool) {
 	n := len(args)
 	if n < 4 || !isWord(args[n-2], "FOR") {
@@ -48,7 +49,7 @@ func hold(c *conn, b *batch, args [][]byte) {
 	}
 }
 
-// holdAll answers WEIR.HOLDALL, which is WEIR.TAKEALL with FOR seconds and an id.
+// holdAll answers WEIR.HOLDALL. It is like WEIR.TAKEALL, but has FOR seconds, and its answer has an id.
 func holdAll(c *conn, b *batch, args [][]byte) {
 	args, asked, ok := b.cutFor(args)
 	if !ok {
@@ -67,7 +68,7 @@ func holdAll(c *conn, b *batch, args [][]byte) {
 	}
 }
 
-// tellID answers an id, or none.
+// tellID answers with an id, or with null for "".
 func (b *batch) tellID(id string) {
 	b.bulk("id")
 	if id == "" {
@@ -77,7 +78,7 @@ func (b *batch) tellID(id string) {
 	}
 }
 
-// holdSeveral takes estimates from all keys or from none, and makes the id.
+// holdSeveral takes the estimates from all keys or from none, and makes the id of the hold.
 func (b *batch) holdSeveral(c *conn, s *several, asked time.Duration) (id string, allowed, ok bool) {
 	size := 0
 	for _, text := range s.texts {
@@ -107,19 +108,19 @@ func (b *batch) holdSeveral(c *conn, s *several, asked time.Duration) (id string
 	return c.settings.Holds.Sealer.Seal(text, c.settings.Holds.Uses.Expires(asked)), true, true
 }
 
-// A holding is the part of an id that is about one key.
+// A holding is the part of an id about one key.
 type holding struct {
 	key     engine.Key
 	receipt engine.Receipt
 }
 
-// open returns the holdings of an id. text is the content of an id, which this program has sealed.
+// open returns the holdings of an id. text is the content of the id, which this program has sealed.
 func (b *batch) open(text []byte) (all []holding, err error) {
 	for len(text) > 0 {
 		name, rest, ok := cutText(text)
 		table, rest, ok2 := cutText(rest)
 		if !ok || !ok2 {
-			return nil, sealed.ErrForged // of another version
+			return nil, sealed.ErrForged // sealed by another version
 		}
 		in, quota := Table{b.limiter, b.formers}, engine.Quota{}
 		if len(table) == 0 {
@@ -142,7 +143,7 @@ func (b *batch) open(text []byte) (all []holding, err error) {
 	return all, nil
 }
 
-// cutQuota cuts the numbers of a limit off the content of an id.
+// cutQuota cuts the numbers of a limit off the beginning of text, and returns their quota.
 func (b *batch) cutQuota(text []byte) (quota engine.Quota, rest []byte, err error) {
 	const size = 24
 	if len(text) < size {
@@ -165,7 +166,7 @@ func cutText(from []byte) (text, rest []byte, ok bool) {
 	return from[n : n+int(size)], from[n+int(size):], true
 }
 
-// outcomes are how WEIR.SETTLE answers.
+// outcomes has the words with which WEIR.SETTLE answers.
 var outcomes = map[sealed.Use]string{
 	sealed.First: "settled", sealed.Late: "late", sealed.NoRoom: "late", sealed.Repeated: "repeated",
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ask sends a command, and returns the names and values of its answer for one limit, as words.
+// ask sends a command about one limit, and returns the names and values of its answer, as words.
 func (d *door) ask(command string) map[string]string {
 	d.t.Helper()
 	got := map[string]string{}
@@ -34,7 +34,8 @@ func (d *door) remaining(key string) string {
 	return d.ask("WEIR.PEEK " + key + " LIMIT 100/d")["remaining"]
 }
 
-// TestHoldAndSettle: an estimate is taken until it is settled, and then costs what it did: less, more, or nothing.
+// TestHoldAndSettle: a hold takes its estimate. When it is settled, it costs what the request has cost, which may be
+// less, more or nothing.
 func TestHoldAndSettle(t *testing.T) {
 	d := open(t)
 	hold := func(cost string) string {
@@ -63,8 +64,8 @@ func TestHoldAndSettle(t *testing.T) {
 	assert.Equal(t, "800", d.ask("WEIR.SETTLE " + all["id"] + " 1800")["lost"], "beyond ten limits")
 }
 
-// TestLateAndForgedHolds: after its time an id frees nothing, and charges what it cost beyond. An id that this server
-// did not seal is an error.
+// TestLateAndForgedHolds: after its lifetime, an id gives nothing back, but the cost beyond the estimate is charged. If
+// this server has not sealed an id, the answer is an error.
 func TestLateAndForgedHolds(t *testing.T) {
 	d := open(t)
 	for asked, after := range map[string]time.Duration{" FOR 5": 5 * time.Second, "": 10 * time.Minute, " FOR 86400": 24 * time.Hour} {
@@ -88,7 +89,8 @@ func TestLateAndForgedHolds(t *testing.T) {
 	}
 }
 
-// TestHoldsOutliveATable: an id of a table before frees nothing in the next one, and is good once.
+// TestHoldsOutliveATable: if an id was made under the previous table, it gives nothing back in the new one, but the
+// cost beyond the estimate is charged. The id can still be used only once.
 func TestHoldsOutliveATable(t *testing.T) {
 	d := open(t)
 	less, more := d.ask("WEIR.HOLD a LIMIT 100/d COST 40")["id"], d.ask("WEIR.HOLD a LIMIT 100/d COST 40")["id"]
@@ -105,7 +107,7 @@ func TestHoldsOutliveATable(t *testing.T) {
 	require.Equal(t, "5", d.remaining("a"))
 }
 
-// TestTakesOverSeveralKeys: a take over several keys takes from all of them or from none.
+// TestTakesOverSeveralKeys: a take from several keys takes from all of them or from none.
 func TestTakesOverSeveralKeys(t *testing.T) {
 	d := open(t)
 	const one = "$7 allowed :1 $5 limit :3 $9 remaining :1 $11 retry_after $1 0 $11 reset_after $2 40"
@@ -136,7 +138,7 @@ func TestTakesOverSeveralKeys(t *testing.T) {
 	}
 }
 
-// TestHoldsOfSeveralKeys: a hold of several keys takes from all of them or from none, and has one id.
+// TestHoldsOfSeveralKeys: a hold for several keys takes from all of them or from none, and has one id.
 func TestHoldsOfSeveralKeys(t *testing.T) {
 	d := open(t)
 	got := flat(d.says(resp("WEIR.HOLDALL 2 a b LIMIT 100/d COST 30 LIMIT 50/d COST 30 FOR 60")))
@@ -149,7 +151,7 @@ func TestHoldsOfSeveralKeys(t *testing.T) {
 	require.Equal(t, "40", d.ask("WEIR.PEEK b LIMIT 50/d")["remaining"])
 }
 
-// TestAHoldEndsOnAnotherConnection, in RESP3 and in a transaction.
+// TestAHoldEndsOnAnotherConnection: a hold can be settled on another connection, in RESP3 and in a transaction.
 func TestAHoldEndsOnAnotherConnection(t *testing.T) {
 	d := open(t)
 	c := d.dial()
@@ -169,8 +171,8 @@ func TestAHoldEndsOnAnotherConnection(t *testing.T) {
 	require.Equal(t, "80", d.remaining("a"))
 }
 
-// TestSettleWhereALimitDoesNotFit: the table after a reload takes shorter limits only. A settlement that does not fit
-// is an error, and its id stays valid.
+// TestSettleWhereALimitDoesNotFit: after a reload, the table accepts only shorter limits. If the limit of a hold does
+// not fit the table, settling the hold is an error, and its id stays valid.
 func TestSettleWhereALimitDoesNotFit(t *testing.T) {
 	d := open(t)
 	id := d.ask("WEIR.HOLD a LIMIT 100/20d COST 40")["id"]

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// openNamed is a door with limits that commands name: slow is 3 a minute, fast 1,000 a second.
+// openNamed returns a door with limits that commands can name: slow is 3 per minute, and fast is 1,000 per second.
 func openNamed(t *testing.T) *door {
 	t.Helper()
 	d := open(t)
@@ -22,14 +22,14 @@ func openNamed(t *testing.T) *door {
 	return d
 }
 
-// setLimits is a reload.
+// setLimits changes the limits, as a reload does.
 func (d *door) setLimits(limits map[string]engine.Policy) {
 	next := *d.settings.Load()
 	next.Limits = limits
 	d.settings.Store(&next)
 }
 
-// TestNamedLimits: every command that has a limit takes a name for it.
+// TestNamedLimits: in every command that has a limit, the limit can be given by its name.
 func TestNamedLimits(t *testing.T) {
 	const none = "-ERR no limit 'gone': want one of redis: limits of the rule file, or a rate such as 100/m"
 	for _, c := range []struct{ name, sent, want string }{
@@ -64,8 +64,9 @@ func TestNamedLimits(t *testing.T) {
 	}
 }
 
-// TestNamedLimitsAfterAReload: other numbers find what was taken, and a transaction whose limit is gone when EXEC comes
-// answers an error for it, and does the rest. A hold that was taken under it is settled.
+// TestNamedLimitsAfterAReload: if a reload changes the numbers of a limit, what was taken still counts. If the limit of
+// a queued command no longer exists at EXEC, this command gets an error, and the others of the transaction are
+// executed. A hold under such a limit can be settled.
 func TestNamedLimitsAfterAReload(t *testing.T) {
 	d := openNamed(t)
 	c := d.dial()

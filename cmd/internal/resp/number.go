@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// integer parses a decimal number as Redis does: with an optional minus, no plus, no space and no leading zero.
+// integer parses a decimal number as Redis does. A minus is permitted, but no plus, no space and no leading zero.
 func integer(text []byte) (n int64, ok bool) {
 	digits, negative := text, false
 	if len(digits) > 0 && digits[0] == '-' {
@@ -28,14 +28,14 @@ func integer(text []byte) (n int64, ok bool) {
 	}
 	switch {
 	case negative && u <= 1<<63:
-		return -int64(u), true // for 2^63, int64(u) is -2^63, and so is its negative
+		return -int64(u), true // int64(u) is right for 2^63, too: it is -2^63, and so is its negative
 	case !negative && u <= math.MaxInt64:
 		return int64(u), true
 	}
 	return 0, false
 }
 
-// seconds reads a number of seconds with a fraction, to the nanosecond.
+// seconds parses a number of seconds with a fraction, to the nanosecond.
 func seconds(text []byte) (d time.Duration, ok bool) {
 	if len(text) == 0 || len(text) > 32 || strings.Trim(string(text), "0123456789.eE+-") != "" {
 		return 0, false

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A protocolError is a mistake after which nothing that follows on the connection can be understood.
+// A protocolError is a mistake after which the rest of the connection's data cannot be understood.
 type protocolError struct{ message string }
 
 // Error implements error.
@@ -15,13 +15,14 @@ func (e *protocolError) Error() string { return "Protocol error: " + e.message }
 
 func broken(format string, args ...any) error { return &protocolError{fmt.Sprintf(format, args...)} }
 
-// A parser finds commands in what a client sent: arrays of bulk strings, or inline commands, which are words in a line.
+// A parser finds commands in the bytes that a client has sent. A command is an array of bulk strings, or an inline
+// command, which is a line of words.
 type parser struct {
-	args [][]byte // of the last command, parts of the text
+	args [][]byte // the arguments of the last command, which are parts of the text
 }
 
-// next reads the first command of text. It returns the length of the command, or 0 if its end has not arrived yet. A
-// command without arguments, such as an empty line, asks for nothing.
+// next parses the first command of text. It returns the length of the command, or 0 if its end has not arrived yet. A
+// command without arguments, such as an empty line, is ignored.
 func (p *parser) next(text []byte, most bounds) (length int, err error) {
 	p.args = p.args[:0]
 	if len(text) == 0 {
@@ -70,7 +71,8 @@ func (p *parser) next(text []byte, most bounds) (length int, err error) {
 	return at, nil
 }
 
-// unfinished returns the result for a command whose end has not arrived: 0, or the error if it is already too long.
+// unfinished returns the result for a command whose end has not arrived. This is 0, or an error if the command is
+// already too long.
 func (p *parser) unfinished(text []byte, most bounds) (int, error) {
 	p.args = p.args[:0]
 	if len(text) >= most.command {
@@ -83,7 +85,8 @@ func tooLong(most bounds) error {
 	return broken("a command of more than %d bytes", most.command)
 }
 
-// number reads the digits from at on, and the end of their line. next is 0 if the end has not arrived yet.
+// number parses the digits from index at on, and their line end. next is the index after the line end, or 0 if the line
+// end has not arrived yet.
 func number(text []byte, at int, what string) (n int64, next int, err error) {
 	line := text[at:min(len(text), at+lineMax)]
 	end := bytes.IndexByte(line, '\n')
@@ -104,7 +107,7 @@ func number(text []byte, at int, what string) (n int64, next int, err error) {
 	return n, next, nil
 }
 
-// inline reads the words of a line, which a person may have typed.
+// inline parses the words of a line. A person may have typed them.
 func (p *parser) inline(text []byte, most bounds) (int, error) {
 	end := bytes.IndexByte(text, '\n')
 	if end < 0 || end >= most.command {
@@ -131,9 +134,9 @@ func (p *parser) inline(text []byte, most bounds) (int, error) {
 	return end + 1, nil
 }
 
-// word reads a word of a line from at on. It writes the word over the start of the text that it was read from, because
-// no word is longer than its text. Parts of a word may be in quotes. "..." has the escapes of C and \xHH, and '...'
-// only has \'.
+// word parses the word at index at in a line. It writes the word over the text from which it was parsed. This is
+// possible because no word is longer than its text. Parts of a word may be in quotes. In "...", there are the escapes
+// of C and \xHH. In '...', the only escape is \'.
 func word(line []byte, at int) (word []byte, next int, err error) {
 	to := at
 	begin := to
@@ -153,8 +156,8 @@ func word(line []byte, at int) (word []byte, next int, err error) {
 	return line[begin:to], at, nil
 }
 
-// quoted copies the text between at and the closing quote to the place to, and returns the ends of both. A space or the
-// end of the line must follow the quote.
+// quoted copies the text between at and the closing quote to the index to. It returns the end of the copy, and the
+// index after the quote. A space or the end of the line must follow the quote.
 func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
 	for at < len(line) && line[at] != quote {
 		c, n := line[at], 1
@@ -173,7 +176,7 @@ func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
 	return to, at + 1, nil
 }
 
-// escaped reads an escape. It returns the character, and the length of the escape.
+// escaped parses an escape. It returns the character that the escape means, and the length of the escape.
 func escaped(text []byte, quote byte) (c byte, n int) {
 	switch c = text[1]; {
 	case quote == '\'' && c != '\'':

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// MinPlace and MaxPlace bound the lifetime of a place in flight: the time for which it is certainly counted.
+// These are the bounds of the lifetime of a place in flight, for which a place is certainly counted.
 const (
 	MinPlace = time.Second
-	MaxPlace = sealed.MaxLifetime / 2 // it may be counted for twice that, and its id must be valid for as long
+	MaxPlace = sealed.MaxLifetime / 2 // a place may be counted for twice its lifetime, and its id must be valid as long
 )
 
 // maxPlaces is the highest limit of requests in flight.
@@ -22,14 +22,14 @@ const maxPlaces = 1<<16 - 1
 // Places counts requests in flight. It outlives all Settings.
 type Places struct {
 	Limiter  *engine.Limiter
-	Lifetime time.Duration // for which a place that is not released is counted
-	ids      Holds         // separate from the ids of holds; otherwise settles could use up the room for releases
+	Lifetime time.Duration // how long a place is counted if it is not released
+	ids      Holds         // separate from the holds, whose used ids could otherwise fill the room for releases
 }
 
-// NewPlaces returns Places with room for keys keys, and for the same number of ids whose places were given back. now is
-// nil for the system's clock.
+// NewPlaces returns Places with room for the given number of keys, and for as many ids of released places. now is nil
+// for the system's clock.
 func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy, now func() time.Time, options ...engine.Option) (*Places, error) {
-	uses, err := sealed.NewUses(2*lifetime, keys, options...) // for which a place may be counted
+	uses, err := sealed.NewUses(2*lifetime, keys, options...) // a place may be counted for twice its lifetime
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +44,10 @@ func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy,
 	return &Places{limiter, lifetime, Holds{sealed.New("places of the door for clients of Redis"), uses}}, nil
 }
 
-// Close closes the Places. No place can be taken or given back afterwards.
+// Close closes the Places. After that, no place can be taken or released.
 func (p *Places) Close() error { return errors.Join(p.Limiter.Close(), p.ids.Uses.Close()) }
 
-// places returns the Places, or answers with an error if there are none.
+// places returns the Places. If requests in flight are not counted, it answers with an error.
 func (b *batch) places(c *conn) (*Places, bool) {
 	if c.settings.Places == nil {
 		b.fail("ERR requests in flight are not counted: write for example in_flight: 1m in redis: of the rule file")
@@ -101,9 +101,9 @@ func enter(c *conn, b *batch, args [][]byte) {
 	b.integer(int64(d.Remaining))
 }
 
-// release answers WEIR.RELEASE id. It answers 1 for the first release while the place may still be counted, otherwise
-// 0. If there is no room to remember the release, the place stays taken, because a second release would free another
-// place.
+// release answers WEIR.RELEASE id. It answers 1 for the first release while the place may still be counted, and
+// otherwise 0. If there is no room to remember the release, it answers with an error, and the place stays taken.
+// Otherwise a second release of the id would free another place.
 func release(c *conn, b *batch, args [][]byte) {
 	places, ok := b.places(c)
 	if !ok {
@@ -112,10 +112,10 @@ func release(c *conn, b *batch, args [][]byte) {
 	opened, err := places.ids.Sealer.Open(string(args[1]))
 	var receipt engine.Receipt
 	if err == nil {
-		text := opened.Receipt // of ours
+		text := opened.Receipt // sealed by this process
 		receipt, err = places.Limiter.ParseReceipt(places.Limiter.KeyBytes(text[engine.ReceiptBytes:]), text[:engine.ReceiptBytes])
 	}
-	use := sealed.Late // then the release need not be remembered, because the place is forgotten
+	use := sealed.Late // after its lifetime, the place is forgotten, so the release need not be remembered
 	if err == nil && !places.ids.Uses.IsLate(opened) {
 		use, err = places.ids.Uses.Use(context.Background(), opened)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestEnterAndRelease: that many requests are in flight at a time. A request that leaves makes room once.
+// TestEnterAndRelease: a key can have as many requests in flight as the limit says. Each id makes room only once.
 func TestEnterAndRelease(t *testing.T) {
 	d := open(t)
 	enter := func() map[string]string { return d.ask("WEIR.ENTER a LIMIT 2") }
@@ -25,7 +25,7 @@ func TestEnterAndRelease(t *testing.T) {
 	require.Equal(t, "0", enter()["allowed"])
 	assert.Equal(t, "0", d.ask("WEIR.ENTER a LIMIT 2 COST 3")["allowed"])
 
-	// A place that is not left is forgotten. Leaving it later makes no room.
+	// A place that is not released is forgotten after some time. Releasing it later makes no room.
 	d.clock.nanos.Add(int64(2 * time.Minute))
 	require.Equal(t, "1", enter()["allowed"])
 	require.Equal(t, "1", enter()["allowed"])
@@ -34,7 +34,8 @@ func TestEnterAndRelease(t *testing.T) {
 	require.Equal(t, ":0", flat(d.says(resp("EXISTS a"))), "what is in flight is apart from what is taken")
 }
 
-// TestPlacesThatAreNone: an id that names no place, or a bad number of places, is an error.
+// TestPlacesThatAreNone: if an id does not belong to a place, or the number of places is out of range, the answer is an
+// error.
 func TestPlacesThatAreNone(t *testing.T) {
 	d := open(t)
 	hold := d.ask("WEIR.HOLD a LIMIT 1/s")["id"]
@@ -57,7 +58,7 @@ func TestPlacesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestSettlesCrowdOutNoReleases: used ids of holds take no room from the ids of places.
+// TestSettlesCrowdOutNoReleases: the used ids of holds do not fill the room for the ids of released places.
 func TestSettlesCrowdOutNoReleases(t *testing.T) {
 	d := open(t)
 	holds, err := NewHolds(1, d.clock.now, engine.ClockFunc(d.clock.now))
@@ -76,8 +77,8 @@ func TestSettlesCrowdOutNoReleases(t *testing.T) {
 	}
 }
 
-// TestReleasesWithoutRoom: where it cannot be noted that a place was left, that is an error, and the place counts on. A
-// repeated or late release frees nothing, and is not an error.
+// TestReleasesWithoutRoom: if there is no room to remember a release, the answer is an error, and the place stays
+// taken. A repeated or late release frees nothing, and is not an error.
 func TestReleasesWithoutRoom(t *testing.T) {
 	d := open(t)
 	places, err := NewPlaces(time.Minute, 1, engine.Evict, d.clock.now, engine.ClockFunc(d.clock.now))
@@ -110,8 +111,7 @@ func TestReleasesWithoutRoom(t *testing.T) {
 	assert.Equal(t, ":1 :0", flat(d.says(resp("WEIR.RELEASE "+id, "WEIR.RELEASE "+id))), "there is room again")
 }
 
-// TestLateReleasesTakeNoRoom: the places that a late release would free are free already, so nothing has to remember
-// the release.
+// TestLateReleasesTakeNoRoom: if a release is late, its place is already free, so the release is not remembered.
 func TestLateReleasesTakeNoRoom(t *testing.T) {
 	d := open(t)
 	places, err := NewPlaces(time.Minute, 1, engine.Evict, d.clock.now, engine.ClockFunc(d.clock.now))

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBrokenProtocol: input that cannot be understood is answered with an error, the connection ends, and no later
-// command is executed. Earlier commands are answered.
+// TestBrokenProtocol: input that cannot be understood is answered with an error, and ends the connection. Commands
+// before it are answered, and commands after it are not executed.
 func TestBrokenProtocol(t *testing.T) {
 	for _, c := range []struct{ name, sent, want string }{
 		{"a count that is no number", "*x\r\n", `invalid multibulk length "x"`},
@@ -47,7 +47,8 @@ func TestBrokenProtocol(t *testing.T) {
 	}
 }
 
-// TestHTTPEndsTheConnection: a page of a browser on this machine can make it send a POST with any body.
+// TestHTTPEndsTheConnection: HTTP ends the connection, because a web page can make a browser on this machine send a
+// POST with any body.
 func TestHTTPEndsTheConnection(t *testing.T) {
 	for _, first := range []string{"POST / HTTP/1.1\r\n", "post / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: localhost:6380\r\n"} {
 		d := open(t)
@@ -57,12 +58,12 @@ func TestHTTPEndsTheConnection(t *testing.T) {
 	}
 }
 
-// TestInlineCommands: people can type inline commands.
+// TestInlineCommands: a person can type commands as words in a line.
 func TestInlineCommands(t *testing.T) {
 	assert.Equal(t, "+PONG $1 a *5 :0 :1 :0 :-1 :60 +OK", flat(open(t).says("\r\n  \nPING\n\techo   a \r\ncl.throttle a 0 1 60\r\nQUIT now\r\nPING\r\n")))
 }
 
-// TestInlineQuotes: quotes in inline commands work as in Redis.
+// TestInlineQuotes: quotes in inline commands have the same meaning as in Redis.
 func TestInlineQuotes(t *testing.T) {
 	for sent, want := range map[string]string{
 		`ECHO "a b"`: "a b", `ECHO 'a b'`: "a b", `ECHO ""`: "", `ECHO "a\n\r\t\b\a\"\\\q"`: "a\n\r\t\b\a\"\\q", `ECHO '\n\''`: `\n'`,

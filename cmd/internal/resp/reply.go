@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A reply gathers answers, in RESP2 or RESP3.
+// A reply collects answers, in RESP2 or RESP3.
 type reply struct {
 	out   []byte
 	resp3 bool
@@ -25,7 +25,7 @@ func (r *reply) integer(n int64) { r.header(':', n) }
 
 func (r *reply) array(n int) { r.header('*', int64(n)) }
 
-// pairs begins a map of n pairs; in RESP2 an array of 2n elements.
+// pairs begins a map of n pairs. In RESP2, this is an array of 2n elements.
 func (r *reply) pairs(n int) {
 	if r.resp3 {
 		r.header('%', int64(n))
@@ -44,7 +44,7 @@ func (r *reply) bulkBytes(text []byte) {
 	r.out = append(append(r.out, text...), '\r', '\n')
 }
 
-// text writes a text for people: a bulk string, or in RESP3 a verbatim string.
+// text writes a text for people: a verbatim string in RESP3, and a bulk string in RESP2.
 func (r *reply) text(text string) {
 	if !r.resp3 {
 		r.bulk(text)
@@ -62,7 +62,7 @@ func (r *reply) null() {
 	}
 }
 
-// boolean is an integer in RESP2.
+// boolean writes a boolean. In RESP2, this is an integer.
 func (r *reply) boolean(yes bool) {
 	switch {
 	case !r.resp3 && yes:
@@ -76,7 +76,7 @@ func (r *reply) boolean(yes bool) {
 	}
 }
 
-// seconds writes a time in seconds: a double, or in RESP2 a bulk string.
+// seconds writes a time in seconds: a double in RESP3, and a bulk string in RESP2.
 func (r *reply) seconds(d time.Duration) {
 	var room [24]byte
 	text := appendSeconds(room[:0], d)
@@ -87,10 +87,10 @@ func (r *reply) seconds(d time.Duration) {
 	}
 }
 
-// appendSeconds writes a time in seconds, to the nanosecond, without zeros at the end.
+// appendSeconds appends a time in seconds. It has up to nine decimals, without zeros at the end.
 func appendSeconds(to []byte, d time.Duration) []byte {
 	if d < 0 {
-		return append(to, "-1"...) // there are no other negative times
+		return append(to, "-1"...) // engine.Never is the only negative time
 	}
 	to = strconv.AppendInt(to, int64(d/time.Second), 10)
 	rest := int64(d % time.Second)
@@ -114,11 +114,11 @@ func ceilSeconds(d time.Duration) int64 {
 	return whole
 }
 
-// shown is how much of a client's text an error repeats.
+// shown is how many bytes of a client's text an error repeats.
 const shown = 128
 
-// failure writes an error. It converts the text to one line of printable ASCII, because the text may repeat the
-// client's data.
+// failure writes an error. It converts the text to one line of printable ASCII, because the text may contain data of
+// the client.
 func (r *reply) failure(text string) {
 	r.out = append(r.out, '-')
 	for i := range len(text) {
@@ -131,7 +131,7 @@ func (r *reply) failure(text string) {
 	r.out = append(r.out, '\r', '\n')
 }
 
-// clip returns a text of a client, shortened for an error.
+// clip returns a client's text, shortened for an error.
 func clip(text []byte) string {
 	if len(text) > shown {
 		return string(text[:shown]) + "..."

@@ -14,8 +14,9 @@ import (
 
 // A Server answers the clients of a listener.
 type Server struct {
-	// Settings returns the current settings. nil means that there are no settings any more, and connections keep their
-	// last ones. It is called for each batch, from any goroutine, and each call is followed by one of Settings.Leave.
+	// Settings returns the current settings. nil means that the settings no longer exist, and connections keep their
+	// last ones. Settings is called for each batch, from any goroutine. For each result, Settings.Leave is called
+	// later.
 	Settings func() *Settings
 	// TLS is the TLS configuration; nil for none.
 	TLS *tls.Config
@@ -32,7 +33,7 @@ type Server struct {
 }
 
 // Serve accepts connections until the listener fails, and returns its error. Each connection has a goroutine. If the
-// system has no room for a connection, Serve waits a little and tries again.
+// system has no room for another connection, Serve waits a little and tries again.
 func (s *Server) Serve(l net.Listener) error {
 	const first, most = 5 * time.Millisecond, time.Second
 	pause := first
@@ -62,7 +63,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// noRoom are the temporary errors of a listener.
+// noRoom has the temporary errors of a listener.
 var noRoom = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
 
 func (s *Server) add(c *conn) bool {
@@ -87,7 +88,7 @@ func (s *Server) remove(c *conn) {
 	s.running.Done()
 }
 
-// Scheme returns the scheme of a URL without TLS.
+// Scheme returns the scheme of URLs without TLS.
 func (s *Server) Scheme() string { return "redis" }
 
 // Open returns the number of open connections.
@@ -97,12 +98,12 @@ func (s *Server) Open() int {
 	return len(s.open)
 }
 
-// Outlast returns at once: Redis' protocol cannot announce the end of a connection.
+// Outlast returns at once, because Redis' protocol cannot announce the end of a connection.
 func (s *Server) Outlast(context.Context) {}
 
-// Shutdown ends all connections: those that wait for a command at once, the others when they have answered the commands
-// that they have read. If ctx ends first, it cuts off the remaining connections and returns the error of ctx. No new
-// connections are accepted.
+// Shutdown ends all connections. Connections that wait for a command end at once. The others end when they have
+// answered the commands that they have read. If ctx ends first, Shutdown cuts off the remaining connections and returns
+// the error of ctx. No new connections are accepted.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mutex.Lock()
 	s.draining = true
@@ -122,7 +123,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.mutex.Lock()
 	for c := range s.open {
-		_ = c.NetConn().SetDeadline(time.Unix(1, 0)) // only fails on a closed connection
+		_ = c.NetConn().SetDeadline(time.Unix(1, 0)) // fails only on a closed connection
 	}
 	s.mutex.Unlock()
 	<-done

@@ -10,43 +10,45 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// Settings are the settings that a reload may change. They must not be changed while they are in use: make new ones.
+// Settings has the settings that a reload may change. They must not be changed while they are in use. A reload makes
+// new ones.
 type Settings struct {
-	// Limiter decides. Its policy is from [engine.TokenBuckets].
+	// Limiter decides about commands. Its policy is from [engine.TokenBuckets].
 	Limiter *engine.Limiter
-	// Formers are the previous limiters: the debt of a key there is charged to Limiter when a command names the key.
-	// nil if there are none.
+	// Formers has the previous limiters, or is nil. When a command names a key, the debt of the key in these limiters
+	// is charged to Limiter.
 	Formers *live.Formers
-	// Longest is the longest time in which a bucket of Limiter may fill. Errors mention it.
+	// Longest is the longest time that a bucket of Limiter may take to fill. Errors mention it.
 	Longest time.Duration
-	// Limits are the limits that commands can name: token buckets for Limiter, and others, which have Tables. A name
+	// Limits has the limits that commands can name. Token buckets use Limiter, and other limits have Tables. A name
 	// begins with a letter and has no colon.
 	Limits map[string]engine.Policy
-	// Tables are the tables of limits that have their own, by the names of the limits. Their keys have the same names
-	// as in Limiter.
+	// Tables has the separate tables of limits, by the names of the limits. Their keys have the same names as in
+	// Limiter.
 	Tables map[string]Table
-	// Passwords are the valid passwords for AUTH. Without any, no client needs one.
+	// Passwords has the valid passwords for AUTH. If there are none, clients do not need a password.
 	Passwords Passwords
 	// Negative allows a negative quantity in CL.THROTTLE, which gives tokens back, as in redis-cell. Otherwise a
 	// negative quantity is an error.
 	Negative bool
-	// Holds make the ids of holds.
+	// Holds makes the ids of holds.
 	Holds *Holds
-	// Places counts requests in flight; nil if commands cannot do that.
+	// Places counts requests in flight. It is nil if they are not counted.
 	Places *Places
-	// IdleTimeout is how long a connection may wait for its next command; 0 for no bound.
+	// IdleTimeout is how long a connection may wait for its next command; 0 means no bound.
 	IdleTimeout time.Duration
-	// Leave is called when a batch that these settings decided has been answered; nil for nothing.
+	// Leave is called when a batch that used these settings has been answered. It may be nil.
 	Leave func()
 }
 
 // A Table has the keys of one limit.
 type Table struct {
 	Limiter *engine.Limiter
-	Formers *live.Formers // previous limiters, whose keys' debts it takes over
+	Formers *live.Formers // previous limiters, whose debts are charged to Limiter
 }
 
-// Stats returns the sums over all tables: keys, slots, memory, and the counts of keys without room.
+// Stats returns the sums over all tables: the numbers of keys and slots, the memory, and the counts of keys without
+// room.
 func (s *Settings) Stats() engine.Stats {
 	all := s.Limiter.Stats()
 	for _, t := range s.Tables {
@@ -57,15 +59,15 @@ func (s *Settings) Stats() engine.Stats {
 	return all
 }
 
-// Holds makes the ids of holds, and remembers which were used. Uses outlives all Settings, because an id could
-// otherwise be used twice.
+// Holds makes the ids of holds, and remembers which ids were used. Uses outlives all Settings, because otherwise an id
+// could be used once more after a reload.
 type Holds struct {
 	Sealer *sealed.Sealer
 	Uses   *sealed.Uses
 }
 
-// NewHolds returns Holds with room for ids ids that are used and have not expired. The key is random, so ids are valid
-// for this process only. now is nil for the system's clock.
+// NewHolds returns Holds with room for the given number of ids that were used and have not expired. The key is random,
+// so the ids are valid only in this process. now is nil for the system's clock.
 func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, error) {
 	uses, err := sealed.NewUses(sealed.MaxLifetime, ids, options...)
 	if err != nil {
@@ -78,11 +80,11 @@ func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, 
 	return &Holds{sealed.New("holds of the door for clients of Redis"), uses}, nil
 }
 
-// Passwords are kept as hashes, so that comparing them takes the same time for every wrong one.
+// Passwords has the hashes of passwords, so that a comparison takes the same time for every wrong password.
 type Passwords []secretfile.Hash
 
-// ReadPasswords reads a file with one password on each line, as [ParsePasswords] does. A file of more than 64 KiB is an
-// error.
+// ReadPasswords reads a file with one password per line, as [ParsePasswords] does. If the file has more than 64 KiB, it
+// returns an error.
 func ReadPasswords(name string) (Passwords, error) {
 	text, err := secretfile.Read(name, "password")
 	if err != nil {
@@ -95,9 +97,9 @@ func ReadPasswords(name string) (Passwords, error) {
 	return all, nil
 }
 
-// ParsePasswords reads one password on each line. All of them are valid, so that clients can change from one to
-// another. Spaces around a password are not part of it, and empty lines are skipped. No password, or more than 16, is
-// an error.
+// ParsePasswords parses a text with one password per line. All of the passwords are valid, so that clients can change
+// from one to the next. Spaces around a password are not part of it, and empty lines are skipped. If there is no
+// password, or if there are more than 16, it returns an error.
 func ParsePasswords(text string) (all Passwords, err error) {
 	lines, err := secretfile.Lines(text, "password")
 	for _, line := range lines {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASettlementThatIsRepeatedFreesOnce: however often a hold is settled, its tokens come back once.
+// TestASettlementThatIsRepeatedFreesOnce: if a hold is settled several times, its tokens come back once.
 func TestASettlementThatIsRepeatedFreesOnce(t *testing.T) {
 	d := open(t)
 	id := d.ask("WEIR.HOLD a LIMIT 100/20d COST 40 FOR 3600")["id"]

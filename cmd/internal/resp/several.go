@@ -7,19 +7,19 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxKeys bounds the keys of a command that takes from several: it is the bound of [engine.TakeAll].
+// maxKeys is how many keys a command that takes from several keys can have. It is the bound of [engine.TakeAll].
 const maxKeys = 64
 
-// A several is a command that takes from several keys, all or nothing.
+// A several is a command that takes from all of several keys or from none.
 type several struct {
-	texts    [][]byte // of the keys
+	texts    [][]byte // texts of the keys
 	limits   []limit
 	requests []engine.Request
 	answers  []engine.Answer
 }
 
-// severally reads numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...]: one limit for each key, or one for
-// all of them. If the command is wrong, it answers with an error.
+// severally parses numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...]. There is one limit for each key, or
+// one limit for all keys. If the command is wrong, severally answers with an error.
 func (b *batch) severally(args [][]byte, hold bool) (s several, ok bool) {
 	n, ok := b.ranged("numkeys", args[1], 1, maxKeys)
 	if !ok {
@@ -52,7 +52,7 @@ func (b *batch) severally(args [][]byte, hold bool) (s several, ok bool) {
 	return s, b.ask(&s, hold)
 }
 
-// ask makes the keys and the requests.
+// ask makes the keys, and the requests for engine.TakeAll.
 func (b *batch) ask(s *several, hold bool) bool {
 	for i := range s.limits {
 		l := &s.limits[i]
@@ -67,7 +67,7 @@ func (b *batch) ask(s *several, hold bool) bool {
 	return true
 }
 
-// take takes from all keys, or from none.
+// takeSeveral takes from all keys, or from none.
 func (b *batch) takeSeveral(s *several) (allowed, ok bool) {
 	allowed, err := engine.TakeAll(s.requests, s.answers)
 	if err != nil {
@@ -78,7 +78,7 @@ func (b *batch) takeSeveral(s *several) (allowed, ok bool) {
 	return allowed, true
 }
 
-// tell answers what each limit says.
+// tell answers with the decision of each limit.
 func (b *batch) tell(s *several) {
 	b.bulk("limits")
 	b.array(len(s.answers))

@@ -11,7 +11,7 @@ const (
 	weirForm             // names and values
 )
 
-// takes are the gathered takes. All take the same number of tokens.
+// takes has the gathered takes. All of them take the same number of tokens.
 type takes struct {
 	n       int
 	tokens  uint64
@@ -20,7 +20,7 @@ type takes struct {
 	decided [gathered]engine.Decision
 }
 
-// take adds a take under a limit to the gathered takes. If the limit has its own table, it is decided at once.
+// take adds a take to the gathered takes. If the limit has a separate table, the take is decided at once.
 func (b *batch) take(text []byte, l *limit, f form) {
 	tokens := l.cost
 	t, key, ok := b.place(l, text)
@@ -44,27 +44,28 @@ func (b *batch) take(text []byte, l *limit, f form) {
 	b.takes.n++
 }
 
-// decide decides and answers the gathered takes.
+// decide decides the gathered takes and answers them.
 func (b *batch) decide() {
 	n := b.takes.n
 	if n == 0 {
 		return
 	}
 	b.takes.n = 0
-	// It only fails if there is no room for the decisions, and there is.
+	// TakeBatch returns an error only if there is no room for the decisions, and there is room.
 	_ = b.limiter.TakeBatch(b.keys[:n], b.tokens, b.decided[:n])
 	for i := range n {
 		b.answer(&b.decided[i], b.forms[i])
 	}
 }
 
-// look answers a take of 0 tokens. redis-cell reports a key as limited if it owes more than the limit, as it may after
-// a higher limit. To find that out, look tries one token of a limit that is one token larger.
+// look answers a take of 0 tokens. redis-cell reports a key as limited if the key owes more than its limit. This is
+// possible if its limit was higher before. To find this out, look peeks at one token under a limit that is one token
+// larger.
 func (b *batch) look(limiter *engine.Limiter, key engine.Key, limit engine.Policy, f form) {
 	b.decide()
 	d := limiter.Peek(key, 0)
 	if d.Remaining == 0 && d.ResetAfter > 0 && limiter == b.limiter {
-		// If no token can be added to the limit, it is the largest possible, and is peeked at unchanged.
+		// If the limit is already the largest possible, there is no larger one, and the first peek counts.
 		if more, err := limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {
 			above := limiter.Peek(key.With(more), 1)
 			d.Allowed, d.RetryAfter = above.Allowed, above.RetryAfter
@@ -85,7 +86,8 @@ func (b *batch) answer(d *engine.Decision, f form) {
 	}
 }
 
-// cell answers as redis-cell does: limited, limit, remaining, retry after and reset after in whole seconds, rounded up.
+// cell answers as redis-cell does: limited, limit, remaining, retry after and reset after. The times are whole seconds,
+// rounded up.
 func (b *batch) cell(d *engine.Decision) {
 	b.array(5)
 	b.counted(d)
@@ -97,7 +99,7 @@ func (b *batch) cell(d *engine.Decision) {
 	b.integer(ceilSeconds(d.ResetAfter))
 }
 
-// gcra answers in the form of Redis' GCRA command: the times have fractions.
+// gcra answers in the form of Redis' GCRA command. The times are seconds with fractions.
 func (b *batch) gcra(d *engine.Decision) {
 	b.array(5)
 	b.counted(d)
@@ -109,7 +111,7 @@ func (b *batch) gcra(d *engine.Decision) {
 	b.seconds(d.ResetAfter)
 }
 
-// counted writes the numbers that both forms have in common.
+// counted writes the numbers that the forms of cell and gcra have in common.
 func (b *batch) counted(d *engine.Decision) {
 	limited := int64(1)
 	if d.Allowed {
@@ -120,7 +122,7 @@ func (b *batch) counted(d *engine.Decision) {
 	b.integer(int64(d.Remaining))
 }
 
-// decision answers with a map of names. For a request that never passes, the wait is -1 seconds.
+// decision answers with a map of names and values. If the request can never pass, retry_after is -1.
 func (b *batch) decision(d *engine.Decision) {
 	b.pairs(5)
 	b.pairsOf(d)

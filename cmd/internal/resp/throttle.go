@@ -10,17 +10,18 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// These are the ranges of the numbers in commands. The limiter may still refuse a number within its range, because it
-// knows the longest time in which a bucket may fill.
+// These are the ranges of numbers in commands. The limiter may refuse a number within its range, because of the longest
+// time that a bucket may take to fill.
 const (
 	maxBurst  = spec.MaxBurst - 1 // the limit is max_burst + 1
 	maxCount  = 1e15
 	maxPeriod = uint64(spec.MaxWindow / time.Second)
 	maxTokens = math.MaxInt64
-	minPeriod = time.Second // of GCRA
+	minPeriod = time.Second // for GCRA
 )
 
-// throttle answers CL.THROTTLE and RL.THROTTLE key max_burst count period [quantity], and key name [quantity].
+// throttle answers CL.THROTTLE and RL.THROTTLE, with the arguments key max_burst count period [quantity], or key name
+// [quantity].
 func throttle(_ *conn, b *batch, args [][]byte) {
 	if len(args) < 5 && isName(args[2]) {
 		if l, ok := b.byName(args[2]); ok {
@@ -47,13 +48,13 @@ func throttle(_ *conn, b *batch, args [][]byte) {
 	b.throttle(args[1], &limit{policy: bucket(count, time.Duration(period)*time.Second, burst)}, args[5:])
 }
 
-// throttle takes the quantity at the end of a command, or one.
+// throttle takes the quantity at the end of a command, or one token if there is none.
 func (b *batch) throttle(text []byte, l *limit, quantity [][]byte) {
 	ok := true
 	l.cost = 1
 	if len(quantity) > 0 {
 		if n, whole := integer(quantity[0]); whole && n < 0 && b.negative {
-			b.giveBack(text, l, uint64(-n)) // -2^63 is its own negative, and that number
+			b.giveBack(text, l, uint64(-n)) // right for -2^63, too
 			return
 		}
 		if l.cost, ok = b.ranged("quantity", quantity[0], 0, maxTokens); !ok {
@@ -63,22 +64,23 @@ func (b *batch) throttle(text []byte, l *limit, quantity [][]byte) {
 	b.take(text, l, cellForm)
 }
 
-// giveBack answers a take of a negative quantity, which gives tokens back.
+// giveBack answers a take of a negative quantity. It gives tokens back.
 func (b *batch) giveBack(text []byte, l *limit, tokens uint64) {
-	b.decide() // before the key is charged with its debts to previous limiters
+	b.decide() // before the key is charged with its debt in previous limiters
 	if t, key, ok := b.place(l, text); ok {
 		t.Limiter.Refund(key, tokens)
 		b.look(t.Limiter, key, l.policy, cellForm)
 	}
 }
 
-// bucket returns the policy of count tokens in a period, with a burst of burst+1.
+// bucket returns the policy of a token bucket that gets count tokens in a period and has a limit of burst+1.
 func bucket(count uint64, period time.Duration, burst uint64) engine.Policy {
 	full := burst + 1
 	return spec.PolicyOf(engine.AlgorithmTokenBucket, spec.Numbers{Rate: spec.Of(engine.Per(float64(count), period)), Burst: &full}, false)
 }
 
-// gcra answers GCRA key max_burst tokens_per_period period [TOKENS n]. An older form has NUM_REQUESTS for TOKENS.
+// gcra answers GCRA key max_burst tokens_per_period period [TOKENS n]. In an older form of the command, TOKENS is
+// NUM_REQUESTS.
 func gcra(_ *conn, b *batch, args [][]byte) {
 	burst, ok := b.ranged("max_burst", args[2], 0, maxBurst)
 	if !ok {
@@ -107,7 +109,7 @@ func gcra(_ *conn, b *batch, args [][]byte) {
 	b.take(args[1], &limit{policy: bucket(count, period, burst), cost: tokens}, gcraForm)
 }
 
-// ranged parses a whole number in a range, or answers with an error.
+// ranged parses a whole number in a range. If it is not one, ranged answers with an error.
 func (b *batch) ranged(what string, text []byte, low, high uint64) (uint64, bool) {
 	n, ok := integer(text)
 	if !ok || n < 0 || uint64(n) < low || uint64(n) > high {

@@ -6,15 +6,15 @@ import (
 	"math/bits"
 )
 
-// A transaction has the commands between MULTI and EXEC, which are then answered together, one after the other. nil
-// means that there is no transaction.
+// A transaction has the commands between MULTI and EXEC. EXEC executes them one after the other and answers all
+// together. A nil transaction means that there is none.
 type transaction struct {
 	queued  []byte // for each command: the number of arguments, and each argument after its length
-	n       int    // commands
-	aborted bool   // a command was wrong, so no command is run
+	n       int    // number of commands
+	aborted bool   // a command was wrong, so EXEC executes none
 }
 
-// abort has EXEC run nothing.
+// abort makes EXEC execute nothing.
 func (t *transaction) abort() {
 	if t != nil {
 		t.aborted, t.queued = true, nil
@@ -44,12 +44,12 @@ func (t *transaction) add(b *batch, args [][]byte) {
 	b.line('+', "QUEUED")
 }
 
-// lengthBytes returns how many bytes a length takes in queued.
+// lengthBytes returns how many bytes the number n takes in queued.
 func lengthBytes(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
 
-// length cuts a length off queued.
+// length cuts a number off the beginning of queued.
 func (t *transaction) length() int {
-	n, size := binary.Uvarint(t.queued) // of ours
+	n, size := binary.Uvarint(t.queued) // written by add, so it is valid
 	t.queued = t.queued[size:]
 	return int(n)
 }
@@ -88,10 +88,10 @@ func exec(c *conn, b *batch, _ [][]byte) {
 	var args [][]byte
 	for range t.n {
 		args = t.next(args[:0])
-		i, _ := lookup(args[0]) // it was there
+		i, _ := lookup(args[0]) // it was found when the command was queued
 		b.run(c, &commands[i], args)
 		if len(b.out) >= flushAt && !b.flush(c) {
-			c.closing = true // the rest is not run
+			c.closing = true // the remaining commands are not executed
 			return
 		}
 	}
@@ -106,7 +106,7 @@ func discard(c *conn, b *batch, _ [][]byte) {
 	b.ok()
 }
 
-// watch returns an error: the debt of a key changes with time, so a transaction could not report that nothing has
+// watch returns an error. The debt of a key changes with time, so a transaction could never report that a key has not
 // changed.
 func watch(c *conn, b *batch, _ [][]byte) {
 	if c.multi != nil {

@@ -12,7 +12,7 @@ import (
 
 const took = "*5 :0 :3 :2 :-1 :20"
 
-// TestTransactions: EXEC executes the commands between MULTI and EXEC in their order, and none is executed before.
+// TestTransactions: EXEC executes the commands between MULTI and EXEC in their order. None is executed before EXEC.
 func TestTransactions(t *testing.T) {
 	for _, c := range []struct{ name, sent, want string }{
 		{"a batch", "MULTI|CL.THROTTLE a 2 3 60|PING|CL.THROTTLE a 2 3 60 2|DEL a|CL.THROTTLE a 2 3 60|EXEC",
@@ -46,14 +46,14 @@ func TestTransactions(t *testing.T) {
 	assert.Equal(t, "-NOAUTH Authentication required. -NOAUTH Authentication required.", flat(d.says(resp("MULTI", "EXEC"))))
 }
 
-// TestATransactionIsDoneAtItsEnd: the transaction of a client that goes away before EXEC takes nothing.
+// TestATransactionIsDoneAtItsEnd: if a client disconnects before EXEC, its transaction takes nothing.
 func TestATransactionIsDoneAtItsEnd(t *testing.T) {
 	d := open(t)
 	require.Equal(t, "+OK +QUEUED", flat(d.says(resp("MULTI", "CL.THROTTLE a 2 3 60"))))
 	require.Equal(t, took, flat(d.says(resp("CL.THROTTLE a 2 3 60"))))
 }
 
-// TestLargeTransactions: the queue of commands is bounded, and the server does not keep the answers to all of them.
+// TestLargeTransactions: the queue of commands is bounded, and the server does not keep all answers in memory.
 func TestLargeTransactions(t *testing.T) {
 	d := open(t)
 	tooMuch := "-ERR a transaction of more than 262144 bytes or 16384 commands: it is discarded"
@@ -68,7 +68,8 @@ func TestLargeTransactions(t *testing.T) {
 	assert.Equal(t, 200, strings.Count(got, " *33 "))
 }
 
-// TestEmptyArgumentsOfATransaction: the memory of a stored argument is bounded, even if the argument is empty.
+// TestEmptyArgumentsOfATransaction: a queued argument takes little memory even if it is empty, so the memory for many
+// empty arguments is bounded.
 func TestEmptyArgumentsOfATransaction(t *testing.T) {
 	args := make([][]byte, maxArguments)
 	args[0] = []byte("DEL")
@@ -83,8 +84,8 @@ func TestEmptyArgumentsOfATransaction(t *testing.T) {
 	assert.Equal(t, "-ERR a transaction of more than 262144 bytes or 16384 commands: it is discarded", flat(string(b.out[strings.LastIndex(string(b.out), "-"):])))
 }
 
-// TestArgumentsOfATransaction: a transaction returns its arguments unchanged, also empty ones and long ones, whose
-// length takes more bytes.
+// TestArgumentsOfATransaction: arguments are unchanged after they were queued. This includes empty arguments, and
+// arguments so long that their length takes several bytes.
 func TestArgumentsOfATransaction(t *testing.T) {
 	var queue transaction
 	var b batch
@@ -103,7 +104,8 @@ func TestArgumentsOfATransaction(t *testing.T) {
 	assert.Empty(t, queue.queued)
 }
 
-// TestKeysThatOwe: EXISTS and TTL find a key that owes tokens, at the rate at which these come back.
+// TestKeysThatOwe: EXISTS and TTL find a key that owes tokens, and TTL returns how long it takes until they have come
+// back.
 func TestKeysThatOwe(t *testing.T) {
 	d := open(t)
 	assert.Equal(t, ":0 :-2 :-2", flat(d.says(resp("EXISTS a b", "TTL a", "PTTL a"))))
@@ -116,7 +118,7 @@ func TestKeysThatOwe(t *testing.T) {
 	assert.Equal(t, ":1 :0 :-2", flat(d.says(resp("DEL a", "EXISTS a", "TTL a"))))
 }
 
-// TestNegativeQuantities: a negative quantity gives tokens back if the rule file allows it.
+// TestNegativeQuantities: a negative quantity gives tokens back, if the rule file permits this.
 func TestNegativeQuantities(t *testing.T) {
 	d := open(t)
 	settings := *d.settings.Load()

@@ -8,18 +8,18 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// The arguments of WEIR.TAKE and its siblings are key LIMIT rate [BURST n] [COST n], with the options in any order. The
-// name of a limit in the rule file may replace rate and burst.
+// WEIR.TAKE and the commands like it have the arguments key LIMIT rate [BURST n] [COST n]. The options may be in any
+// order. The name of a limit in the rule file may replace the rate and the burst.
 
-// A limit is the limit of a command.
+// A limit is the limit in a command.
 type limit struct {
 	policy engine.Policy
 	cost   uint64
-	name   string // in the rule file; "" for a limit that came with the command
+	name   string // name in the rule file; "" if the command has the numbers
 }
 
 // key returns the key for a text. Each limit of the rule file has its own keys. Otherwise a call under a fast limit
-// would bring back tokens that a slow limit has counted.
+// would make tokens come back faster that were taken under a slow limit.
 func (l *limit) key(text []byte) []byte {
 	if l.name == "" {
 		return text
@@ -27,12 +27,12 @@ func (l *limit) key(text []byte) []byte {
 	return slices.Concat([]byte(l.name), []byte{':'}, text)
 }
 
-// isName reports whether a text can be the name of a limit of the rule file. Such a text is not a rate.
+// isName reports whether a text can be the name of a limit in the rule file. No rate is such a text.
 func isName(text []byte) bool {
 	return len(text) > 0 && (text[0]|' ' >= 'a' && text[0]|' ' <= 'z')
 }
 
-// byName finds a limit of the rule file, or answers with an error.
+// byName finds a limit of the rule file. If there is none with this name, it answers with an error.
 func (b *batch) byName(name []byte) (l limit, ok bool) {
 	if l.policy, ok = b.fileLimits[string(name)]; !ok {
 		b.fail(fmt.Sprintf("ERR no limit '%s': want one of redis: limits of the rule file, or a rate such as 100/m", clip(name)))
@@ -42,7 +42,7 @@ func (b *batch) byName(name []byte) (l limit, ok bool) {
 	return l, true
 }
 
-// limit parses these arguments, or answers with an error.
+// limit parses the arguments after the key. If they are wrong, it answers with an error.
 func (b *batch) limit(args [][]byte) (l limit, ok bool) {
 	numbers := spec.Limit{}
 	cost := uint64(1)
@@ -95,7 +95,7 @@ func (b *batch) limit(args [][]byte) (l limit, ok bool) {
 	return l, true
 }
 
-// rate parses the argument of LIMIT: the name of a limit of the rule file, or a rate.
+// rate parses the argument of LIMIT, which is a rate or the name of a limit in the rule file.
 func (b *batch) rate(text []byte, l *limit, numbers *spec.Limit) (ok bool) {
 	if isName(text) {
 		*l, ok = b.byName(text)
@@ -116,7 +116,7 @@ func weirTake(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// keyed reads the arguments and makes the key.
+// keyed parses the arguments and makes the key.
 func (b *batch) keyed(args [][]byte) (of *engine.Limiter, key engine.Key, cost uint64, ok bool) {
 	l, ok := b.limit(args)
 	if !ok {
@@ -142,7 +142,7 @@ func weirRefund(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// weirCharge takes tokens whether the key has them or not, and answers with the new state of the key.
+// weirCharge takes tokens even if the key does not have them, and answers with the new state of the key.
 func weirCharge(_ *conn, b *batch, args [][]byte) {
 	if of, key, cost, ok := b.keyed(args); ok {
 		d, lost := of.Charge(key, cost)
@@ -153,7 +153,7 @@ func weirCharge(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// anyLimit is a limit under which the debt of any key can be read.
+// anyLimit is a limit with which the debt of any key can be read.
 var anyLimit = engine.TokenBucket(engine.PerSecond(1), 1)
 
 // resetKeys answers DEL and WEIR.RESET key... with how many of the keys owed something.
@@ -176,7 +176,7 @@ func resetKeys(_ *conn, b *batch, args [][]byte) {
 	b.integer(owed)
 }
 
-// reset makes a key as if it had taken nothing, and reports whether it owed something.
+// reset brings a key into the state that it has before it takes a token, and reports whether it owed something.
 func (t Table) reset(text []byte, quota engine.Quota) (owed bool) {
 	key := t.key(text, quota)
 	owed = t.Limiter.Peek(key, 0).ResetAfter > 0

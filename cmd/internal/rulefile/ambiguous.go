@@ -3,8 +3,8 @@ package rulefile
 // AmbiguousPaths says what happens to a request whose path servers read in different ways.
 type AmbiguousPaths string
 
-// What AmbiguousPaths can be.
+// These are the values of AmbiguousPaths.
 const (
-	AmbiguousMatch  AmbiguousPaths = "match" // it meets the rules for every reading; the default
+	AmbiguousMatch  AmbiguousPaths = "match" // the rules for every reading apply; the default
 	AmbiguousRefuse AmbiguousPaths = "refuse"
 )

@@ -8,11 +8,12 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// debtOfBuckets is how many limits a key of a bucket may owe. For other algorithms it is one limit ([engine.MaxDebt]).
+// debtOfBuckets is how many limits a key may owe if the limit is a bucket. For other algorithms, a key may owe one
+// limit ([engine.MaxDebt]).
 const debtOfBuckets = 10
 
-// Bound returns how many tokens the requests of a key can cost at most, with the terms of docs/budgets.md: one line for
-// each term. It is nil for a rule without tokens.
+// Bound returns how many tokens the requests of a key can cost at most, as a sum in the terms of docs/budgets.md. It
+// has one line for each term. It is nil for a rule without tokens.
 func (r *Rule) Bound() []string {
 	t := r.Tokens
 	if t == nil || r.Constant != Counted {
@@ -39,7 +40,7 @@ func (r *Rule) Bound() []string {
 	return lines
 }
 
-// ofHolds returns the most tokens that are held in a time T, as text.
+// ofHolds returns, as text, how many tokens are held in a time T at most.
 func (r *Rule) ofHolds() string {
 	limit, rate := r.Policy.Limit(), r.Policy.Rate()
 	per, zone, calendar := r.Policy.Calendar()
@@ -54,7 +55,7 @@ func (r *Rule) ofHolds() string {
 	return fmt.Sprintf("%d for each %v that T touches", limit, r.Policy.Window())
 }
 
-// overdraft returns how much one request may cost beyond its hold, as text.
+// overdraft returns, as text, how much one request may cost beyond what is held for it.
 func (t *Tokens) overdraft() string {
 	most := fmt.Sprintf("at most %d each", t.scaledMost())
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestBound: the test checks the terms of docs/budgets.md with the numbers of each kind of rule.
+// TestBound checks the terms of docs/budgets.md with the numbers of each kind of rule.
 func TestBound(t *testing.T) {
 	for rule, want := range map[string][]string{
 		"rate: 100000/m, tokens: {}": {"at most 100000 + 100000/m * T",

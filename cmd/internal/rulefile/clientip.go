@@ -43,7 +43,8 @@ func (c *ClientIP) readFrom(d *decoder, n *yaml.Node, what string) {
 	}
 }
 
-// check fills in the source of addresses: the default depends on whether a proxy is trusted.
+// check sets the default source of addresses, which depends on whether a proxy is trusted, and refuses keys that do not
+// fit the source.
 func (c *ClientIP) check(d *decoder, n *yaml.Node, trusted bool) {
 	switch {
 	case c.From == "" && trusted:
@@ -83,7 +84,7 @@ func (c *ClientIP) header() string {
 	return "X-Forwarded-For"
 }
 
-// prefix is an address, or a range of addresses.
+// prefix is the kind of an address or a range of addresses.
 var prefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) netip.Prefix {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {

@@ -6,19 +6,19 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Constant is a rate for which requests are not counted.
+// A Constant is a rate with which requests need not be counted.
 type Constant uint8
 
-// The values of a Constant.
+// These are the values of Constant.
 const (
-	Counted   Constant = iota // not a constant: requests are counted by a policy
+	Counted   Constant = iota // not a constant; requests are counted by a policy
 	Denied                    // rate: 0
 	Unlimited                 // rate: unlimited
 )
 
 var constants = [...]string{"", "0", "unlimited"}
 
-// String returns the rate as written in a file.
+// String returns the rate as it is written in a file.
 func (c Constant) String() string { return constants[c] }
 
 // describe returns the constant as text for people.
@@ -29,7 +29,7 @@ func (c Constant) describe() string {
 	return c.String()
 }
 
-// constantOf returns the Constant of a policy; Counted for a policy that counts requests.
+// constantOf returns the Constant of a policy. For a policy that counts requests, it returns Counted.
 func constantOf(p engine.Policy) Constant {
 	switch p {
 	case engine.Blocked():
@@ -40,7 +40,8 @@ func constantOf(p engine.Policy) Constant {
 	return Counted
 }
 
-// ConstantOf returns the constant of a tier, by its number from [Tiers.Of]; Counted if the tier's requests are counted.
+// ConstantOf returns the Constant of a tier. tier is its number from [Tiers.Of]. If the tier's requests are counted, it
+// returns Counted.
 func (r *Rule) ConstantOf(tier int) Constant {
 	if tier == 0 {
 		return r.Constant
@@ -64,7 +65,7 @@ func (r *Rule) PolicyIn(tier int) engine.Policy {
 	return r.Tiers.Policies[tier-1]
 }
 
-// OwnLimit returns the limit of requests without a tier, as text.
+// OwnLimit returns, as text, the limit of requests without a tier.
 func (r *Rule) OwnLimit() string {
 	if r.Constant != Counted {
 		return r.Constant.describe()
@@ -72,7 +73,7 @@ func (r *Rule) OwnLimit() string {
 	return describePolicy(r.Policy)
 }
 
-// tierLimit returns the limit of the i-th value of the tiers, as text.
+// tierLimit returns, as text, the limit of the i-th value of the tiers.
 func (r *Rule) tierLimit(i int) string {
 	if c := r.ConstantOf(i + 1); c != Counted {
 		return c.describe()
@@ -80,7 +81,7 @@ func (r *Rule) tierLimit(i int) string {
 	return describePolicy(r.Tiers.Policies[i])
 }
 
-// tierLines returns the limits of the tiers, one line for each.
+// tierLines returns the limits of the tiers, one per line.
 func (r *Rule) tierLines() (lines []string) {
 	if r.Tiers == nil {
 		return nil
@@ -91,7 +92,7 @@ func (r *Rule) tierLines() (lines []string) {
 	return lines
 }
 
-// LimitIn returns the limit of a tier as text, with the header value that selects the tier.
+// LimitIn returns, as text, the limit of a tier, with the header value that selects the tier.
 func (r *Rule) LimitIn(tier int) string {
 	if tier == 0 {
 		return r.OwnLimit()
@@ -99,14 +100,14 @@ func (r *Rule) LimitIn(tier int) string {
 	return fmt.Sprintf("%s for %s: %s", r.tierLimit(tier-1), r.Tiers.Header, r.Tiers.Values[tier-1])
 }
 
-// Counts reports whether the rule counts any request at all.
+// Counts reports whether the rule counts any requests.
 func (r *Rule) Counts() bool {
 	return r.Constant == Counted || r.Quota != nil || r.Tiers != nil && len(r.Tiers.Policies) > 0
 }
 
-// fillConstant sets the limiter's policy if the rule's own rate is a constant. No request is counted by this policy,
-// but a limiter needs one. It is the policy of a tier or plan that counts, so that it fits the other tiers and plans.
-// If there is none, it is the smallest policy.
+// fillConstant sets a policy for the limiter if the rule's own rate is a constant. No request is counted by this
+// policy, but a limiter needs a policy. fillConstant uses the policy of a tier or plan that counts requests, so that it
+// fits the other tiers and plans. If there is none, it uses the smallest policy.
 func (r *Rule) fillConstant() {
 	switch {
 	case r.Quota != nil:

@@ -14,13 +14,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// CORS says which pages of other origins may read answers (Cross-Origin Resource Sharing, in the Fetch standard).
+// CORS says which pages of other origins may read answers (Cross-Origin Resource Sharing, which the Fetch standard
+// defines).
 type CORS struct {
 	Origins     []string // in lower case: "https://app.example.com", "https://*.example.com", or "*" alone for all
-	Methods     []string // the methods of requests that need a preflight
-	Headers     []string // allowed in such requests, in canonical form; nil for any
-	Expose      []string // of answers that pages may read, in addition to the fields of limits
-	Credentials bool     // cookies and HTTP authentication
+	Methods     []string // methods of requests that need a preflight
+	Headers     []string // fields that such requests may have, in canonical form; nil for any
+	Expose      []string // fields of answers that pages may read, in addition to the fields about limits
+	Credentials bool     // whether cookies and HTTP authentication are permitted
 	MaxAge      time.Duration
 }
 
@@ -75,7 +76,7 @@ func (c *CORS) describe() string {
 	return strings.Join(c.Origins, ", ")
 }
 
-// origin is an origin in the form of browsers.
+// origin is the kind of an origin, in the form that browsers use.
 var origin = one(pattern("", `^(\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+)$`), func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "*" {
 		return s

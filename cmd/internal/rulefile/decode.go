@@ -8,21 +8,21 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// maxNodes bounds the number of values that are read. A value counts as often as aliases name it, so that a short file
-// cannot stand for an endless one.
+// maxNodes bounds the number of values that are read. If aliases name a value, it counts once for each alias. So a
+// short file cannot expand to an endless one.
 const maxNodes = 200_000
 
-// A decoder walks the nodes of a file and collects the mistakes. docs/decisions/0018-a-decoder-of-our-own.md says why
-// it is not from a library.
+// A decoder reads the nodes of a file and collects the mistakes. docs/decisions/0018-a-decoder-of-our-own.md says why
+// no library is used.
 type decoder struct {
 	yamlfile.Walker
 
 	certificates []certificate // to be read by Load
-	proxied      *yaml.Node    // proxy_protocol, if it is true
-	concurrent   *yaml.Node    // the first concurrency of a rule
-	settled      *yaml.Node    // the first cost that is only in answers
-	passwords    *yaml.Node    // password_file or password_env of redis, to be read by Load
-	tokens       *yaml.Node    // token_file of admin, the same
+	proxied      *yaml.Node    // the node of a proxy_protocol that is true
+	concurrent   *yaml.Node    // the node of the first concurrency of a rule
+	settled      *yaml.Node    // the node of the first cost that only answers have
+	passwords    *yaml.Node    // the node of password_file or password_env of redis; Load reads the passwords
+	tokens       *yaml.Node    // the node of token_file of admin; Load reads the tokens
 }
 
 type certificate struct {
@@ -30,7 +30,8 @@ type certificate struct {
 	files *TLS
 }
 
-// enter counts a node and returns it, or the node of its alias; nil if there is nothing to read.
+// enter counts a node and returns it. For an alias, it returns the node that the alias names. It returns nil if there
+// is nothing to read.
 func (d *decoder) enter(n *yaml.Node) *yaml.Node {
 	t := d.Visit(n, maxNodes, "the file has more than %d values, each counted as often as an alias names it: use "+
 		"fewer aliases")
@@ -44,7 +45,7 @@ func (d *decoder) enter(n *yaml.Node) *yaml.Node {
 	return t
 }
 
-// knownTags are the tags of YAML's values.
+// knownTags has the tags of YAML's values.
 var knownTags = []string{
 	"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!binary", "!!merge",
 }

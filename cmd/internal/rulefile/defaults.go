@@ -1,6 +1,6 @@
 package rulefile
 
-// Single returns a file that has only one rule: each address is a client, and the echo answers requests.
+// Single returns a file that has only one rule. Each address is a client, and the built-in echo answers requests.
 func Single(r Rule) *File {
 	f := defaults()
 	f.Name = r.Name
@@ -10,8 +10,8 @@ func Single(r Rule) *File {
 	return f
 }
 
-// NewRule returns a rule for all requests by their address. It has a name, and defaults for everything else except the
-// policy, which the caller sets.
+// NewRule returns a rule for all requests, with the address as the key. It has the name, and the defaults for
+// everything else except the policy, which the caller must set.
 func NewRule(name string) Rule {
 	t := &ruleText{}
 	s := t.section()
@@ -20,7 +20,7 @@ func NewRule(name string) Rule {
 	return t.Rule
 }
 
-// defaults returns a file that has only defaults.
+// defaults returns a file in which everything has its default.
 func defaults() *File {
 	f := &File{}
 	s := f.section()

@@ -10,26 +10,25 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Changes says what a reload must do. Anything that it does not name, such as matches, costs, timeouts and header
-// styles, is read from the new file and loses no counts.
+// Changes says what a reload must do. Other settings, such as matches, costs, timeouts and header styles, are read from
+// the new file. Changing them loses no counts.
 type Changes struct {
 	Rules   []RuleChange // in the order of the new file
-	Removed []string     // names of the rules whose limiters must be closed
+	Removed []string     // names of removed rules, whose limiters must be closed
 
-	// Opened and Closed are listeners, by address, TLS files and H2C. A listener that is in neither list stays; its
-	// certificate is read again.
+	// Opened and Closed are listeners that differ in their address, TLS files or H2C. A listener that is in neither
+	// list stays open, and its certificate is read again.
 	Opened, Closed []Listener
-	Admin          bool // the administrator's listener differs
-	Decide         bool // the listener for decisions differs
-	Redis          bool // the listener for Redis clients, or its settings, differ
+	Admin          bool // the administrator's listener has changed
+	Decide         bool // the listener for decisions has changed
+	Redis          bool // the listener for Redis clients, or its settings, have changed
 
-	// RedisTable says what happens to the keys of Redis clients, and RedisReason gives the reason for Carry and
-	// Replace.
+	// RedisTable says what happens to the keys of Redis clients. RedisReason says why, for Carry and Replace.
 	RedisTable  Continuity
 	RedisReason string
 
-	// Other names the keys of the file that changed and that no other field covers. RuleChange.Other does the same for
-	// a rule.
+	// Other has the names of the file's keys that have changed and that no other field is about. RuleChange.Other has
+	// the same for a rule.
 	Other []string
 }
 
@@ -37,29 +36,29 @@ type Changes struct {
 type RuleChange struct {
 	Name   string
 	Limit  Continuity
-	Reason string // for Carry and Replace: what the limiter cannot change to
+	Reason string // for Carry and Replace: the change that the limiter cannot make
 	From   string // for Adjust, Carry and Replace: the previous policy
-	To     string // the policy now
+	To     string // the new policy
 	Other  []string
 }
 
 // Continuity says how a limiter continues.
 type Continuity int
 
-// What Continuity can be.
+// These are the values of Continuity.
 const (
-	Keep    Continuity = iota // as it is
-	Adjust                    // SetPolicy changes the limiter: what each key has used still counts
-	Carry                     // a new limiter: what keys have used still counts (package limits/live)
-	Replace                   // a new limiter: every bucket is full again
-	Add                       // there was none
+	Keep    Continuity = iota // the limiter stays as it is
+	Adjust                    // SetPolicy changes the limiter; what each key has used still counts
+	Carry                     // there is a new limiter; what keys have used still counts (package limits/live)
+	Replace                   // there is a new limiter; every bucket is full again
+	Add                       // there was no limiter
 )
 
-// Diff compares two files. A rule is the same if it has the same name.
+// Diff compares two files. Rules with the same name count as the same rule.
 //
-// [engine.CheckChange] decides whether a limiter accepts the new numbers. It assumes a limiter that was made with the
-// old ones. A limiter that was adjusted before may have narrower bounds: a sliding log keeps the room that it had at
-// first. If its SetPolicy fails, replace it.
+// [engine.CheckChange] decides whether a limiter accepts the new numbers. It assumes that the limiter was made with the
+// old numbers. A limiter that was adjusted before may accept less: for example, a sliding log keeps the room that it
+// had at first. So if SetPolicy returns an error, the caller must replace the limiter.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
 		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
@@ -89,14 +88,14 @@ func Diff(before, after *File) *Changes {
 	return c
 }
 
-// Compare says what happens to the limiter of a rule.
+// Compare returns what happens to the limiter of a rule.
 func Compare(before, now *Rule) RuleChange {
 	c := RuleChange{Name: now.Name, From: before.limits(), To: now.limits()}
 	if c.Reason = now.another(before); c.Reason != "" {
 		c.Limit = Replace
 		return c
 	}
-	if !now.Counts() { // its limiter stays until it counts again
+	if !now.Counts() { // the limiter stays until the rule counts requests again
 		if now.Constant != before.Constant {
 			c.Limit = Adjust
 		}
@@ -112,8 +111,8 @@ func Compare(before, now *Rule) RuleChange {
 	return c
 }
 
-// Correct corrects a change that keeps the limiter, using the policies that the limiter really has. In a file of a
-// state folder, another process may have set them.
+// Correct corrects a change that keeps the limiter. has are the policies that the limiter really has. They can differ
+// from those of the previous file if the limiter is in a state folder, because another process may have set them.
 func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	if slices.Equal(has, now.Policies()) {
 		return
@@ -129,7 +128,7 @@ func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	c.From = before.limits()
 }
 
-// another returns the reason why the counts of the previous rule cannot be used; "" if they can.
+// another returns why the counts of the previous rule cannot be used, or "" if they can.
 func (r *Rule) another(before *Rule) string {
 	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 	switch {
@@ -141,13 +140,13 @@ func (r *Rule) another(before *Rule) string {
 		return "it was only on this machine and is now kept in the store"
 	case r.Counts() && before.Counts() && !r.Store.Same(before.Store):
 		return "the store is a different one"
-	case r.Store != nil || inFlight(r) || inFlight(before) || before.State != "": // others may use the file
+	case r.Store != nil || inFlight(r) || inFlight(before) || before.State != "": // other processes may use the file
 		return r.incompatible(before)
 	}
 	return ""
 }
 
-// incompatible returns the reason why the limiter of the previous rule cannot be used; "" if it can.
+// incompatible returns why the limiter of the previous rule cannot be used, or "" if it can.
 func (r *Rule) incompatible(before *Rule) string {
 	switch {
 	case r.Counts() != before.Counts():
@@ -188,7 +187,7 @@ func (r *Rule) incompatible(before *Rule) string {
 	return ""
 }
 
-// named returns a file's path, or a text that there is none.
+// named returns the path of a file for a text, or "none" if there is no file.
 func named(path string) string {
 	if path == "" {
 		return "none"
@@ -220,13 +219,13 @@ func (f *File) others(before *File) []string {
 	return s.differing(before.section())
 }
 
-// others returns the names of the rule's keys that have changed and do not need another limiter.
+// others returns the names of the rule's keys that have changed without the need for another limiter.
 func (r *Rule) others(before *Rule) []string {
 	s := (&ruleText{Rule: *r}).section()
 	return s.differing((&ruleText{Rule: *before}).section())
 }
 
-// tierNames returns the texts of the tiers that are not limits.
+// tierNames returns the texts of the tiers that are not about limits.
 func (r *Rule) tierNames() []string {
 	if r.Tiers == nil {
 		return nil
@@ -244,7 +243,7 @@ func (c *Changes) Empty() bool {
 		!slices.ContainsFunc(c.Rules, func(r RuleChange) bool { return r.Limit != Keep })
 }
 
-// Lines returns one sentence for each change, for a log.
+// Lines returns one sentence for each change, for the log.
 func (c *Changes) Lines() (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, r := range c.Rules {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rulesOf is a file of one rule a with those settings.
+// ruleOf returns a file with one rule a that has the given settings.
 func ruleOf(t *testing.T, settings string) *File {
 	t.Helper()
 	f, err := Parse("weir.yaml", []byte("rules: [{name: a, "+settings+"}]"))
@@ -61,7 +61,7 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		assert.Equal(t, c.want, got.Limit, "%s -> %s: %s", c.before, c.after, got.Reason)
 		assert.Contains(t, got.Reason, c.reason)
 		assert.Equal(t, c.want == Keep, changes.Empty())
-		changes.Rules[0].Other = nil // what else is said is below
+		changes.Rules[0].Other = nil // Other is tested below
 		assert.Equal(t, c.want != Keep, len(changes.Lines()) == 1)
 	}
 }
@@ -84,7 +84,8 @@ rules: [{name: a, rate: 1/s, match: {path: /b}, shadow: true, refund_status: 2xx
 	assert.Empty(t, Diff(after, after).Lines())
 }
 
-// If Diff reports an adjustment, the limiter of the rule accepts it, and no key gets a full bucket.
+// TestAnAdjustedLimiterKeepsItsBuckets: if Diff reports that a limiter is adjusted, the limiter accepts the change, and
+// no key gets a full bucket by it.
 func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
 	before, after := ruleOf(t, "rate: 1/h, burst: 10"), ruleOf(t, "rate: 2/h, burst: 20")
 	limiter, err := before.Rules[0].NewLimiter()
@@ -95,7 +96,7 @@ func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
 	require.NoError(t, limiter.SetPolicy(after.Rules[0].Policy))
 	assert.EqualValues(t, 10, limiter.Peek(limiter.Key("k"), 1).Remaining, "ten are taken")
 
-	// A change of a rule's own burst does not change its tiers.
+	// If the rule's own burst changes, the tiers do not change.
 	tiered := func(burst int) *File {
 		return ruleOf(t, fmt.Sprintf("rate: 1/h, burst: %d, tiers: {header: X-Plan, values: {paid: {rate: 100/h, burst: 100}}}", burst))
 	}

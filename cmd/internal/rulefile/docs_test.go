@@ -17,7 +17,7 @@ func document(t *testing.T) string {
 	return string(text)
 }
 
-// The examples of docs/configuration.md load and mean what they say.
+// TestTheExamplesOfTheDocument: the examples of docs/configuration.md can be loaded, and mean what the text says.
 func TestTheExamplesOfTheDocument(t *testing.T) {
 	examples := regexp.MustCompile("(?s)```yaml[^\n]*\n(.*?)```").FindAllStringSubmatch(document(t), -1)
 	require.Len(t, examples, 6)
@@ -72,7 +72,8 @@ rule search (shadow: counts, never refuses)
 `, out.String())
 }
 
-// The rule files of docs/operations.md load, too. (Those that say http: are other programs'.)
+// TestTheExamplesOfOperations: the rule files in docs/operations.md can be loaded, too. Files with http: belong to
+// other programs.
 func TestTheExamplesOfOperations(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/operations.md")
 	require.NoError(t, err)
@@ -94,7 +95,7 @@ func TestTheExamplesOfOperations(t *testing.T) {
 
 const beginOfRule = "rules: [{name: a, rate: 1/s, "
 
-// unknownKeys are files with an unknown key, one for each kind of mapping.
+// unknownKeys has files with an unknown key, one for each kind of mapping.
 var unknownKeys = []string{
 	"zzzzzz: 1", "rules: [{zzzzzz: 1}]", beginOfRule + "match: {zzzzzz: 1}}]", beginOfRule + "tiers: {zzzzzz: 1}}]",
 	beginOfRule + "cost: {zzzzzz: 1}}]", beginOfRule + "tokens: {zzzzzz: 1}}]", beginOfRule + "tokens: {count: {zzzzzz: 1}}}]", beginOfRule + "tiers: {values: {b: {zzzzzz: 1}}}}]", "listen: {zzzzzz: 1}",
@@ -103,7 +104,8 @@ var unknownKeys = []string{
 	"store: {zzzzzz: 1}", "log: {zzzzzz: 1}", "decide: {zzzzzz: 1}", "redis: {zzzzzz: 1}", "upstream: {health: {zzzzzz: 1}}",
 }
 
-// Every key that is read is described: the lists of keys come from the messages about unknown ones.
+// TestEveryKeyIsDescribed: the document describes every key that is read. The test takes the lists of keys from the
+// messages about unknown keys.
 func TestEveryKeyIsDescribed(t *testing.T) {
 	text := document(t)
 	for _, file := range unknownKeys {
@@ -116,10 +118,10 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	}
 }
 
-// tables are the tables of the document that are made from the table of keys, each behind the name of its section.
+// tables matches the tables of the document that are made from the entries, each after the name of its section.
 var tables = regexp.MustCompile(`(?m)^<!-- keys of (\w+) -->\n\n((?:\|.*\n)*)`)
 
-// The reference has the tables that the program makes of its keys, all of them.
+// TestTheReferenceIsTheProgramS: the document has all tables that the program makes from its entries, unchanged.
 func TestTheReferenceIsTheProgramS(t *testing.T) {
 	text, want := document(t), Reference()
 	seen := map[string]bool{}
@@ -137,7 +139,7 @@ func TestTheReferenceIsTheProgramS(t *testing.T) {
 	assert.True(t, written == text, "write it again: WEIR_WRITE=1 go test ./internal/rulefile -run TheProgramS")
 }
 
-// The defaults in the document are the real defaults.
+// TestTheDefaultsOfTheDocument: the defaults in the document are the real defaults.
 func TestTheDefaultsOfTheDocument(t *testing.T) {
 	text := document(t)
 	for _, set := range []string{

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// doubts returns warnings about rules, exceptions and routes of a valid file that do less than they seem to, and what
-// to write instead.
+// doubts returns warnings about rules, exceptions and routes of a valid file that do less than they seem to do. The
+// warnings say what to write instead.
 func (f *File) doubts(upstreams []*Upstream) (all []string) {
 	for i := range f.Exempt {
 		all = append(all, exceptionDoubts("exempt", &f.Exempt[i])...)
@@ -71,7 +71,7 @@ func exceptionDoubts(where string, m *reading.Match) []string {
 
 func isEveryPath(p reading.Path) bool { return p.String() == "/" || p.String() == "prefix /" }
 
-// literalDoubts returns warnings about texts that look like patterns of other programs, but are literal here.
+// literalDoubts returns warnings about texts that are patterns in other programs, but are compared literally here.
 func literalDoubts(where string, m *reading.Match) (all []string) {
 	for _, p := range m.Paths {
 		if p.IsText() {
@@ -102,8 +102,8 @@ func valueDoubts(where string, fields []reading.Field) (all []string) {
 	return all
 }
 
-// slashDoubts returns warnings about paths of a rule that match one page, although other paths in the file are below
-// it.
+// slashDoubts returns warnings about the paths of a rule that match only one page, although the file has other paths
+// below this page.
 func (f *File) slashDoubts(r *Rule) (all []string) {
 	for _, p := range r.Match.Paths {
 		page := p.String()
@@ -124,7 +124,7 @@ func (f *File) slashDoubts(r *Rule) (all []string) {
 	return all
 }
 
-// liftsNothing returns warnings about rules that limit requests of an unlimited rule.
+// liftsNothing returns warnings about other rules that limit the requests of an unlimited rule.
 func (f *File) liftsNothing(unlimited *Rule) []string {
 	var others []string
 	for i := range f.Rules {
@@ -142,7 +142,7 @@ func (f *File) liftsNothing(unlimited *Rule) []string {
 		"same requests: write what it matches under exempt, or under not of the other rule", unlimited.Name, strings.Join(others, ", "))}
 }
 
-// mayOverlap reports whether a request could meet both matches. It returns false only if they obviously cannot.
+// mayOverlap reports whether a request could meet both matches. It returns false only if this is obviously impossible.
 func mayOverlap(a, b *reading.Match) bool {
 	apart := func(a, b []string) bool {
 		return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
@@ -163,7 +163,7 @@ func mayOverlap(a, b *reading.Match) bool {
 	return false
 }
 
-// begins reports whether one path may begin like another, up to the first part that may be anything.
+// begins reports whether two paths may have the same beginning, up to the first part that may be anything.
 func begins(p, q reading.Path) bool {
 	if p.IsText() || q.IsText() {
 		return true
@@ -175,7 +175,7 @@ func begins(p, q reading.Path) bool {
 	return strings.HasPrefix(plain(p), plain(q))
 }
 
-// covers reports whether every request of one match obviously meets the other, too.
+// covers reports whether every request that meets m obviously meets of, too.
 func covers(m, of *reading.Match) bool {
 	within := func(narrow, wide []string) bool {
 		return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(s string) bool { return !slices.Contains(wide, s) })
@@ -204,7 +204,7 @@ func covers(m, of *reading.Match) bool {
 	})
 }
 
-// returnsAll reports whether the statuses include all from 200 to 599.
+// returnsAll reports whether the statuses include all statuses from 200 to 599.
 func returnsAll(s Statuses) bool {
 	for status := http.StatusOK; status < 600; status++ {
 		if !s.Contains(status) {
@@ -214,7 +214,7 @@ func returnsAll(s Statuses) bool {
 	return true
 }
 
-// inventedKeys returns a warning if the keys of all rules are values that clients choose.
+// inventedKeys returns a warning if the keys of all rules are values that clients can choose.
 func (f *File) inventedKeys(upstreams []*Upstream) []string {
 	var keys []string
 	for i := range f.Rules {
@@ -224,14 +224,14 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 		}
 		bounded := true
 		if r.Quota.refusesOthers(r.Key) {
-			return nil // the values come from its file
+			return nil // only values in the rule's file have a bucket
 		}
 		for _, part := range r.Key {
 			switch s := part[0]; s.Kind {
 			case SourceHeader, SourceCookie, SourceQuery:
 				bounded = false
 				if !s.isDropped(upstreams) && !slices.Contains(keys, s.String()) {
-					keys = append(keys, s.String()) // droppedKeys warns about the others
+					keys = append(keys, s.String()) // about dropped ones, droppedKeys warns
 				}
 			case SourceIP, SourcePath, SourceMethod, SourceHost, SourceGlobal, SourceNone:
 			}
@@ -248,11 +248,11 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 		"checked", strings.Join(keys, " and "), strings.Join(keys, " and "))}
 }
 
-// muchMemory is more memory than limits take on most machines.
+// muchMemory is more memory than the limits need on most machines.
 const muchMemory = 32 << 30
 
-// MemoryWarning returns a warning if the limits may take much memory; "" otherwise. A server with less memory refuses
-// the file.
+// MemoryWarning returns a warning if the limits may need much memory, and otherwise "". On a machine with less memory,
+// the server refuses the file.
 func (f *File) MemoryWarning() string {
 	total, most := uint64(0), uint64(0)
 	var largest *Rule

@@ -14,13 +14,13 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// keyWalk finds the keys of the schema that files use. A key is named by its place in the schema.
+// keyWalk finds which keys of the schema the files use. A key is identified by its place in the schema.
 type keyWalk struct {
 	root map[string]any
 	used map[string]bool
 }
 
-// newKeyWalk returns a walk of the program's schema, and the places of all its keys.
+// newKeyWalk returns a keyWalk for the program's schema, and the places of all its keys.
 func newKeyWalk(t *testing.T) (w *keyWalk, all map[string]bool) {
 	t.Helper()
 	out, err := Schema()
@@ -31,8 +31,8 @@ func newKeyWalk(t *testing.T) (w *keyWalk, all map[string]bool) {
 	return w, all
 }
 
-// keyPlace returns a place without the words of the schema. A list and its only item, and a mapping and its short form,
-// have the same keys.
+// keyPlace returns a place without the words that belong to the schema itself. The keys have the same places in a list
+// and in its only item, and in a mapping and its short form.
 func keyPlace(place string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(schemaWords.ReplaceAllString(place, ""), "#/"), "/", ".")
 }
@@ -58,7 +58,7 @@ func (w *keyWalk) list(node any, place string, all map[string]bool) {
 	}
 }
 
-// file marks the keys that a file uses. A file that is not YAML uses none.
+// file marks the keys that a file uses. If the file is not YAML, it uses none.
 func (w *keyWalk) file(text string) {
 	var value any
 	if yaml.Unmarshal([]byte(text), &value) == nil {
@@ -66,7 +66,7 @@ func (w *keyWalk) file(text string) {
 	}
 }
 
-// visit marks the keys that a value uses, under every alternative of a node of the schema.
+// visit marks the keys that a value uses. It tries every alternative of a node of the schema.
 func (w *keyWalk) visit(node any, place string, value any) {
 	of, ok := node.(map[string]any)
 	if !ok {
@@ -105,8 +105,9 @@ func (w *keyWalk) unused(all map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(place string) bool { return w.used[place] })
 }
 
-// Every key of the schema is in a good file: without that nothing shows that the decoder and the schema agree about
-// its values. This is a step of the walk "A new key of the rule file" in CONTRIBUTING.
+// TestEveryKeyIsTried: every key of the schema is used by a good file. Otherwise no test would show that the decoder
+// and the schema accept the same values of the key. This test is a step of "A new key of the rule file" in
+// CONTRIBUTING.
 func TestEveryKeyIsTried(t *testing.T) {
 	w, all := newKeyWalk(t)
 	for _, text := range goodFiles(t) {

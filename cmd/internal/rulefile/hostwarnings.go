@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// hostWarnings returns warnings about rules and exceptions that a client can select or avoid by its Host header,
-// because the upstream does not get the Host and answers for any host.
+// hostWarnings returns warnings about rules and exceptions for a host, if a client can choose by its Host header
+// whether they apply. It can if the upstream does not get the Host, and so answers in the same way for any host.
 func (f *File) hostWarnings() (all []string) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
@@ -40,8 +40,8 @@ func (f *File) blindException(where string, hosts []string) []string {
 		"not get the host: set keep_host, or a route for the host", where, strings.Join(hosts, " or "), u)}
 }
 
-// blindTo returns an upstream that gets requests for these hosts and for others, but does not get the host; nil if
-// there is none.
+// blindTo returns an upstream that gets requests for these hosts and for other hosts, but does not get the Host. It
+// returns nil if there is none.
 func (f *File) blindTo(hosts []string) *Upstream {
 	if len(hosts) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func (f *File) blindTo(hosts []string) *Upstream {
 	return nil
 }
 
-// takesAll reports whether a route gets all requests for the hosts.
+// takesAll reports whether a route gets all requests to the hosts.
 func takesAll(m *reading.Match, hosts []string) bool {
 	return len(m.Paths)+len(m.Methods)+len(m.Headers) == 0 &&
 		(len(m.Hosts) == 0 || !slices.ContainsFunc(hosts, func(host string) bool {

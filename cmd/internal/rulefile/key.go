@@ -10,25 +10,26 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Key identifies a bucket by the values of all its parts together. It has at least one part.
+// A Key identifies a bucket by the values of all its parts. It has at least one part.
 type Key []KeyPart
 
-// A KeyPart is the first of its sources that a request has. Its last source is one that every request has, or
-// SourceNone.
+// A KeyPart is a list of sources, of which the first that a request has is used. The last one is a source that every
+// request has, or SourceNone.
 type KeyPart []Source
 
-// A Source is a property of a request that identifies a bucket.
+// A Source is a property of a request that is part of a key.
 type Source struct {
 	Kind SourceKind
-	Name string // of a header (canonical), a cookie or a query parameter
+	Name string // canonical name of a header, or name of a cookie or a query parameter
 }
 
 // SourceKind is the kind of a Source.
 type SourceKind string
 
-// The values of SourceKind. A request may lack a header, a cookie or a query parameter, but not the others.
+// These are the values of SourceKind. A request may lack a header, a cookie or a query parameter. It always has the
+// others.
 const (
-	SourceIP     SourceKind = "ip" // the client's address, as ClientIP says
+	SourceIP     SourceKind = "ip" // the client's address, found as ClientIP says
 	SourceHeader SourceKind = "header"
 	SourceCookie SourceKind = "cookie"
 	SourceQuery  SourceKind = "query"
@@ -41,7 +42,7 @@ const (
 
 var sourceWords = []string{"ip", "header:NAME", "cookie:NAME", "query:NAME", "path", "method", "host", "global"}
 
-// String returns the source as written in a file.
+// String returns the source as it is written in a file.
 func (s Source) String() string {
 	if s.Name == "" {
 		return string(s.Kind)
@@ -49,7 +50,7 @@ func (s Source) String() string {
 	return string(s.Kind) + ":" + s.Name
 }
 
-// String returns the part as written in a file, including implied sources.
+// String returns the part as it is written in a file, including sources that are implied.
 func (p KeyPart) String() string {
 	words := make([]string, len(p))
 	for i, s := range p {
@@ -58,7 +59,7 @@ func (p KeyPart) String() string {
 	return strings.Join(words, " or ")
 }
 
-// String returns the key as written in a file.
+// String returns the key as it is written in a file.
 func (k Key) String() string {
 	words := make([]string, len(k))
 	for i, p := range k {
@@ -67,7 +68,7 @@ func (k Key) String() string {
 	return strings.Join(words, ", ")
 }
 
-// Uses reports whether the key has a source of that kind.
+// Uses reports whether the key has a source of the given kind.
 func (k Key) Uses(kind SourceKind) bool {
 	return slices.ContainsFunc(k, func(p KeyPart) bool {
 		return slices.ContainsFunc(p, func(s Source) bool { return s.Kind == kind })
@@ -81,8 +82,8 @@ func (k Key) Equal(other Key) bool {
 
 var keyPart = one(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
-// keyPart parses "A or B or C". A header or cookie without an alternative falls back to the address, because leaving it
-// out must not avoid the limit.
+// keyPart parses "A or B or C". If a header or cookie has no alternative, the address is its alternative. Otherwise a
+// client could avoid the limit by leaving the header out.
 func (d *decoder) keyPart(n *yaml.Node, _, text string) (part KeyPart) {
 	if i := strings.Index(strings.ToLower(text), " or "); i >= 0 && text[i:i+4] != " or " {
 		d.Fail(n, "key: %s: write %s, in small letters", yamlfile.Quote(text), yamlfile.Quote(text[:i]+" or "+text[i+4:]))
@@ -120,7 +121,7 @@ func (d *decoder) source(n *yaml.Node, word string) (s Source, ok bool) {
 		return Source{SourceHeader, name}, ok
 	}
 	if name, ok := strings.CutPrefix(word, "cookie:"); ok {
-		if !httpguts.ValidHeaderFieldName(name) { // the same characters
+		if !httpguts.ValidHeaderFieldName(name) { // names of cookies have the same characters
 			d.Fail(n, "key: %s is not the name of a cookie", yamlfile.Quote(name))
 			return s, false
 		}

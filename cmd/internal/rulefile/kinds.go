@@ -13,10 +13,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A kind describes the values of entries: how to read a value, its schema, and its text in the reference.
+// A kind describes the values that an entry can have: how to read a value, its schema, and its text in the reference.
 type kind[V any] struct {
 	read   func(d *decoder, n *yaml.Node, what string, into *V)
-	fill   func(into *V) // sets the value for a file that has none; nil means the zero value
+	fill   func(into *V) // sets the value if the file has none; nil means the zero value
 	schema func() schema
 	span   string
 }
@@ -27,7 +27,7 @@ func (k kind[V]) within(span string) kind[V] {
 	return k
 }
 
-// one returns the kind of a value that is parsed from a text. parse may refuse the text.
+// one returns the kind of a value that parse reads from a single text. parse may refuse the text.
 func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string) V) kind[V] {
 	return kind[V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *V) {
@@ -39,7 +39,7 @@ func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string
 	}
 }
 
-// text reads any single value as written.
+// text returns the text of any single value, as it is written in the file.
 func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	s := d.enter(n)
 	if s == nil {
@@ -52,10 +52,10 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	return s.Value, true
 }
 
-// text is any single value, read as written.
+// text is the kind of any single value. It is read as it is written.
 var text = one(textSchema, func(_ *decoder, _ *yaml.Node, _, text string) string { return text })
 
-// yes is true or false.
+// yes is the kind of true and false.
 var yes = kind[bool]{
 	read: func(d *decoder, n *yaml.Node, what string, into *bool) {
 		s := d.enter(n)
@@ -71,7 +71,7 @@ var yes = kind[bool]{
 	schema: func() schema { return schema{"type": "boolean"} },
 }
 
-// whole is a whole number within a range.
+// whole returns the kind of a whole number within a range.
 func whole[V int | uint64](low, high uint64) kind[V] {
 	return kind[V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *V) {
@@ -91,14 +91,14 @@ func whole[V int | uint64](low, high uint64) kind[V] {
 			}
 			*into = V(value)
 		},
-		schema: func() schema { // also in quotes, where editors do not check the range
+		schema: func() schema { // a number may be in quotes, but then editors do not check its range
 			return schema{"type": []string{"integer", "string"}, "minimum": low, "maximum": high, "pattern": "^(0|[1-9][0-9]*)$"}
 		},
 		span: fmt.Sprintf("%d to %d", low, high),
 	}
 }
 
-// bare is KindOf, but returns numbers as written.
+// bare is like KindOf, but returns numbers as they are written.
 func bare(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float") && len(n.Value) < 40 {
 		return n.Value
@@ -106,7 +106,7 @@ func bare(n *yaml.Node) string {
 	return yamlfile.KindOf(n)
 }
 
-// duration is a time such as 10s within a range.
+// duration returns the kind of a time such as 10s, within a range.
 func duration(low, high time.Duration) kind[time.Duration] {
 	return kind[time.Duration]{
 		read: func(d *decoder, n *yaml.Node, what string, into *time.Duration) {
@@ -141,7 +141,7 @@ func short(d time.Duration) string {
 	return d.String()
 }
 
-// seconds is a duration of whole seconds up to a longest one.
+// seconds returns the kind of a time of whole seconds, up to high. because is the reason, for errors.
 func seconds(high time.Duration, because string) kind[time.Duration] {
 	k := duration(0, high)
 	read := k.read
@@ -155,7 +155,7 @@ func seconds(high time.Duration, because string) kind[time.Duration] {
 	return k
 }
 
-// size is a whole number of bytes, or of units such as KiB, within a range.
+// size returns the kind of a number of bytes, or of units such as KiB, within a range.
 func size(low, high uint64) kind[int] {
 	return kind[int]{
 		read: func(d *decoder, n *yaml.Node, what string, into *int) {
@@ -181,7 +181,7 @@ func size(low, high uint64) kind[int] {
 	}
 }
 
-// shortSize returns a size in the notation of files.
+// shortSize returns a size in the notation of rule files.
 func shortSize(bytes uint64) string {
 	if bytes == 0 {
 		return "0"
@@ -189,7 +189,7 @@ func shortSize(bytes uint64) string {
 	return strings.NewReplacer(".0 ", "", " ", "").Replace(humanize.IBytes(bytes))
 }
 
-// choice is one of a few values, which are written as words.
+// choice returns the kind of a value that is one of a few. Each is written as its String.
 func choice[V fmt.Stringer](all ...V) kind[V] {
 	words := make([]string, len(all))
 	for i, v := range all {
@@ -198,7 +198,7 @@ func choice[V fmt.Stringer](all ...V) kind[V] {
 	return chosen(words, all)
 }
 
-// words is one of a few words.
+// words returns the kind of a value that is one of a few words.
 func words[V ~string](all ...V) kind[V] {
 	texts := make([]string, len(all))
 	for i, word := range all {
@@ -207,7 +207,7 @@ func words[V ~string](all ...V) kind[V] {
 	return chosen(texts, all)
 }
 
-// either is a Boolean that is written as one of two words.
+// either returns the kind of a Boolean that is written as one of two words.
 func either(no, yes string) kind[bool] { return chosen([]string{no, yes}, []bool{false, true}) }
 
 func chosen[V any](words []string, values []V) kind[V] {
@@ -221,8 +221,8 @@ func chosen[V any](words []string, values []V) kind[V] {
 	})
 }
 
-// list reads one value, or a list of values that is not empty. each is called with the previous values and the new one,
-// which it may refuse; nil for no check.
+// list returns the kind of a list that is not empty. A single value counts as a list with one item. each is called with
+// the previous items and the new one, and may refuse the new one. each may be nil.
 func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, before []V, v V)) kind[[]V] {
 	return kind[[]V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *[]V) {
@@ -245,14 +245,15 @@ func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, bef
 	}
 }
 
-// mapped is a mapping of any keys, at least one, to values of a kind.
+// mapped returns the kind of a mapping with at least one key. Any keys are permitted. The values are of kind k.
 func mapped[I, V any](k kind[I], read func(d *decoder, n *yaml.Node, what string, into *V)) kind[V] {
 	return kind[V]{read: read, schema: func() schema {
 		return schema{"type": "object", "additionalProperties": k.schema(), "minProperties": 1}
 	}}
 }
 
-// optional is a value that may be missing. A section with mistakes counts as present.
+// optional returns the kind of a value that may be missing. If a section is there but has mistakes, it counts as
+// present.
 func optional[V any](k kind[V]) kind[*V] {
 	return kind[*V]{
 		read: func(d *decoder, n *yaml.Node, what string, into **V) {
@@ -266,7 +267,7 @@ func optional[V any](k kind[V]) kind[*V] {
 	}
 }
 
-// mapping is a section, given the method that returns it for a struct.
+// mapping returns the kind of a section. of returns the section for a struct.
 func mapping[T any](of func(*T) section) kind[T] {
 	return kind[T]{
 		read: func(d *decoder, n *yaml.Node, _ string, into *T) {

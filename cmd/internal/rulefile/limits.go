@@ -13,13 +13,13 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// tierTexts are the tiers of a rule as written.
+// tierTexts has the tiers of a rule as they are written.
 type tierTexts struct {
 	Header string
 	all    []*tierText
 }
 
-// A tierText has the numbers that are written for a value of the header.
+// A tierText has the numbers that are written for one value of the header.
 type tierText struct {
 	spec.Tier
 	at   *yaml.Node
@@ -56,7 +56,7 @@ func readNamed(d *decoder, n *yaml.Node, what string, into *[]*tierText, of func
 	})
 }
 
-// planSection is the section of a plan, which must have a rate.
+// planSection returns the section of a plan, which must have a rate.
 func (t *tierText) planSection() section {
 	s := t.section()
 	s.name, s.entries = fmt.Sprintf("plan %q", t.Name), s.entries[:2]
@@ -79,7 +79,8 @@ func (t *tierText) isBroken() bool {
 		t.seen["concurrency"] != nil && t.Concurrency == 0
 }
 
-// tiersOf returns the tiers of a limit. For a limit of requests in flight, tiers without a concurrency are left out.
+// tiersOf returns the tiers for a limit. If the limit is on requests in flight, tiers without a concurrency are left
+// out.
 func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 	if t.tiers == nil {
 		return nil
@@ -103,8 +104,8 @@ func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 	return tiers
 }
 
-// resolve sets the policies of a rule from its limit, and notes mistakes. If a number was refused already, it checks
-// nothing more.
+// resolve sets the policies of a rule from its limit, and notes mistakes. If one of the numbers was refused before,
+// resolve does nothing.
 func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	if t.seen["rate"] != nil && t.limit.Rate == (spec.Rate{}) || t.seen["algorithm"] != nil && t.limit.Algorithm == engine.NoAlgorithm ||
 		t.seen["concurrency"] != nil && t.limit.Concurrency == 0 {
@@ -142,7 +143,7 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	}
 }
 
-// tiersOf returns the tiers by their policies, those with a constant rate last.
+// tiersOf returns the tiers with their policies. The tiers with a constant rate come last.
 func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
 	t := &Tiers{Header: header}
 	var constants []string
@@ -157,7 +158,7 @@ func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
 	return t
 }
 
-// stored decides whether a limit of the rule is kept in the file's store.
+// stored reports whether the limit is kept in the file's store.
 func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit) bool {
 	switch want := t.store; {
 	case want == nil:
@@ -174,7 +175,7 @@ func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit) bool {
 	return true
 }
 
-// placeOf returns the place of the wrong number.
+// placeOf returns the node of the wrong number.
 func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
 	if e.Tier != "" {
 		for _, tier := range t.tiersAndPlans() {
@@ -184,7 +185,7 @@ func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
 		}
 	}
 	if r != &t.Rule {
-		return t.seen["concurrency"] // which is the rule
+		return t.seen["concurrency"] // the rule is for this concurrency
 	}
 	return cmp.Or(t.seen[e.Key], t.at)
 }
@@ -200,7 +201,7 @@ func (t *ruleText) tiersAndPlans() (all []*tierText) {
 	return all
 }
 
-// explain returns the text of a problem with a number, and what to write.
+// explain returns, as text, what is wrong with a number, and what to write instead.
 func (t *ruleText) explain(e *spec.Error, r *Rule) string {
 	switch {
 	case e.Tier != "" && t.quota != nil:

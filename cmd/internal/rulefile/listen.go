@@ -40,7 +40,7 @@ func (l *Listener) section() section {
 	}
 }
 
-// notTaken refuses a listener at the address of an earlier one.
+// notTaken refuses a listener with the address of an earlier one.
 func notTaken(d *decoder, n *yaml.Node, _ string, before []Listener, l Listener) {
 	for _, other := range before {
 		if overlap(l.Address, other.Address) {
@@ -93,7 +93,7 @@ var tokenFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 // IsRemote reports whether other machines can reach the listener.
 func (a *Admin) IsRemote() bool { return isRemote(a.Address) }
 
-// Access reads the tokens; nil if the file names no token file.
+// Access reads the token files. It returns nil if the file names none.
 func (a *Admin) Access() (*admin.Access, error) {
 	if a.TokenFile == "" {
 		return nil, nil
@@ -101,7 +101,7 @@ func (a *Admin) Access() (*admin.Access, error) {
 	return admin.NewAccess(a.TokenFile, a.ReadTokenFile)
 }
 
-// tryTokens reads the token files that the file names.
+// tryTokens reads the token files that the file names, to check them.
 func (d *decoder) tryTokens(f *File) {
 	if d.tokens == nil || f.Admin == nil {
 		return
@@ -119,8 +119,8 @@ func (a *Admin) describe() string {
 		when(a.TokenFile != "", ", with tokens")
 }
 
-// adminHost is a name that the Host header of a request to the page may have. A name for all names below another is
-// refused, because any of these could belong to someone else.
+// adminHost is the kind of a name that the Host header of a request to the page may have. A name such as *.example.com
+// is refused, because some names that it matches could belong to someone else.
 var adminHost = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	name := d.host(n, "host", s)
 	if strings.HasPrefix(name, "*.") {
@@ -173,7 +173,7 @@ func reusePortEntry(into *bool) entry {
 			"cannot change it while the port is open").within("Linux; a port that is not 0")
 }
 
-// checkAddress refuses keys that do not apply to the address of a listener.
+// checkAddress refuses keys that do not fit the kind of address that a listener has.
 func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	if l.Address == "" {
 		return
@@ -191,7 +191,8 @@ func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	}
 }
 
-// checkPlaces refuses a listener with another purpose at the address of a client listener, or of each other.
+// checkPlaces checks the listeners that are not for clients. It refuses one that has the address of a listener for
+// clients, or of another one with another purpose.
 func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
 	type place struct{ whose, address string }
 	var taken []place
@@ -217,7 +218,7 @@ func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
 	}
 }
 
-// address is host:port, in which the host may be missing, or unix:/path.
+// address is the kind of an address to listen on: host:port, where the host may be missing, or unix:/path.
 var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what, s string) string {
 	if path, isSocket := unixsocket.Path(s); isSocket {
 		d.socketPath(n, what, path)
@@ -236,8 +237,8 @@ var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what,
 	return s
 }))
 
-// overlap reports whether two valid addresses cannot both be listened on: they have the same port, and the same host or
-// one that means all hosts.
+// overlap reports whether weir cannot listen on both of two valid addresses. This is so if they have the same port, and
+// the same host, or if the host of one means all hosts.
 func overlap(a, b string) bool {
 	if isSocket(a) {
 		return a == b
@@ -251,7 +252,7 @@ func overlap(a, b string) bool {
 }
 
 func portNumber(s string) uint64 {
-	n, _ := strconv.ParseUint(s, 10, 16) // it was checked
+	n, _ := strconv.ParseUint(s, 10, 16) // the port was checked before
 	return n
 }
 
@@ -265,7 +266,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// isRemote reports whether a valid address can be reached from other machines.
+// isRemote reports whether other machines can reach a valid address.
 func isRemote(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && !isSocket(address) && !isLoopback(host)

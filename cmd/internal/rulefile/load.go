@@ -23,8 +23,8 @@ import (
 // MaxBytes is the size of the largest file that is read.
 const MaxBytes = 1 << 20
 
-// Load reads a rule file and the certificates that it names. The error is of type [yamlfile.Errors]
-// unless the file itself cannot be read.
+// Load reads a rule file and the certificates that it names. The error is of type [yamlfile.Errors], unless the file
+// itself cannot be read.
 func Load(path string) (*File, error) {
 	text, err := read(path)
 	if err != nil {
@@ -37,8 +37,8 @@ func Load(path string) (*File, error) {
 	return f.unless(d)
 }
 
-// Parse parses the text of a rule file. name is for messages, and file names in the text are relative to its directory.
-// Parse reads nothing from there. The error is of type [yamlfile.Errors].
+// Parse parses the text of a rule file. name is the name of the file in messages. File names in the text are relative
+// to the directory of name, but Parse reads no files. The error is of type [yamlfile.Errors].
 func Parse(name string, text []byte) (*File, error) {
 	f, d := parse(name, text)
 	return f.unless(d)
@@ -51,7 +51,7 @@ func (f *File) unless(d *decoder) (*File, error) {
 	return f, nil
 }
 
-// read returns the text of the file, up to one byte more than is allowed.
+// read returns the text of the file, but at most one byte more than is permitted.
 func read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	switch {
@@ -73,7 +73,7 @@ func read(path string) ([]byte, error) {
 	return text, nil
 }
 
-// parse reads the file as far as possible, and collects all mistakes.
+// parse parses the file as far as possible, and collects all mistakes.
 func parse(name string, text []byte) (*File, *decoder) {
 	f, d := defaults(), &decoder{Walker: yamlfile.Walker{File: name}}
 	f.Name = name
@@ -91,8 +91,8 @@ func parse(name string, text []byte) (*File, *decoder) {
 	return f, d
 }
 
-// printable refuses text with characters that are not printable. (The library refuses them, too, but does not report
-// the place.)
+// printable refuses text that has characters which are not printable, and notes their place. The library would refuse
+// them, too, but without the place.
 func (d *decoder) printable(text []byte) bool {
 	line, column := 1, 0
 	for i := 0; i < len(text); {
@@ -140,7 +140,7 @@ func (d *decoder) document(text []byte) *yaml.Node {
 	return first.Content[0]
 }
 
-// syntax notes the library's error about text that is not YAML.
+// syntax notes the error of the library about text that is not YAML.
 func (d *decoder) syntax(err error, text []byte) {
 	at, message := &yaml.Node{}, err.Error()
 	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
@@ -158,10 +158,10 @@ func (d *decoder) syntax(err error, text []byte) {
 	d.Fail(at, "not YAML: %s", message)
 }
 
-// wild matches a path with braces that is not in quotes, so that YAML interprets the braces.
+// wild matches a path with braces that is not in quotes. YAML would interpret its braces.
 var wild = regexp.MustCompile(`path: *\[? *(/[^\s"',]*\{\w+(?:\.\.\.)?\}[^\s"',{}\]]*)`)
 
-// lineOf returns a line of a text, counted from 1; "" if there is none.
+// lineOf returns a line of a text, or "" if there is no such line. The first line is 1.
 func lineOf(text []byte, line int) string {
 	lines := strings.SplitN(string(text), "\n", line+1)
 	if line < 1 || line > len(lines) {
@@ -170,7 +170,7 @@ func lineOf(text []byte, line int) string {
 	return lines[line-1]
 }
 
-// tabBefore returns the column of the tab that a line begins with, possibly after spaces; 0 if there is none.
+// tabBefore returns the column of a tab at the beginning of a line, after spaces or not. It returns 0 if there is none.
 func tabBefore(text []byte, line int) int {
 	indented := lineOf(text, line)
 	rest := strings.TrimLeft(indented, " ")
@@ -180,7 +180,7 @@ func tabBefore(text []byte, line int) int {
 	return 0
 }
 
-// tryCertificates reads the certificates that the file names.
+// tryCertificates reads the certificates that the file names, to check them.
 func (d *decoder) tryCertificates() {
 	for _, c := range d.certificates {
 		if _, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile); err != nil {

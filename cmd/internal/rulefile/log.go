@@ -11,30 +11,31 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// Log says what is logged, and how.
+// Log says what is logged, and in which form.
 type Log struct {
 	Format   LogFormat
 	Level    slog.Level
-	Access   Sample // of all requests
-	Refusals Sample // of requests that a rule refuses, or would refuse if it were not in shadow mode
+	Access   Sample // for all requests
+	Refusals Sample // for requests that a rule refuses, or would refuse without shadow mode
 }
 
 // LogFormat is the form of the lines of the log.
 type LogFormat string
 
-// What LogFormat can be.
+// These are the values of LogFormat.
 const (
-	LogText LogFormat = "text" // key=value, the default
-	LogJSON LogFormat = "json" // one object a line
+	LogText LogFormat = "text" // key=value; the default
+	LogJSON LogFormat = "json" // one object per line
 )
 
-// A Sample says which requests have a line in a log: one in Sample, chosen at random. 0 means none, and 1 means all.
+// A Sample says which requests have a line in the log: one of Sample requests, chosen at random. 0 means none, and 1
+// means all.
 type Sample uint32
 
 // maxSample is the largest Sample of a file.
 const maxSample = 1_000_000
 
-// String returns the sample as written in a file.
+// String returns the sample as it is written in a file.
 func (s Sample) String() string {
 	switch s {
 	case 0:
@@ -57,7 +58,7 @@ func (l *Log) section() section {
 	}}
 }
 
-// sample is none, all, or 1/N.
+// sample is the kind of none, all or 1/N.
 var sample = one(schema{"type": "string", "pattern": "^(none|all|1/[1-9][0-9]{0,6})$"}, func(d *decoder, n *yaml.Node, what, s string) Sample {
 	switch s {
 	case "none":

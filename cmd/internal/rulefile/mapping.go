@@ -11,8 +11,8 @@ import (
 // mergeKey is YAML's key that merges other mappings: <<: *anchor.
 const mergeKey = "<<"
 
-// pairs calls each for the keys of a mapping, once for each key. Merged keys come last, and a key of the mapping itself
-// replaces a merged key of the same name.
+// pairs calls each once for each key of a mapping. Merged keys come last. If the mapping itself has a key, the merged
+// key with the same name is skipped.
 func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.Node)) bool {
 	m := d.enter(n)
 	if m == nil {
@@ -30,7 +30,7 @@ func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.No
 	return true
 }
 
-// filled is pairs for a mapping that is not empty.
+// filled is like pairs, but refuses an empty mapping.
 func (d *decoder) filled(n *yaml.Node, what string, each func(key, value *yaml.Node)) {
 	empty := true
 	if d.pairs(n, what, func(key, value *yaml.Node) {
@@ -41,7 +41,7 @@ func (d *decoder) filled(n *yaml.Node, what string, each func(key, value *yaml.N
 	}
 }
 
-// own calls each for the keys in m itself that were not seen before.
+// own calls each for the keys that m itself has, except the keys that were seen before.
 func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, value *yaml.Node)) {
 	here := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -66,10 +66,10 @@ func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, v
 	}
 }
 
-// merges returns the mappings that m merges, including those that they merge. Earlier mappings take precedence.
+// merges returns the mappings that m merges, including the mappings that these merge. Earlier mappings take precedence.
 func (d *decoder) merges(m *yaml.Node, inside []*yaml.Node) (all []*yaml.Node) {
 	if slices.Contains(inside, m) {
-		return nil // it merges itself, which adds nothing
+		return nil // m merges itself, which adds nothing
 	}
 	inside = append(inside, m)
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -96,7 +96,7 @@ func (d *decoder) merges(m *yaml.Node, inside []*yaml.Node) (all []*yaml.Node) {
 	return all
 }
 
-// list calls each for the items of a list, or for n itself if it is a single value.
+// list calls each for the items of a list. A single value counts as a list with one item.
 func (d *decoder) list(n *yaml.Node, what string, each func(*yaml.Node)) {
 	l := d.enter(n)
 	if l == nil {
@@ -118,7 +118,7 @@ func (d *decoder) list(n *yaml.Node, what string, each func(*yaml.Node)) {
 	}
 }
 
-// valueOf returns the value that a mapping has for a key, and the node itself if it has none.
+// valueOf returns the value that a mapping has for a key, or n itself if the mapping has no such key.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	if m := yamlfile.Target(n); m.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(m.Content); i += 2 {

@@ -13,13 +13,13 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// socket is the address of the connection.
+// socket returns the address of the connection.
 func socket(r *http.Request) netip.Addr {
 	addr, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return addr.Addr()
 }
 
-// meant asks the first rule of a file, and its exemptions, about a request.
+// meant reports whether a request meets the first rule of a file, and whether it is exempt.
 func meant(t *testing.T, f *File, method, target, from string, header ...string) (meets, exempt bool) {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)
@@ -46,7 +46,8 @@ func TestMatchByClient(t *testing.T) {
 	assert.Equal(t, "client 10.0.0.0/8, 192.0.2.1 or 2001:db8::/32", f.Rules[0].Match.String())
 }
 
-// A parameter is there by any reading: with escapes, twice, and whether a semicolon ends it or not.
+// TestMatchByQuery: a parameter is found if it is there in any reading of the query: if it has escapes, if it occurs
+// twice, and whether or not a semicolon ends it.
 func TestMatchByQuery(t *testing.T) {
 	f, err := Parse("weir.yaml",
 		[]byte("rules: [{name: a, rate: 1/s, match: {query: {debug: [\"1\", \"2\"], q: \"*\"}}}]"))
@@ -69,7 +70,7 @@ func TestMatchByQuery(t *testing.T) {
 	assert.Equal(t, []string{"%u0041", "A"}, reading.QueryValues(&url.URL{RawQuery: "k=%u0041"}, "k"), "as ASP.NET reads it, too")
 }
 
-// A request meets an exception only if every server reads it so.
+// TestExceptionsAreCertain: a request meets an exception only if it does so in the reading of every server.
 func TestExceptionsAreCertain(t *testing.T) {
 	const exceptions = "[{path: [/health, /static/], method: GET}, {client: 10.0.0.0/8, header: {X-Probe: [a, b]}}, " +
 		"{query: {probe: \"1\"}}]"

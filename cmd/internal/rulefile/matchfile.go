@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// routeMatch is the section of a route's match. Other matches have more keys.
+// routeMatch returns the section of a route's match. Other matches have more keys.
 func routeMatch(m *reading.Match) section {
 	host := one(textSchema, (*decoder).host)
 	return section{
@@ -34,7 +34,7 @@ func routeMatch(m *reading.Match) section {
 	}
 }
 
-// exception is the section of a match of requests that are excepted from a rule, or from every rule.
+// exception returns the section of a match for exceptions from a rule, or from every rule.
 func exception(m *reading.Match) section {
 	s := routeMatch(m)
 	s.entries = append(s.entries,
@@ -43,7 +43,7 @@ func exception(m *reading.Match) section {
 	return s
 }
 
-// ruleMatch is the section of a rule's match.
+// ruleMatch returns the section of a rule's match.
 func ruleMatch(m *reading.Match) section {
 	s := exception(m)
 	s.entries = append(s.entries,
@@ -55,7 +55,7 @@ func ruleMatch(m *reading.Match) section {
 	return s
 }
 
-// host reads the name of a host.
+// host parses the name of a host.
 func (d *decoder) host(n *yaml.Node, what, s string) string {
 	name := strings.ToLower(strings.TrimPrefix(s, "*."))
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
@@ -74,7 +74,7 @@ func (d *decoder) host(n *yaml.Node, what, s string) string {
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
-// path is a pattern, or a mapping with the text of a text pattern.
+// path is the kind of a path: a pattern, or a mapping with the text of a prefix or of an expression.
 var path = kind[reading.Path]{
 	read: func(d *decoder, n *yaml.Node, what string, into *reading.Path) {
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
@@ -92,7 +92,7 @@ var path = kind[reading.Path]{
 
 var pathPattern = byText(pattern("", "^/[^?#*]*$"), reading.ParsePath)
 
-// pathText is a path by one of two keys.
+// pathText returns the section of a path that is given by one of two keys.
 func pathText(into *reading.Path) section {
 	return section{
 		name: "path", least: 1, most: 1, entries: []entry{
@@ -110,7 +110,7 @@ func pathText(into *reading.Path) section {
 	}
 }
 
-// byText is the kind of a text that a function reads.
+// byText returns the kind of a value that parse parses from a text.
 func byText[V any](s schema, parse func(string) (V, error)) kind[V] {
 	return one(s, func(d *decoder, n *yaml.Node, what, text string) V {
 		v, err := parse(text)
@@ -121,13 +121,13 @@ func byText[V any](s schema, parse func(string) (V, error)) kind[V] {
 	})
 }
 
-// methods are the methods for which misspellings are detected. Any other method is accepted.
+// methods has the methods whose misspellings are detected. Any other method is accepted.
 var methods = []string{
 	"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE", "QUERY",
 	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "PURGE",
 }
 
-// method is that of a request.
+// method is the kind of the method of a request.
 var method = one(schema{"type": []string{"string", "number"}, "pattern": "^[^a-z]+$", "description": "In capitals"}, func(d *decoder, n *yaml.Node, _, s string) string {
 	switch {
 	case slices.Contains(methods, s):
@@ -139,7 +139,7 @@ var method = one(schema{"type": []string{"string", "number"}, "pattern": "^[^a-z
 	return s
 })
 
-// The fields of a match: names with their wanted values.
+// These are the kinds of the fields of a match: mappings of names to the values that are wanted.
 var (
 	headerFields = mapped(list(text, nil), func(d *decoder, n *yaml.Node, what string, into *[]reading.Field) {
 		*into = d.fields(n, what, func(key *yaml.Node) (string, bool) {
@@ -157,14 +157,14 @@ var (
 	})
 )
 
-// header is the name of a header field, in canonical form.
+// header is the kind of the name of a header field. It is converted to its canonical form.
 var header = one(textSchema, func(d *decoder, n *yaml.Node, _, s string) string {
 	name, _ := d.headerName(n, s)
 	return name
 })
 
-// fields reads a mapping of names to the values that a request must have. form converts a value to the form in which
-// values are compared.
+// fields reads a mapping of names to the values that a request must have. nameOf checks and converts a name, and form
+// converts a value to the form in which values are compared.
 func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) (string, bool),
 	form func(name, value string) string) (all []reading.Field) {
 	d.filled(n, what, func(key, value *yaml.Node) {
@@ -192,7 +192,7 @@ func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) 
 	return all
 }
 
-// notHeaders are removed from the header by net/http, so they would look absent in every request.
+// notHeaders has fields that net/http removes from the header. They would look absent in every request.
 var notHeaders = []string{"Host", "Trailer", "Transfer-Encoding"}
 
 // headerName checks the name of a header field and returns its canonical form.
@@ -211,14 +211,14 @@ func (d *decoder) headerName(n *yaml.Node, s string) (string, bool) {
 	return "", false
 }
 
-// perHop has the fields that are not passed on to the upstream (RFC 9110, section 7.6.1). As a key, they would let a
-// client choose its bucket.
+// perHop has the fields that are not passed on to the upstream (RFC 9110, section 7.6.1). If they were keys, a client
+// could choose its bucket.
 var perHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Upgrade",
 }
 
-// headerReference parses header:NAME. If s is something else, the name is empty. If the name is bad, headerReference
-// has noted that, and returns the name unchanged.
+// headerReference parses header:NAME. If s is something else, it returns an empty name. If NAME is not valid,
+// headerReference notes this and returns the name unchanged.
 func (d *decoder) headerReference(n *yaml.Node, s string) (name string, ok bool) {
 	bad, isHeader := strings.CutPrefix(s, "header:")
 	if !isHeader {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A value is the same with blanks around it, which HTTP/2 leaves there and no server behind sees; and a rule goes by no
-// letter's case, as many servers do not.
+// TestMatchByTheValueOfAField: blanks around a value do not matter, because HTTP/2 keeps them and the server behind
+// weir does not see them. For rules, upper and lower case are the same, because many servers ignore the difference.
 func TestMatchByTheValueOfAField(t *testing.T) {
 	const match = `{header: {X-Env: " prod", Authorization: "bearer T"}, query: {format: csv}`
 	parse := func(text string) *File {
@@ -47,7 +47,7 @@ func TestMatchByTheValueOfAField(t *testing.T) {
 	}
 }
 
-// Some frameworks take a POST for what a parameter of its query says.
+// TestMatchByAMethodInTheQuery: for some frameworks, a parameter in the query of a POST replaces the method.
 func TestMatchByAMethodInTheQuery(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("exempt: {method: POST, header: {X-Probe: a}}\n"+
 		"rules: [{name: a, rate: 1/s, match: {method: DELETE}}]"))

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// mistakes are files, and what is wrong with them: testdata/mistakes.txt has a line of = between
-// two of them, and a line of - between a file and its errors.
+// mistakes returns the texts of files, and the errors that each must give. In testdata/mistakes.txt, there is a line of
+// = between two files, and a line of - between a file and its errors.
 func mistakes(t testing.TB) (files, errors []string) {
 	text, err := os.ReadFile("testdata/mistakes.txt")
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestEveryKindOfMistake(t *testing.T) {
 	}
 }
 
-// The place is the place of the text that the message quotes.
+// TestThePlaceIsThatOfTheWord: the line and the column of an error are those of the text that its message quotes.
 func TestThePlaceIsThatOfTheWord(t *testing.T) {
 	quoted := regexp.MustCompile(`^(?:unknown \w+|trusted_proxies:|path:|host:|name:|key) "([^"\\]+)"`)
 	checked := 0

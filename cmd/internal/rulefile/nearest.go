@@ -8,7 +8,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// didYouMean returns `: did you mean "rate"?` if one of the known words is similar, otherwise a list of them.
+// didYouMean returns `: did you mean "rate"?` if one of the known words is similar to word. Otherwise it returns a list
+// of the known words.
 func didYouMean(word string, known []string) string {
 	if near := nearest(word, known); near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)
@@ -16,14 +17,14 @@ func didYouMean(word string, known []string) string {
 	return ": want " + oneOf(known)
 }
 
-// others are words that people write instead of some known words.
+// others maps words that people write by mistake to the known words.
 var others = map[string]string{
 	"limit": "rate", "requests": "rate", "capacity": "burst", "dry_run": "shadow", "by": "key",
 	"bind": "listen", "backend": "upstream", "proxy": "upstream", "timeout": "response_timeout", "port": "address",
 }
 
-// nearest returns the known word with the fewest changed letters. It returns "" if more than a third of the letters
-// changed, because that is another word and not a typo. The same letters in another order count as one change.
+// nearest returns the known word that differs from word in the fewest letters. It returns "" if more than a third of
+// the letters differ, because word is then not a typo. If only the order of letters differs, this counts as one letter.
 func nearest(word string, known []string) string {
 	if len(word) > 64 {
 		return ""
@@ -56,7 +57,7 @@ func letters(word string) []byte {
 	return all
 }
 
-// oneOf lists the words of a choice: "a, b or c".
+// oneOf returns the words of a choice in the form "a, b or c".
 func oneOf(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -17,19 +17,19 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Quota says where the numbers of a request come from, if not from the rule: a file, a hash or a header.
+// A Quota says where the limit of a request comes from, if it is not in the rule: from a file, a hash or a header.
 type Quota struct {
-	File    string        // with the limits of many keys
-	Hash    string        // in the file's store, with the limits of many keys
-	Every   time.Duration // between two readings of the hash
-	Header  string        // canonical: a field that trusted proxies write
-	Item    string        // of the header
-	By      KeyPart       // what is looked up in the file or the hash
-	Unknown UnknownKey    // for a request without a limit from outside
-	Plans   []Plan        // that the file or the hash may name, in their order
-	Max     uint64        // tokens of a limit from outside
+	File    string        // file with the limits of many keys
+	Hash    string        // hash in the file's store, with the limits of many keys
+	Every   time.Duration // time between two readings of the hash
+	Header  string        // canonical name of a field that trusted proxies write
+	Item    string        // item of the header
+	By      KeyPart       // the part of a key that is looked up in the file or the hash
+	Unknown UnknownKey    // what happens to a request without a limit from outside
+	Plans   []Plan        // plans that the file or the hash may name, in order
+	Max     uint64        // the largest limit from outside, in tokens
 
-	limit spec.Limit // the rule's limit, which the numbers replace
+	limit spec.Limit // the rule's limit, whose numbers are replaced
 }
 
 // A Plan is a limit that a file of limits can name.
@@ -38,24 +38,24 @@ type Plan struct {
 	Policy engine.Policy
 }
 
-// UnknownKey says what happens to a request without a limit from outside.
+// UnknownKey says what happens to a request that has no limit from outside.
 type UnknownKey string
 
-// What UnknownKey can be.
+// These are the values of UnknownKey.
 const (
-	UnknownDefault UnknownKey = "default" // the rule's own numbers apply
-	UnknownRefuse  UnknownKey = "refuse"  // it is refused, as by a rate of 0
+	UnknownDefault UnknownKey = "default" // the rule's own limit applies
+	UnknownRefuse  UnknownKey = "refuse"  // the request is refused, as with a rate of 0
 )
 
-// Numbers returns a checker for the numbers of the file or the hash. The caller closes it.
+// Numbers returns a checker for the numbers in the file or the hash. The caller must close it.
 func (q *Quota) Numbers() (*spec.Quotas, error) { return q.limit.Quotas() }
 
-// Field returns the reader of the rule's header. unit is the unit of its tokens; "" for requests.
+// Field returns the reader of the rule's header. unit is the unit of its tokens; "" means requests.
 func (q *Quota) Field(unit string) *quotas.Field {
 	return &quotas.Field{Limit: q.limit, Name: q.Item, Unit: unit}
 }
 
-// From says where the limits are.
+// From says, as text, where the limits come from.
 func (q *Quota) From() string {
 	switch {
 	case q.Header != "":
@@ -66,7 +66,7 @@ func (q *Quota) From() string {
 	return q.File
 }
 
-// A quotaText is a quota as written.
+// A quotaText is a quota as it is written.
 type quotaText struct {
 	Quota
 	plans []*tierText
@@ -106,7 +106,7 @@ func (t *quotaText) section() section {
 	}
 }
 
-// quotaFile is the name of a file of limits, relative to the rule file.
+// quotaFile is the kind of the name of a file of limits. The name is relative to the rule file.
 var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "" {
 		d.Fail(n, "%s: want the name of a file, such as plans.csv", what)
@@ -115,10 +115,10 @@ var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 	return d.beside(s)
 })
 
-// lookedUp is a part of a key by which a file may have limits.
+// lookedUp is the kind of a part of a key for which a file may have limits.
 var lookedUp = one(pattern("", "^ *(ip|host|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
-// hashName is the name of a hash in a store.
+// hashName is the kind of the name of a hash in a store.
 var hashName = one(schema{"type": "string", "minLength": 1, "maxLength": 512}, func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "" || len(s) > 512 {
 		d.Fail(n, "%s: want the name of a hash in the store, 1 to 512 characters, such as plans", what)
@@ -126,7 +126,7 @@ var hashName = one(schema{"type": "string", "minLength": 1, "maxLength": 512}, f
 	return s
 })
 
-// itemName is the value of an item of a header.
+// itemName is the kind of the value of an item in a header.
 var itemName = one(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 1024}, func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "" || len(s) > 1024 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		d.Fail(n, "%s: %s: want 1 to 1024 printable ASCII characters", what, yamlfile.Quote(s))
@@ -134,7 +134,7 @@ var itemName = one(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 
 	return s
 })
 
-// checkSource refuses keys of other sources than the quota's, and sources that are not possible.
+// checkSource refuses keys that belong to another source than the quota's, and sources that are not possible.
 func (t *ruleText) checkSource(d *decoder, f *File) {
 	q := t.quota
 	var sources []string
@@ -172,7 +172,7 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 		d.Fail(q.seen["header"], "header: it needs trusted_proxies: anyone can send a header, so only theirs is trusted")
 	case t.limit.Algorithm == engine.AlgorithmBatchRefill:
 		d.Fail(q.seen["header"], "header: a batch-refill keeps its rate, and the header has another: use another algorithm")
-	case q.Header != "": // otherwise it is not a valid name
+	case q.Header != "": // if it is "", the name is not valid
 		q.checkHeader(d, f)
 	}
 	if q.Item == "" {
@@ -180,7 +180,7 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 	}
 }
 
-// checkHeader refuses names of fields that cannot carry limits.
+// checkHeader refuses names of fields that cannot have limits.
 func (t *quotaText) checkHeader(d *decoder, f *File) {
 	err := quotas.CheckName(t.Header)
 	switch {
@@ -194,7 +194,7 @@ func (t *quotaText) checkHeader(d *decoder, f *File) {
 	}
 }
 
-// checkQuota refuses keys that do not fit a quota, and fills in defaults that depend on the rule.
+// checkQuota refuses keys that do not fit a quota, and sets defaults that depend on the rule.
 func (t *ruleText) checkQuota(d *decoder, f *File) {
 	q := t.quota
 	if q == nil || q.seen == nil {
@@ -245,7 +245,7 @@ func (t *ruleText) quotaOf(l *spec.Limit) {
 	}
 }
 
-// resolved returns the quota of a rule. plans are the policies of the quota's plans.
+// resolved returns the quota of a rule. plans has the policies of the quota's plans.
 func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	q := t.Quota
 	q.Max, q.limit = l.Quota, *l
@@ -255,16 +255,16 @@ func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	return &q
 }
 
-// Same reports whether both quotas read the same limits from outside, given the same store. They may do so at different
-// times.
+// Same reports whether both quotas read the same limits from outside, if the store is the same. The limits may be read
+// at different times.
 func (q *Quota) Same(other *Quota) bool {
 	a, b := *q, *other
 	a.Every, b.Every = 0, 0
-	a.limit.InStore, b.limit.InStore = nil, nil // functions are never equal; these depend on the store and the numbers
+	a.limit.InStore, b.limit.InStore = nil, nil // functions are never equal; these depend only on store and numbers
 	return reflect.DeepEqual(a, b)
 }
 
-// say returns the quota as text. A reload compares this text.
+// say returns the quota as text. A reload compares these texts.
 func (q *Quota) say() string {
 	if q == nil {
 		return ""
@@ -277,12 +277,12 @@ func (q *Quota) say() string {
 	return fmt.Sprintf("limits by %s of %s%s, at most %d tokens; other keys: %s", q.By, q.From(), every, q.Max, others)
 }
 
-// refusesOthers reports whether only keys of the file have a bucket in a rule with the key.
+// refusesOthers reports whether a rule with this key refuses all keys that are not in the file.
 func (q *Quota) refusesOthers(key Key) bool {
 	return q != nil && q.Unknown == UnknownRefuse && key.Equal(Key{q.By})
 }
 
-// lines are lines of the summary.
+// lines returns the lines about the quota in the summary.
 func (q *Quota) lines() (lines []string) {
 	if q == nil {
 		return nil
@@ -305,13 +305,13 @@ func limitText(p engine.Policy) string {
 // LimitText returns the limit of a request as text.
 func LimitText(p engine.Policy) string { return limitText(p) }
 
-// ByQuota reports whether each request brings its own limit to the rule's limiter, as a quota: the rule has a [Quota],
-// or more tiers than a limiter can have.
+// ByQuota reports whether each request brings its own limit to the rule's limiter, as a quota. This is so if the rule
+// has a [Quota], or more tiers than a limiter can have.
 func (r *Rule) ByQuota() bool {
 	return r.Quota != nil || r.Store == nil && r.Tiers != nil && len(r.Tiers.Policies) > spec.MaxTiers
 }
 
-// room returns the limiter's [engine.MaxQuota]; 0 for none.
+// room returns the limiter's [engine.MaxQuota], or 0 if it needs none.
 func (r *Rule) room() uint64 {
 	switch {
 	case !r.ByQuota() || !r.Counts():
@@ -322,7 +322,7 @@ func (r *Rule) room() uint64 {
 	return spec.Room(r.Policy, spec.Highest(r.Tiers.Policies...))
 }
 
-// tierLimits returns the limits of the tiers as text, or "" if they are tiers of the limiter.
+// tierLimits returns the limits of the tiers as text. It returns "" if they are tiers of the limiter.
 func (r *Rule) tierLimits() string {
 	if r.Quota == nil && r.ByQuota() {
 		return strings.Join(r.tierLines(), "; ")
@@ -330,8 +330,8 @@ func (r *Rule) tierLimits() string {
 	return ""
 }
 
-// HeadersOfProxies yields the canonical names of the fields in which trusted proxies report something about a client,
-// by client_ip and the rules.
+// HeadersOfProxies yields the canonical names of the fields in which trusted proxies report something about a client.
+// These are the fields in client_ip and in the rules.
 func (f *File) HeadersOfProxies(yield func(name string) bool) {
 	if f.ClientIP.Header != "" && !yield(f.ClientIP.Header) {
 		return

@@ -16,38 +16,39 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Redis has the settings of the listener for Redis clients. Their limits come with their commands.
+// Redis has the settings of the listener for Redis clients. The limits come with the clients' commands.
 type Redis struct {
 	Address      string
 	Mode         fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
 	TLS          *TLS        // nil for none
-	AllowRemote  bool        // without a password, too
-	PasswordFile string      // with a password on each line; "" for none
-	PasswordEnv  string      // the name of a variable with one; "" for none
+	AllowRemote  bool        // even without a password
+	PasswordFile string      // file with one password per line; "" for none
+	PasswordEnv  string      // name of an environment variable with a password; "" for none
 	Longest      time.Duration
-	Limits       []RedisLimit // that commands name, in the order of the file
+	Limits       []RedisLimit // limits that commands can name, in the order of the file
 	MaxKeys      int
 	Overflow     engine.OverflowPolicy
 	IdleTimeout  time.Duration // 0 for none
 	Negative     bool          // a negative quantity gives tokens back
 	InFlight     time.Duration // how long a place that is not released is counted; 0 for no places
 	ReusePort    bool
-	State        string // file of the keys, which outlives the process; "" for none
+	State        string // file that keeps the keys when the process ends; "" for none
 }
 
-// RedisAlone reports whether the server only serves Redis clients, so that it needs no rule.
+// RedisAlone reports whether the server serves only Redis clients. It then needs no rules.
 func (f *File) RedisAlone() bool { return f.Redis != nil && f.Decide == nil && len(f.Listen) == 0 }
 
 // Policy returns the policy of the table.
 func (r *Redis) Policy() engine.Policy { return engine.TokenBuckets(r.Longest) }
 
-// NewLimiter returns the limiter. The caller closes it. The only error is that the machine does not have the memory.
+// NewLimiter returns the limiter. The caller must close it. It returns an error only if the machine does not have
+// enough memory.
 func (r *Redis) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
 	return engine.New(r.Policy(), append(own, options...)...)
 }
 
-// Memory returns how many bytes the table takes; 0 for nil.
+// Memory returns how many bytes the table takes. r may be nil, and then it returns 0.
 func (r *Redis) Memory() (uint64, error) {
 	if r == nil {
 		return 0, nil
@@ -55,7 +56,7 @@ func (r *Redis) Memory() (uint64, error) {
 	return engine.Bytes(r.Policy(), engine.MaxKeys(r.MaxKeys))
 }
 
-// Passwords reads the valid passwords; none if the file names no password file.
+// Passwords reads the valid passwords. There are none if the file names neither a file nor a variable.
 func (r *Redis) Passwords() (resp.Passwords, error) {
 	switch {
 	case r.PasswordFile != "":
@@ -70,7 +71,7 @@ func (r *Redis) Passwords() (resp.Passwords, error) {
 	return nil, nil
 }
 
-// Listener returns the address, with the protocol below Redis' own.
+// Listener returns the address as a Listener, with TLS if it is configured.
 func (r *Redis) Listener() Listener {
 	return Listener{Address: r.Address, Mode: r.Mode, TLS: r.TLS, ReusePort: r.ReusePort}
 }
@@ -112,7 +113,7 @@ func (r *Redis) section() section {
 			}
 			d.checkAddress(seen, r.Listener())
 			d.checkRedisLimits(r, seen)
-			// Any client may fill the table, and reset keys.
+			// Otherwise any client could fill the table, and reset keys.
 			if !r.AllowRemote && r.PasswordFile == "" && r.PasswordEnv == "" && isRemote(r.Address) {
 				d.Fail(seen["address"], "redis: %s can be reached from other machines: write password_file, use "+
 					"127.0.0.1, or write allow_remote: true",
@@ -134,14 +135,14 @@ const environmentName = "^[A-Za-z_][A-Za-z0-9_]*$"
 
 var passwordEnv = one(schema{"type": "string", "pattern": environmentName}, func(d *decoder, n *yaml.Node, what, s string) string {
 	if !regexp.MustCompile(environmentName).MatchString(s) {
-		// The value may be a password, so the error does not repeat it.
+		// The value may be a password, so the error must not repeat it.
 		d.Fail(n, "%s: want the name of a variable of the environment, such as WEIR_REDIS_PASSWORD", what)
 		return ""
 	}
 	return s
 })
 
-// tryPasswords reads the passwords that the file names.
+// tryPasswords reads the passwords that the file names, to check them.
 func (d *decoder) tryPasswords(f *File) {
 	if d.passwords == nil || f.Redis == nil {
 		return
@@ -151,12 +152,12 @@ func (d *decoder) tryPasswords(f *File) {
 	}
 }
 
-// compare returns what happens to the table of the previous file, and the reason.
+// compare returns what happens to the table of the previous file, and why.
 func (r *Redis) compare(before *Redis) (Continuity, string) {
 	switch {
 	case r == nil || before == nil:
 		return Add, ""
-	case r.State != before.State && before.State != "": // other processes may count in that file
+	case r.State != before.State && before.State != "": // other processes may count in this file
 		return Replace, fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
 	case r.State != before.State:
 		return Carry, "it is in the file " + r.State + " now"
@@ -174,7 +175,7 @@ func (r *Redis) describe() string {
 	if r == nil {
 		return ""
 	}
-	memory, _ := r.Memory() // Describe has tried it
+	memory, _ := r.Memory() // Describe has checked it
 	text := fmt.Sprintf("%s%s%s, %s; limits that fill within %v; %s for %s keys, then %v", r.Address, when(r.TLS != nil, " (TLS)"),
 		when(r.ReusePort, reusable), when(r.PasswordFile+r.PasswordEnv == "", "no password")+
 			when(r.PasswordFile+r.PasswordEnv != "", "with a password"),
@@ -182,7 +183,7 @@ func (r *Redis) describe() string {
 	for _, l := range r.Limits {
 		text += fmt.Sprintf("\n          limit %s: %v", l.Name, l.Policy)
 		if l.HasTable() {
-			memory, _ := l.Rule(r).Memory() // checkRedisLimits has tried it
+			memory, _ := l.Rule(r).Memory() // checkRedisLimits has checked it
 			text += fmt.Sprintf("; %s for %s keys", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)))
 		}
 	}

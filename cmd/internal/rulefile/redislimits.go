@@ -14,16 +14,17 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A RedisLimit is a limit that commands of Redis clients can name.
+// A RedisLimit is a limit that the commands of Redis clients can name.
 type RedisLimit struct {
 	Name   string
 	Policy engine.Policy
 
 	text spec.Limit
-	at   *yaml.Node // nil for the comparison of a reload
+	at   *yaml.Node // nil if the limit is made for the comparison of a reload
 }
 
-// redisLimitName matches names that no command mistakes for a number, and with which no key of another limit begins.
+// redisLimitName matches valid names. No command can confuse such a name with a number, and no key of another limit can
+// begin with it.
 var redisLimitName = regexp.MustCompile("^[A-Za-z][A-Za-z0-9_.-]{0,63}$")
 
 func (l *RedisLimit) section() section {
@@ -70,18 +71,19 @@ func readRedisLimits(d *decoder, n *yaml.Node, what string, into *[]RedisLimit) 
 	})
 }
 
-// HasTable reports whether the limit has its own table. The common table of Redis clients only has token buckets.
+// HasTable reports whether the limit has a separate table. The common table of Redis clients has only token buckets.
 func (l *RedisLimit) HasTable() bool { return l.Policy.Algorithm() != engine.AlgorithmTokenBucket }
 
-// Rule returns a rule with the limit's numbers, for a limit with its own table. No rule of a file has such a name.
+// Rule returns a rule with the numbers of the limit, for a limit that has a separate table. No rule of a file can have
+// its name.
 func (l *RedisLimit) Rule(r *Redis) *Rule {
 	rule := NewRule("redis:" + l.Name)
 	rule.Policy, rule.MaxKeys, rule.Overflow = l.Policy, r.MaxKeys, r.Overflow
 	return &rule
 }
 
-// checkRedisLimits refuses limits that the table of Redis clients cannot count. Without longest, the table is made for
-// the limits.
+// checkRedisLimits refuses limits that the table of Redis clients cannot count. If longest is not set, it is set to
+// what the limits need.
 func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 	if seen["longest"] == nil {
 		for _, l := range r.Limits {
@@ -98,7 +100,7 @@ func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 			if _, err := l.Rule(r).Memory(); err != nil {
 				d.Fail(l.at, "limit %q: %s", l.Name, plain(err))
 			}
-		case err != nil: // longest was refused already
+		case err != nil: // longest was refused before
 		case l.Policy.Window() > r.Longest:
 			d.Fail(l.at, "limit %q: it takes %v to fill, and longest is %v", l.Name, l.Policy.Window(), r.Longest)
 		default:
@@ -110,7 +112,7 @@ func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 	}
 }
 
-// Limit returns a limit by its name; false for nil.
+// Limit returns the limit with a name. It returns false if there is none, or if r is nil.
 func (r *Redis) Limit(name string) (*RedisLimit, bool) {
 	if r == nil {
 		return nil, false

@@ -37,7 +37,7 @@ func table(s section) string {
 	return b.String()
 }
 
-// defaultText returns what a file without the key means, for the reference.
+// defaultText returns, for the reference, what it means if a file does not have the key.
 func (e *entry) defaultText() string {
 	switch standard := e.standardText(); {
 	case e.instead != "":
@@ -50,7 +50,7 @@ func (e *entry) defaultText() string {
 	return "none"
 }
 
-// standardText returns the standard value as written in a file.
+// standardText returns the standard value as it is written in a file.
 func (e *entry) standardText() string {
 	if e.standard == "" && e.schema()["type"] == "boolean" && e.instead == "" {
 		return "false"

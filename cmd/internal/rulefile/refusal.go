@@ -16,29 +16,29 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Refusal describes the answer to a refused request. The zero Refusal leaves it unchanged.
+// A Refusal describes the answer to a refused request. The zero Refusal leaves the usual answer unchanged.
 type Refusal struct {
-	Status      int         // 0 for 429
-	Header      http.Header // in addition to the fields of limits
-	ContentType string      // of the template; "" for plain text
-	Template    string      // of the body; "" for the form of Body
+	Status      int         // 0 means 429
+	Header      http.Header // in addition to the fields about limits
+	ContentType string      // media type of the template; "" means plain text
+	Template    string      // template of the body; "" means the form of Body
 }
 
 // RefusalValues are the values that a template can use.
 type RefusalValues struct {
-	Rule       string // the rule that refuses; of several, the one with the longest wait
+	Rule       string // the rule that refuses; if several do, the one with the longest wait
 	Status     int
-	Limit      uint64 // of the rule, for this client
-	Remaining  uint64 // what is left, less than the request costs
-	RetryAfter int64  // in seconds; 0 if Never, or if a request in flight must end first
+	Limit      uint64 // the limit of the rule for this client
+	Remaining  uint64 // what is left, which is less than the request costs
+	RetryAfter int64  // in seconds; 0 if Never is true, or if a request in flight must end first
 	Never      bool   // the request can never pass
 }
 
 // A Template writes the body of a refusal.
 type Template interface{ Execute(io.Writer, any) error }
 
-// Compile returns the template of the body; nil for the usual body. In HTML, values are escaped as their place
-// requires.
+// Compile returns the template of the body. It returns nil if the refusal has no template. If the body is HTML, values
+// are escaped as the place where they stand requires.
 func (r *Refusal) Compile() (t Template, err error) {
 	if r.Template == "" {
 		return nil, nil
@@ -59,12 +59,12 @@ func (r *Refusal) Compile() (t Template, err error) {
 	return t, nil
 }
 
-// templateName matches the beginning of a template's error. A line and perhaps a column follow.
+// templateName matches the beginning of a template's error. A line, and sometimes a column, follows it.
 var templateName = regexp.MustCompile(`^(html/)?template: ?template:? ?`)
 
 const plainText = "text/plain; charset=utf-8"
 
-// section is the section of a rule's response. The file's has more keys.
+// section returns the section of a rule's response. The response of the file has more keys.
 func (r *Refusal) section() section {
 	return section{
 		name: "response", entries: []entry{
@@ -88,7 +88,7 @@ var mediaType = one(schema{"type": "string"}, func(d *decoder, n *yaml.Node, wha
 	return s
 })
 
-// refusalHeader reads names of fields and their values.
+// refusalHeader reads the names of fields and their values.
 func refusalHeader(d *decoder, n *yaml.Node, what string, into *http.Header) {
 	h := http.Header{}
 	*into = h
@@ -119,7 +119,7 @@ func isOwnHeader(name string) bool {
 	return strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Ratelimit-")
 }
 
-// check refuses a refusal whose parts do not fit together.
+// check refuses keys that do not fit together.
 func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	if r.ContentType != "" && r.Template == "" {
 		d.Fail(seen["content_type"], "content_type needs a template: write template, too")
@@ -134,7 +134,7 @@ func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	}
 }
 
-// RefusalOf returns the Refusal of a rule: its own, or else the file's.
+// RefusalOf returns the Refusal for a rule: the rule's own, or else the file's.
 func (f *File) RefusalOf(rule *Rule) Refusal {
 	all := f.Response.Refusal
 	own := rule.Refusal

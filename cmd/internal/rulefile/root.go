@@ -7,16 +7,16 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxRules is the largest number of rules in a file. A request may match all of them, and this is how many limits can
-// be asked at once.
+// MaxRules is the largest number of rules in a file. A request may match all of them, and this is the largest number of
+// limits that can be checked together.
 const MaxRules = 64
 
-// The longest timeout. A longer one is probably a mistake in the unit.
+// longest is the longest timeout. A longer one is probably a mistake in the unit.
 const longest = 24 * time.Hour
 
 const defaultAddress = "127.0.0.1:8080"
 
-// section is the whole file.
+// section returns the section of the complete file.
 func (f *File) section() section {
 	return section{
 		name: "the file", help: "A rule file of weir", open: true, anyOf: [][]string{{"rules"}, {"redis"}},
@@ -24,7 +24,7 @@ func (f *File) section() section {
 	}
 }
 
-// places are the entries about listeners, upstreams and client addresses.
+// places returns the entries about listeners, upstreams and client addresses.
 func (f *File) places() []entry {
 	return []entry{
 		at("listen", list(mapping((*Listener).section), notTaken), &f.Listen, "",
@@ -85,7 +85,7 @@ func (f *File) places() []entry {
 	}
 }
 
-// behavior are the entries about weir's behavior.
+// behavior returns the entries about what weir does.
 func (f *File) behavior() []entry {
 	return []entry{
 		at("ambiguous_paths", words(AmbiguousMatch, AmbiguousRefuse), &f.AmbiguousPaths, string(AmbiguousMatch),
@@ -120,7 +120,7 @@ func (f *File) behavior() []entry {
 	}
 }
 
-// check refuses parts of the file that do not fit together, and fills in values that depend on several parts.
+// check refuses parts of the file that do not fit together, and sets values that depend on several parts.
 func (f *File) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	if _, ok := seen["rules"]; !ok && !f.RedisAlone() {
 		d.Fail(n, "no rules: want at least one under rules")
@@ -139,7 +139,7 @@ func (f *File) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	d.checkState(f, seen["state"])
 }
 
-// describeUpstream describes where requests go that match no route.
+// describeUpstream says, as text, where requests are passed that match no route.
 func (f *File) describeUpstream() string {
 	switch {
 	case f.RedisAlone():
@@ -200,7 +200,7 @@ func (s *Server) section() section {
 	}}
 }
 
-// connections is a number of connections, with a standard value that is not a number.
+// connections returns the kind of a number of connections. standard is its standard value, which is not a number.
 func connections(standard int) kind[int] {
 	k := whole[int](0, 1<<30)
 	k.fill = func(into *int) { *into = standard }

@@ -10,57 +10,57 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Rule is a limit on the requests that match it, for each key.
+// A Rule limits the requests that match it, for each key separately.
 type Rule struct {
 	Name     string // unique in the file
 	Match    reading.Match
 	Key      Key
-	Policy   engine.Policy // made of the algorithm, the rate and the burst; not used for requests if Constant is set
-	Constant Constant      // the rule's own rate, if requests are not counted
-	MaxWait  time.Duration // how long a request waits for tokens instead of being refused; 0: it does not
+	Policy   engine.Policy // made from the algorithm, the rate and the burst; not used for requests if Constant is set
+	Constant Constant      // the rule's own rate, if it is a constant, so that requests are not counted
+	MaxWait  time.Duration // how long a request waits for tokens instead of being refused; 0 if it does not wait
 	Tiers    *Tiers        // nil for none
-	Quota    *Quota        // of limits from outside; nil for none
+	Quota    *Quota        // where limits come from outside; nil for none
 	Cost     Cost
 	Tokens   *Tokens  // for a cost that comes from the answer; nil for none
-	Refund   Statuses // of answers that give the tokens of their requests back
-	Refusal  *Refusal // nil for the file's
-	Shadow   bool     // count, never refuse
+	Refund   Statuses // statuses of answers for which a request gets its tokens back
+	Refusal  *Refusal // nil for the file's Refusal
+	Shadow   bool     // count requests but never refuse
 	MaxKeys  int
 	Overflow engine.OverflowPolicy
-	Spread   bool   // one bucket on all processors (engine.Spread)
-	Store    *Store // the file's store, if the limit is kept there; nil: the limit is on this machine
-	State    string // file of the limit, which outlives the process; "" for none
-	Debts    string // beginning of the files with what the store is owed; "" for none
-	Line     int    // in the file
+	Spread   bool   // one bucket, spread over all processors (engine.Spread)
+	Store    *Store // the file's store, if the limit is kept there; nil if the limit is kept on this machine
+	State    string // file that keeps the limit when the process ends; "" for none
+	Debts    string // beginning of the names of the files with what the store is owed; "" for none
+	Line     int    // line in the file
 }
 
-// Tiers has policies for some of a rule's requests, selected by the value of a header.
+// Tiers has policies for some requests of a rule. The value of a header selects the policy of a request.
 type Tiers struct {
-	Header    string          // canonical
-	Values    []string        // in order: those with a policy, and then those with a constant
-	Policies  []engine.Policy // of the first values; tier i+1 of the limiter is that of Values[i]
-	Constants []Constant      // of the other values
+	Header    string          // canonical name
+	Values    []string        // in order: the values with a policy, and then the values with a constant
+	Policies  []engine.Policy // policies of the first values; tier i+1 of the limiter is for Values[i]
+	Constants []Constant      // constants of the other values
 }
 
-// Of returns the tier for a value of the header, in the form of [spelling.Line]: 0, the rule's own limit, for a value
-// without a tier. Counted tiers come first, as in the limiter.
+// Of returns the tier for a value of the header. The value is in the form of [spelling.Line]. If the value has no tier,
+// Of returns 0, for the rule's own limit. Tiers that are counted come first, as in the limiter.
 func (t *Tiers) Of(value string) int {
 	return 1 + slices.IndexFunc(t.Values, func(v string) bool { return v == value || spelling.Line(t.Header, v) == value })
 }
 
-// Cost is the number of tokens that a request takes. With a header, it is the number in the header: Default if that is
-// missing or not a whole number above 0, and Max if it is above Max.
+// Cost says how many tokens a request takes. If it has a header, the request takes the number in the header. If the
+// header is missing, or has no whole number above 0, the request takes Default. It never takes more than Max.
 type Cost struct {
-	Header       string // canonical; "" for Default always
+	Header       string // canonical name; "" if every request takes Default
 	Default, Max uint64
-	Estimate     uint64    // with From
+	Estimate     uint64    // only with From
 	From         CostPlace // zero if the cost comes from the request
 }
 
 // Statuses are ranges of HTTP statuses.
 type Statuses []StatusRange
 
-// A StatusRange is the statuses from First to Last.
+// A StatusRange has the statuses from First to Last.
 type StatusRange struct{ First, Last int }
 
 // Contains reports whether the status is in one of the ranges.
@@ -68,14 +68,14 @@ func (s Statuses) Contains(status int) bool {
 	return slices.ContainsFunc(s, func(r StatusRange) bool { return r.First <= status && status <= r.Last })
 }
 
-// NewLimiter returns the limiter of the rule. The caller closes it. The only error is that the machine does not have
-// the memory. With [Rule.StateOptions], it also returns the errors of [engine.Shared].
+// NewLimiter returns the limiter of the rule. The caller must close it. It returns an error only if the machine does
+// not have enough memory. With [Rule.StateOptions], it also returns the errors of [engine.Shared].
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := append([]engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}, r.limitOptions()...)
 	return engine.New(r.Policy, append(own, options...)...)
 }
 
-// limitOptions returns the options for limits with other numbers than the rule's own.
+// limitOptions returns the options for limits whose numbers are not the rule's own.
 func (r *Rule) limitOptions() []engine.Option {
 	if room := r.room(); room > 0 {
 		return []engine.Option{engine.MaxQuota(room)}
@@ -91,12 +91,12 @@ func (r *Rule) TierPolicies() []engine.Policy {
 	return r.Tiers.Policies
 }
 
-// Policies returns the rule's own policy and those of its tiers.
+// Policies returns the rule's own policy and the policies of its tiers.
 func (r *Rule) Policies() []engine.Policy {
 	return append([]engine.Policy{r.Policy}, r.TierPolicies()...)
 }
 
-// limits returns the policy, and the policies of the tiers, as text.
+// limits returns, as text, the policy and the policies of the tiers.
 func (r *Rule) limits() string {
 	s := r.OwnLimit()
 	if r.Tiers != nil {
@@ -107,7 +107,7 @@ func (r *Rule) limits() string {
 	return s
 }
 
-// Memory returns how many bytes the rule's limiter takes; 0 if it has no table.
+// Memory returns how many bytes the rule's limiter takes. It returns 0 if the limiter has no table.
 func (r *Rule) Memory() (uint64, error) {
 	if r.Spread {
 		return 0, nil

@@ -16,10 +16,10 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A ruleText is a rule as written. It may stand for two rules: see [ruleText.rules].
+// A ruleText is a rule as it is written. It may give two rules: see [ruleText.rules].
 type ruleText struct {
 	Rule
-	limit spec.Limit // its numbers, without those of tiers
+	limit spec.Limit // its numbers, without the numbers of tiers
 	tiers *tierTexts
 	quota *quotaText
 	store *bool // nil if the key is not set
@@ -35,7 +35,7 @@ func (t *ruleText) section() section {
 	}
 }
 
-// numbers are the entries about whom the rule limits, and how much.
+// numbers returns the entries about the requests that the rule limits, and about the numbers of the limit.
 func (t *ruleText) numbers() []entry {
 	r := &t.Rule
 	return []entry{
@@ -77,7 +77,7 @@ func (t *ruleText) numbers() []entry {
 	}
 }
 
-// deeds are the entries about what else the rule does, and where it counts.
+// deeds returns the entries about everything else that the rule does, and about where it counts.
 func (t *ruleText) deeds() []entry {
 	r := &t.Rule
 	return []entry{
@@ -99,9 +99,9 @@ func (t *ruleText) deeds() []entry {
 			saying("bucket", func() string { return when(r.Spread, "on all processors") }),
 		maxKeysEntry(&r.MaxKeys).saying("memory", func() string {
 			if r.Spread || r.Store != nil || !r.Counts() {
-				return "" // they are described elsewhere, or there are none
+				return "" // described elsewhere, or nothing
 			}
-			memory, _ := r.Memory() // Describe has tried it
+			memory, _ := r.Memory() // Describe has checked it
 			return fmt.Sprintf("%s for %s keys, then %v", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), r.Overflow)
 		}),
 		overflowEntry(&r.Overflow),
@@ -166,7 +166,7 @@ var (
 		})
 )
 
-// zone is the name of a time zone.
+// zone is the kind of the name of a time zone.
 var zone = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if _, err := spec.ParseZone(s); err != nil || s == "" {
 		d.Fail(n, "%s: %s: want a name of the tz database, such as UTC or Europe/Berlin", what, yamlfile.Quote(s))
@@ -175,7 +175,7 @@ var zone = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string
 	return s
 })
 
-// plain returns the text of an error of the engine, without the names of the package and its options.
+// plain returns the text of an error of the engine, without the name of the package and the names of options.
 func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
 }
@@ -183,7 +183,7 @@ func plain(err error) string {
 // maxName is the length of the longest name.
 const maxName = 64
 
-// ruleName is the name of a rule, which appears in header fields and metrics.
+// ruleName is the kind of the name of a rule. The name appears in header fields and metrics.
 var ruleName = one(schema{"type": []string{"string", "number", "boolean"}, "pattern": "^[-A-Za-z0-9_.]{1,64}$"},
 	func(d *decoder, n *yaml.Node, what, s string) string {
 		if s == "" || len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool {
@@ -241,7 +241,7 @@ func (c *Cost) describe() string {
 	return ""
 }
 
-// status is a status such as 404, or a class of them such as 2xx.
+// status is the kind of a status such as 404, or of a class of statuses such as 2xx.
 var status = one(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599}, pattern("", "^([1-5]xx|[1-5][0-9][0-9])$")),
 	func(d *decoder, n *yaml.Node, what, s string) StatusRange {
 		if digit, ok := strings.CutSuffix(s, "xx"); ok && len(digit) == 1 && digit >= "1" && digit <= "5" {
@@ -255,7 +255,7 @@ var status = one(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599}
 		return StatusRange{status, status}
 	})
 
-// rulesKind is the list of the rules. It depends on the file's store, which is read before.
+// rulesKind returns the kind of the list of rules. It depends on the file's store, which must have been read before.
 func (f *File) rulesKind() kind[[]Rule] {
 	return kind[[]Rule]{
 		read:   f.readRules,
@@ -271,13 +271,13 @@ func (f *File) readRules(d *decoder, n *yaml.Node, what string, into *[]Rule) {
 			m.Content[0].Value)
 		return
 	}
-	first := map[string]int{} // line of a name
+	first := map[string]int{} // the first line of each name
 	d.list(n, what, func(n *yaml.Node) {
 		t := &ruleText{}
 		s := t.section()
 		s.read(d, n)
 		if t.seen == nil {
-			return // no mapping
+			return // not a mapping
 		}
 		name := t.seen["name"]
 		for _, r := range t.rules(d, f) {
@@ -294,7 +294,7 @@ func (f *File) readRules(d *decoder, n *yaml.Node, what string, into *[]Rule) {
 	}
 }
 
-// rules returns the rule. If it has a rate and a concurrency, rules returns two rules for the same requests and keys.
+// rules returns the rule, or two rules for the same requests and keys if it has a rate and a concurrency.
 func (t *ruleText) rules(d *decoder, f *File) []Rule {
 	if len(t.Key) > 1 && t.Key.Uses(SourceGlobal) {
 		d.Fail(t.seen["key"], "key: global is one bucket for all requests and cannot be joined with others")

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// A schema is a JSON Schema (draft 07, which editors know).
+// A schema is a JSON Schema. Its version is draft 07, which editors support.
 type schema map[string]any
 
-// Schema returns the JSON Schema of rule files, for editors. It has every key, choice and range. Only [Parse] finds
-// mistakes that involve several keys, such as a burst for a window.
+// Schema returns the JSON Schema of rule files, for editors. It has all keys, choices and ranges. Mistakes that involve
+// several keys, such as a burst for a window, are found only by [Parse].
 func Schema() ([]byte, error) {
 	file := new(File).section()
 	s := file.schema()
@@ -25,7 +25,8 @@ func Schema() ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// schema returns the schema of a section: a mapping with its keys and no others, or a value of the brief entry.
+// schema returns the schema of a section. It accepts a mapping with the keys of the section and no others, or a value
+// of the brief entry.
 func (s *section) schema() schema {
 	properties, needed := map[string]schema{}, []string{}
 	for _, e := range s.entries {
@@ -63,11 +64,11 @@ func (s *section) schema() schema {
 	return all
 }
 
-// described returns the schema of the entry's values, with its help and its default.
+// described returns the schema of the entry's values, with the help and the default of the entry.
 func (e *entry) described() schema {
 	s := e.schema()
 	if s["$ref"] != nil {
-		s = schema{"allOf": []schema{s}} // keys next to a reference are ignored
+		s = schema{"allOf": []schema{s}} // keys next to a $ref are ignored
 	} else {
 		s = maps.Clone(s)
 	}
@@ -81,7 +82,7 @@ func (e *entry) described() schema {
 	switch {
 	case standard == "":
 	case s["minimum"] != nil:
-		s["default"], _ = strconv.Atoi(standard) // the decoder reads it
+		s["default"], _ = strconv.Atoi(standard) // the standard value is a valid number
 	case s["type"] == "boolean":
 		s["default"] = standard == "true"
 	case strings.HasPrefix(standard, "["):
@@ -91,13 +92,13 @@ func (e *entry) described() schema {
 	return s
 }
 
-// link is one of Markdown.
+// link matches a link in Markdown.
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// plainHelp returns a text of the reference without links.
+// plainHelp returns a text of the reference without its links.
 func plainHelp(text string) string { return link.ReplaceAllString(text, "$1") }
 
-// many is one value, or a list of them that is not empty.
+// many returns the schema of one value, or of a list of values that is not empty.
 func many(item schema) schema {
 	return anyOf(item, schema{"type": "array", "items": item, "minItems": 1})
 }
@@ -112,13 +113,13 @@ func pattern(description, p string) schema {
 	return s
 }
 
-// ref stands for a definition of the schema.
+// ref returns a schema that refers to a definition.
 func ref(name string) schema { return schema{"$ref": "#/definitions/" + name} }
 
-// textSchema is any single value, which is read as written.
+// textSchema is the schema of any single value, which is read as it is written.
 var textSchema = schema{"type": []string{"string", "number", "boolean"}}
 
-// durationSchema is the definition for durations. Only 0 needs no unit.
+// durationSchema is the definition of durations. Only 0 needs no unit.
 var durationSchema = func() schema {
 	const part = `([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)`
 	return anyOf(pattern("A time with its unit: 500ms, 10s, 1h30m", `^(\+?(`+part+`)+|0)$`), schema{"const": 0})
@@ -129,13 +130,13 @@ var addressSchema = pattern("host:port, or unix:/path", `^(unix:/.+|[^/]*:[0-9]{
 var modeSchema = anyOf(schema{"type": "integer", "minimum": 0o200, "maximum": 777},
 	pattern("Octal digits: 660", "^(0o?)?[2367][0-7]{2}$"))
 
-// referring is a kind whose schema is a definition.
+// referring returns a kind whose schema refers to a definition.
 func referring[V any](name string, k kind[V]) kind[V] {
 	k.schema = func() schema { return ref(name) }
 	return k
 }
 
-// The kinds of matches: of a route, of an exemption, and of a rule.
+// These are the kinds of matches: of a route, of an exemption, and of a rule.
 var (
 	routeMatches = referring("match", mapping(routeMatch))
 	exceptions   = referring("exception", mapping(exception))

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// compiledSchema returns what tells whether a file fits the schema.
+// compiledSchema returns a function that returns an error if a file does not fit the schema.
 func compiledSchema(t *testing.T) func(text string) error {
 	t.Helper()
 	out, err := Schema()
@@ -32,7 +32,7 @@ func compiledSchema(t *testing.T) func(text string) error {
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 			return err
 		}
-		asJSON, err := json.Marshal(value) // the kinds of values that the validator knows
+		asJSON, err := json.Marshal(value) // so that it has the types that the validator knows
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func TestTheSchemaOfTheRepositoryIsTheProgramS(t *testing.T) {
 	assert.True(t, bytes.Equal(out, committed), "write it again: WEIR_WRITE=1 go test ./internal/rulefile -run TheProgramS")
 }
 
-// goodFiles returns every rule file of the documents, and every good file of the tests.
+// goodFiles returns all rule files of the documents, and all good files of the tests.
 func goodFiles(t *testing.T) []string {
 	t.Helper()
 	good := []string{full}
@@ -87,8 +87,8 @@ func TestGoodFilesFitTheSchema(t *testing.T) {
 	assert.Greater(t, len(good), 10)
 }
 
-// allKeys are good files with the keys and values that the other good files do not have. TestEveryKeyIsTried fails if a
-// key is in none of them.
+// allKeys has good files with the keys and values that the other good files do not have. TestEveryKeyIsTried fails if
+// no good file has a key.
 var allKeys = []string{
 	"x-own: {a: 1}\nrules: {name: a, rate: 0}",
 	"rules: [{name: a, rate: unlimited}, {name: 1, rate: 10/1500ms, burst: 3, max_wait: 1m, overflow: admit}]",
@@ -142,7 +142,7 @@ var allKeys = []string{
 	"x-a: &a {rate: 1/s}\nrules: [{<<: *a, name: a}]",
 }
 
-// beyondSchema are the mistakes that a schema cannot tell: those between several keys, of numbers in texts and of
+// beyondSchema matches errors that a schema cannot find: mistakes between several keys, of numbers in texts, and of
 // names.
 var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"is taken by the listener", "to fill, and longest is", "on the table.s clock", "parts of a microsecond", "public listener's", "admin listener's", "for decisions, ", "no rules", "occurs twice",

@@ -17,10 +17,10 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// stateSuffix ends the names of the files of a state.
+// stateSuffix is the end of the names of files in the state folder.
 const stateSuffix = ".weir"
 
-// parseState reads the folder of the limits' files, which outlive the process.
+// parseState reads the name of the state folder. It has the limits' files, which stay when the process ends.
 func parseState(d *decoder, n *yaml.Node, what, s string) string {
 	if !filepath.IsAbs(s) {
 		d.Fail(n, "%s: %s: want the full path of a folder, such as /dev/shm/weir", what, yamlfile.Quote(s))
@@ -28,11 +28,11 @@ func parseState(d *decoder, n *yaml.Node, what, s string) string {
 	return s
 }
 
-// debtSuffix ends the names of files with what a store is owed ([redislimit.DebtFiles]).
+// debtSuffix is the end of the names of files with what a store is owed ([redislimit.DebtFiles]).
 const debtSuffix = ".debts"
 
-// checkState gives each rule that counts on this machine a file in the state folder, and Redis clients another. A rule
-// in a store has files there for what it owes the store.
+// checkState gives each rule that counts on this machine a file in the state folder, and Redis clients another one. If
+// a rule is in a store, it has files there for what it owes the store.
 func (d *decoder) checkState(f *File, at *yaml.Node) {
 	if f.State == "" {
 		return
@@ -54,7 +54,7 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 		switch {
 		case !r.Counts():
 			continue
-		case r.Store != nil && r.Policy.Algorithm() == engine.AlgorithmConcurrency: // owes nothing
+		case r.Store != nil && r.Policy.Algorithm() == engine.AlgorithmConcurrency: // it owes the store nothing
 		case r.Store != nil:
 			r.Debts = filepath.Join(f.State, r.debtStem())
 		case r.Spread:
@@ -67,25 +67,26 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 	}
 }
 
-// stateName returns the name of the rule's file. The name describes what is counted and how, except for the numbers of
-// the limits, which change within the file. It also contains the layout that this program reads. So if a rule changes
-// in another way, or the layout changes, the program starts a new file, and a process with the old rule or layout keeps
-// the old file.
+// stateName returns the name of the rule's file. The name depends on what is counted and how, but not on the numbers of
+// the limits, because these can change within the file. It also depends on the layout that this program reads. So if a
+// rule changes in another way, or if the layout changes, the program starts a new file. A process with the old rule or
+// layout keeps the old file.
 func (r *Rule) stateName() string { return layoutName(r.stateStem()) }
 
-// layoutName returns the name of the file with this program's layout.
+// layoutName returns the name of the file in the layout of this program.
 func layoutName(stem string) string {
 	return fmt.Sprintf("%s.v%d%s", stem, sharedfile.LayoutVersion, stateSuffix)
 }
 
-// stateStem returns the beginning of the file names of all layouts. No rule has such a name.
+// stateStem returns the beginning of the names of the file, which is the same for all layouts. No rule can have a file
+// with such a name.
 func (r *Redis) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%d\n%s", r.Longest, r.MaxKeys, r.Overflow) // never an error
 	return fmt.Sprintf("redis~%016x", said.Sum64())
 }
 
-// stateStem returns the beginning of the names of the rule's files of all layouts.
+// stateStem returns the beginning of the names of the rule's file, which is the same for all layouts.
 func (r *Rule) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
@@ -99,8 +100,8 @@ func (r *Rule) stateStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// debtStem returns the start of the names of the files that keep what the rule owes the store. The files themselves
-// contain what else must be the same.
+// debtStem returns the beginning of the names of the files with what the rule owes the store. Other properties that
+// must be the same are stored in the files.
 func (r *Rule) debtStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error
@@ -111,8 +112,8 @@ func (r *Rule) debtStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// limitedTiers returns the values of the tiers whose limits are in the rule's file, in their order. A file must not be
-// used with two orders, which would mix up the tiers.
+// limitedTiers returns the values of the tiers whose limits are in the rule's file, in their order. The order is part
+// of the file's name, because a file that is used with two orders would mix up the tiers.
 func (r *Rule) limitedTiers() []string {
 	if r.Tiers == nil || r.ByQuota() {
 		return nil
@@ -120,10 +121,11 @@ func (r *Rule) limitedTiers() []string {
 	return r.Tiers.Values[:len(r.Tiers.Policies)]
 }
 
-// OtherLayouts returns the paths of the rule's files that programs with another layout have left or still use.
+// OtherLayouts returns the paths of the rule's files with another layout. Other programs have left them or still use
+// them.
 func (r *Rule) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
 
-// OtherLayouts is [Rule.OtherLayouts] for Redis clients.
+// OtherLayouts is like [Rule.OtherLayouts], for Redis clients.
 func (r *Redis) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
 
 func otherLayouts(state, stem string) []string {
@@ -141,11 +143,11 @@ func (r *Redis) FormerStates() []string {
 	})
 }
 
-// afterName matches the text after the rule's name in the names of its files, for all versions of weir.
+// afterName matches what follows the rule's name in the names of its files, for all versions of weir.
 var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
 
-// FormerStates returns the paths of the files of rules that have the same name, but differ in something else that is in
-// the name of the file ([Rule.stateName]).
+// FormerStates returns the paths of the files of rules that have the same name, but differ in something else that the
+// file's name depends on ([Rule.stateName]).
 func (r *Rule) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
 		rest, is := strings.CutPrefix(filepath.Base(path), r.Name)
@@ -153,7 +155,7 @@ func (r *Rule) FormerStates() []string {
 	})
 }
 
-// UnusedStates returns the paths of the files in the state folder that belong to no rule and not to Redis clients.
+// UnusedStates returns the paths of the files in the state folder that belong neither to a rule nor to Redis clients.
 func (f *File) UnusedStates() []string {
 	return slices.DeleteFunc(append(stateFiles(f.State), filesWith(debtSuffix, f.State)...), func(path string) bool {
 		return f.Redis != nil && f.Redis.State == path || slices.ContainsFunc(f.Rules, func(r Rule) bool {
@@ -162,12 +164,12 @@ func (f *File) UnusedStates() []string {
 	})
 }
 
-// stateFiles returns the paths of the tables in a folder, sorted by name. It returns none if the folder cannot be read,
-// or is "".
+// stateFiles returns the paths of the tables in a folder, sorted by name. It returns none if the folder is "" or cannot
+// be read.
 func stateFiles(folder string) []string { return filesWith(stateSuffix, folder) }
 
 func filesWith(suffix, folder string) (paths []string) {
-	entries, _ := os.ReadDir(folder) // a rule with a file there reports the error
+	entries, _ := os.ReadDir(folder) // if a rule has a file there, opening the file reports the error
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), suffix) && !strings.HasPrefix(e.Name(), ".") {
 			paths = append(paths, filepath.Join(folder, e.Name()))
@@ -176,10 +178,10 @@ func filesWith(suffix, folder string) (paths []string) {
 	return paths
 }
 
-// StateOptions returns the options that a server needs in addition to those of [Rule.NewLimiter].
+// StateOptions returns the options that a server needs in addition to the options of [Rule.NewLimiter].
 func (r *Rule) StateOptions() []engine.Option { return stateOptions(r.State) }
 
-// StateOptions returns the options that a server needs in addition to those of [Redis.NewLimiter].
+// StateOptions returns the options that a server needs in addition to the options of [Redis.NewLimiter].
 func (r *Redis) StateOptions() []engine.Option { return stateOptions(r.State) }
 
 func stateOptions(path string) []engine.Option {

@@ -18,34 +18,34 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Store is a Redis or Valkey that keeps limits for several machines together.
+// A Store is a Redis or Valkey server that keeps limits, so that several machines share them.
 type Store struct {
 	URL     string        // in the form for redislimit.Open; it may contain a password
-	Prefix  string        // of the keys' names
-	Timeout time.Duration // the longest time that a request waits for it
-	Nodes   int           // that share the limits
+	Prefix  string        // beginning of the keys' names
+	Timeout time.Duration // how long a request may wait for the store
+	Nodes   int           // number of machines that share the limits
 	OnLoss  redislimit.FailurePolicy
 
 	Partitions int
 	Mode       redislimit.Mode
-	Share      uint64 // of the limit that a machine admits with FailShare, in percent; 0: 1/Nodes
-	FullKeys   bool   // keys are not hashed
-	Secret     string // with which keys are hashed; "" for none
+	Share      uint64 // the part of the limit, in percent, that a machine admits with FailShare; 0 means 1/Nodes
+	FullKeys   bool   // the names of keys are not hashed
+	Secret     string // the secret for hashing keys; "" for none
 
-	Files redislimit.Files // for connections to it
+	Files redislimit.Files // files for connections to it
 }
 
 // Redacted returns the URL without its password.
 func (s *Store) Redacted() string {
 	u, err := url.Parse(s.URL)
 	if err != nil {
-		return "" // not after Parse
+		return "" // not possible after Parse
 	}
 	return u.Redacted()
 }
 
-// redacted returns a URL without its password. It also finds a password that a mistake in the scheme hides:
-// "redis//user:secret@host".
+// redacted returns a URL without its password. It also finds a password that is hidden by a mistake in the scheme, as
+// in "redis//user:secret@host".
 func redacted(u *url.URL) string {
 	text := u.Redacted()
 	at := strings.LastIndexByte(text, '@')
@@ -55,18 +55,18 @@ func redacted(u *url.URL) string {
 	return text[:strings.LastIndexByte(text[:at], '/')+1] + "xxxxx" + text[at:]
 }
 
-// Same reports whether both stores have the same keys. If they do, no other difference loses counts.
+// Same reports whether both stores have the same keys. If they do, changing from one to the other loses no counts.
 func (s *Store) Same(other *Store) bool {
 	return s == other || s != nil && other != nil && s.URL == other.URL && s.Prefix == other.Prefix &&
 		s.Partitions == other.Partitions && s.FullKeys == other.FullKeys && s.Secret == other.Secret
 }
 
-// SameConnection reports whether the connections to both have the same settings.
+// SameConnection reports whether the connections to both stores have the same settings.
 func (s *Store) SameConnection(other *Store) bool {
 	return s.Timeout == other.Timeout && s.Files == other.Files
 }
 
-// Options returns the options of redislimit.Open.
+// Options returns the options for redislimit.Open.
 func (s *Store) Options() []redislimit.ClientOption {
 	options := []redislimit.ClientOption{
 		redislimit.Prefix(s.Prefix), redislimit.Timeout(s.Timeout), redislimit.Partitions(s.Partitions),
@@ -96,7 +96,7 @@ func (r *Rule) SameInStore(other *Rule) bool {
 		r.room() == other.room() && r.MaxKeys == other.MaxKeys && r.Debts == other.Debts && r.Key.Equal(other.Key)
 }
 
-// quotasInStore is [spec.Limit].InStore of a rule.
+// quotasInStore returns the function for InStore of a [spec.Limit].
 func quotasInStore(r Rule, s *Store) func(engine.Policy, uint64) (func(engine.Policy) error, func(), error) {
 	return func(base engine.Policy, room uint64) (func(engine.Policy) error, func(), error) {
 		r := r
@@ -111,7 +111,7 @@ func (r *Rule) StoreOptions() []redislimit.Option {
 		redislimit.Tiers(r.TierPolicies()...), redislimit.Nodes(r.Store.Nodes), redislimit.OnLoss(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
 		redislimit.InMode(r.Store.Mode),
 	}
-	if room := r.room(); room > 0 && r.StorePolicy() == r.Policy { // token buckets need none
+	if room := r.room(); room > 0 && r.StorePolicy() == r.Policy { // token buckets need no such option
 		options = append(options, redislimit.MaxQuota(room))
 	}
 	if r.Debts != "" {
@@ -170,7 +170,7 @@ func (s *Store) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 		d.Fail(n, "store: ca and certificate need TLS: want a url that begins with rediss://")
 	}
 	if at := seen["password_file"]; at != nil && s.URL != "" {
-		u, _ := url.Parse(s.URL) // as storeURL did
+		u, _ := url.Parse(s.URL) // storeURL has checked it
 		if _, has := u.User.Password(); has {
 			d.Fail(at, "password_file: the url has a password, too: leave one of the two out")
 		}
@@ -187,7 +187,7 @@ func (s *Store) describe() string {
 	return fmt.Sprintf("%s, %d %s; if it is lost: %v", s.Redacted(), s.Nodes, english.PluralWord(s.Nodes, "node", ""), s.OnLoss)
 }
 
-// storeURL is the address of a store. Errors do not repeat a password in it.
+// storeURL is the kind of the address of a store. Errors do not repeat a password in it.
 var storeURL = one(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+"), func(d *decoder, n *yaml.Node, what, s string) string {
 	u, err := url.Parse(s)
 	switch {
@@ -222,7 +222,7 @@ var storePrefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string)
 	return s
 })
 
-// percent is a part of the limit.
+// percent is the kind of a part of the limit, in percent.
 var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *decoder, n *yaml.Node, what, s string) uint64 {
 	number, is := strings.CutSuffix(s, "%")
 	percent, err := strconv.ParseUint(number, 10, 64)
@@ -232,7 +232,7 @@ var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *deco
 	return percent
 }).within("1% to 100%")
 
-// secret is the secret with which keys are hashed. Errors do not repeat it.
+// secret is the kind of the secret for hashing keys. Errors do not repeat it.
 var secret = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if len(s) < 16 {
 		d.Fail(n, "%s: %d characters: want at least 16", what, len(s))

@@ -9,8 +9,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// Describe writes what the file means: where the server listens, where requests go, and every rule in words, with the
-// memory that it takes.
+// Describe writes what the file means: on which addresses the server listens, where requests are passed, and every rule
+// in words, with the memory that it takes.
 func (f *File) Describe(w io.Writer) error {
 	var b strings.Builder
 	all := f.section()
@@ -50,7 +50,7 @@ func (r *Rule) describe(b *strings.Builder) {
 	}
 }
 
-// String returns the statuses as written in a file.
+// String returns the statuses as they are written in a file.
 func (s Statuses) String() string {
 	words := make([]string, len(s))
 	for i, r := range s {

@@ -11,24 +11,25 @@ import (
 
 // An entry is a key that a mapping of a rule file may have, with everything that weir knows about the key. The decoder,
 // the JSON Schema, the reference in docs/configuration.md, the diff of a reload and the summary of weir check are made
-// from the entries. So a new key takes one entry, and the code that uses its field.
+// from the entries. So a new key needs only one entry, and the code that uses its field.
 //
-// An entry has a pointer to its field: the entries of a mapping are made by a method of the struct with these fields.
+// An entry has a pointer to its field. The entries of a mapping are made by a method of the struct that has these
+// fields.
 type entry struct {
 	name     string
-	standard string // the value of a file without the key, as written in a file; "" for the zero value
+	standard string // value if a file does not have the key, as it is written in a file; "" for the zero value
 	help     string // for the reference and the schema
-	missing  string // what to write instead of leaving it out; "" if it may be left out
-	instead  string // text for the reference, if standard is not the whole truth
+	missing  string // what to write, if the key must not be left out; "" if it may
+	instead  string // text for the reference, if standard alone would not be true
 	span     string // the valid values, for the reference
 
 	read   func(d *decoder, n *yaml.Node, what string)
-	fill   func() // puts the standard value into the field
+	fill   func() // sets the field to the standard value
 	schema func() schema
-	value  func() any // what a reload compares; nil if it reports changes of the key in another way
+	value  func() any // what a reload compares; nil if changes of the key are reported in another way
 
-	label string          // of the lines of the summary
-	says  func() []string // the lines of the summary; nil for none
+	label string          // label of the lines in the summary
+	says  func() []string // lines in the summary; nil for none
 }
 
 // at returns the entry of a field.
@@ -41,7 +42,7 @@ func at[V any](name string, k kind[V], into *V, standard, help string) entry {
 			case standard != "":
 				d := &decoder{}
 				if k.read(d, scalar(standard), name, into); len(d.Errors) > 0 {
-					panic(d.Errors.Error()) // of the table itself
+					panic(d.Errors.Error()) // a mistake in the table itself
 				}
 			case k.fill != nil:
 				k.fill(into)
@@ -52,7 +53,7 @@ func at[V any](name string, k kind[V], into *V, standard, help string) entry {
 	}
 }
 
-// needed makes the entry mandatory. The hint says what to write.
+// needed makes the entry mandatory. hint says what to write.
 func (e entry) needed(hint string) entry {
 	e.missing = hint
 	return e
@@ -64,25 +65,25 @@ func (e entry) unless(text string) entry {
 	return e
 }
 
-// within sets the reference's text about the range.
+// within sets the reference's text about the range of values.
 func (e entry) within(span string) entry {
 	e.span = span
 	return e
 }
 
-// apart marks an entry whose changes a reload reports in another way.
+// apart marks an entry whose changes are reported by a reload in another way.
 func (e entry) apart() entry {
 	e.value = nil
 	return e
 }
 
-// comparing sets the value that a reload compares instead of the field.
+// comparing sets the value that a reload compares, which is otherwise the field.
 func (e entry) comparing(value func() any) entry {
 	e.value = value
 	return e
 }
 
-// saying adds a line with a label to the summary; no line for "".
+// saying adds a line with a label to the summary. For "", there is no line.
 func (e entry) saying(label string, says func() string) entry {
 	return e.listing(label, func() []string {
 		if line := says(); line != "" {
@@ -92,39 +93,39 @@ func (e entry) saying(label string, says func() string) entry {
 	})
 }
 
-// listing is saying for several lines.
+// listing is like saying, but for several lines.
 func (e entry) listing(label string, says func() []string) entry {
 	e.label, e.says = label, says
 	return e
 }
 
-// A section is a mapping of a rule file: its entries, and the check between them.
+// A section describes a mapping of a rule file: its entries, and how they are checked together.
 type section struct {
-	name    string // in messages
+	name    string // name in messages
 	help    string
 	entries []entry
 	brief   string // the entry that gets a value which is not a mapping; "" for none
 	open    bool   // keys that begin with x- are ignored
-	// check finds mistakes between several entries. seen has the values that are present, by their keys.
+	// check finds mistakes that involve several entries. seen has the values that are present, by their keys.
 	check func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node)
 
-	anyOf [][]string // for the schema: the keys of one of these are needed
+	anyOf [][]string // for the schema: lists of keys of which one list must be present
 	least int        // for the schema: how many keys are needed
 	most  int        // for the schema: how many keys there may be; 0 for all
 }
 
-// ownKeys stands for all keys of an open section that begin with x-: a place for anchors.
+// ownKeys stands for all keys of an open section that begin with x-. They are a place for anchors.
 const ownKeys = "x-..."
 
-// fill gives every field the value that it has in a file without its key.
+// fill sets every field to the value that it has if the file does not have its key.
 func (s *section) fill() {
 	for _, e := range s.entries {
 		e.fill()
 	}
 }
 
-// read sets the fields, from a mapping or from the value of the brief entry. Entries are read in the order of the
-// table, whatever the order in the file, so an entry may use what an earlier one has read.
+// read sets the fields from a mapping, or from a value of the brief entry. It reads entries in the order of the table,
+// not in the order of the file. So an entry may use what an earlier entry has read.
 func (s *section) read(d *decoder, n *yaml.Node) {
 	s.fill()
 	var seen map[string]*yaml.Node
@@ -148,8 +149,8 @@ func (s *section) entry(name string) *entry {
 	return nil
 }
 
-// keys reads a mapping. It returns the values by key. A misspelled key is returned as the key that was probably meant.
-// It returns nil if n is not a mapping.
+// keys reads a mapping. It returns the values by key, or nil if n is not a mapping. If a key is misspelled, it returns
+// the value under the key that was probably meant.
 func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 	names := make([]string, 0, len(s.entries)+1)
 	for _, e := range s.entries {
@@ -191,7 +192,7 @@ func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 	return seen
 }
 
-// lacks joins the name of a section and the name of a key that is missing in it.
+// lacks returns the name of a section, for a message about a key that is missing in it.
 func lacks(name string) string {
 	if strings.HasPrefix(name, "a ") {
 		return " without "
@@ -199,8 +200,8 @@ func lacks(name string) string {
 	return ": no "
 }
 
-// differing returns the names of the entries whose values differ from those in the same section of the previous file.
-// It only compares entries that a reload reports.
+// differing returns the names of the entries whose values differ from the values in the same section of the previous
+// file. It compares only entries whose changes a reload reports.
 func (s *section) differing(before section) (names []string) {
 	for i, e := range s.entries {
 		if e.value != nil && !reflect.DeepEqual(e.value(), before.entries[i].value()) {
@@ -210,7 +211,7 @@ func (s *section) differing(before section) (names []string) {
 	return names
 }
 
-// summary writes the lines of the entries for the summary.
+// summary writes the lines that the entries have in the summary.
 func (s *section) summary(line func(label, text string)) {
 	for _, e := range s.entries {
 		if e.says == nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Test is a request, sent several times in a row, and the answers that the rule file is expected to give.
+// A Test is a request that is sent several times in a row, with the answers that are expected with this rule file.
 type Test struct {
-	Line, Column int // in the file
+	Line, Column int // place in the file
 	Asked        Asked
-	Answer       int      // the status of the upstream
-	Rules        []string // that count the request, in any order; nil if this is not tested
-	Status       int      // the status of the answers to the first requests
-	Times        uint64   // the number of these first requests
-	Then         int      // the status of the answer to the next request request; 0 for none
+	Answer       int      // status with which the upstream answers
+	Rules        []string // rules that must count the request, in any order; nil if this is not tested
+	Status       int      // expected status of the answers to the first requests
+	Times        uint64   // number of these first requests
+	Then         int      // expected status of the answer to the next request; 0 for none
 }
 
 // Asked is a request in the form in which people write it.
@@ -33,10 +33,10 @@ type Asked struct {
 	Header http.Header // with Host
 }
 
-// DefaultClient is the client of a test request that names none. No real client has this address (RFC 5737).
+// DefaultClient is the client of a test request that does not name one. No real client has this address (RFC 5737).
 var DefaultClient = netip.MustParseAddr("192.0.2.1")
 
-// Request returns the request as a server would get it.
+// Request returns the request as a server would receive it.
 func (a *Asked) Request() (*http.Request, error) {
 	method, target, ok := strings.Cut(a.Line, " ")
 	if !ok || strings.ContainsAny(target, " \t\r\n") || !httpguts.ValidHeaderFieldName(method) {
@@ -60,13 +60,13 @@ func (a *Asked) Request() (*http.Request, error) {
 	return r, nil
 }
 
-// Bounds of a test, so that a check takes about a second at most.
+// These are the bounds of a test. With them, a check takes about a second at most.
 const (
 	maxTests = 1000
 	maxTimes = 100_000
 )
 
-// testsKind is the list of the tests, which name rules of the file.
+// testsKind returns the kind of the list of tests. The tests name rules of the file.
 func (f *File) testsKind() kind[[]Test] {
 	return list(mapping(func(t *Test) section { return t.section(f) }), func(d *decoder, n *yaml.Node, what string, before []Test, _ Test) {
 		if len(before) == maxTests {
@@ -156,7 +156,7 @@ func readAsked(d *decoder, n *yaml.Node, what string, into *http.Header) {
 func (t *Test) readRules(d *decoder, n *yaml.Node, what string, f *File) {
 	t.Rules = []string{}
 	if l := yamlfile.Target(n); l.Kind == yaml.SequenceNode && len(l.Content) == 0 {
-		return // none counts it
+		return // no rule must count the request
 	}
 	var names []string
 	for i := range f.Rules {

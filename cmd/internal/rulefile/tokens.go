@@ -18,28 +18,28 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Tokens says that a request costs what its answer reports, and how many tokens are held until then.
+// Tokens says that the cost of a request is reported in its answer, and how many tokens are held until then.
 type Tokens struct {
 	API           API
 	Count         Count
-	Scale         uint64 // how many units of Count one token of the limit stands for; 0 for 1
+	Scale         uint64 // how many units of Count are one token of the limit; 0 means 1
 	Estimate      Estimate
-	DefaultOutput uint64 // tokens of an answer without a bound in the request
+	DefaultOutput uint64 // tokens of an answer, if the request does not bound it
 	Abort         Abort
 	Unknown       Unknown
-	Clamp         bool // the bounds of requests are lowered to what is left
+	Clamp         bool // whether the bounds of requests are lowered to what is left
 	AskUsage      bool
 	MaxBody       int
 	Fields        TokenFields
-	From          CostPlace // the place of the cost, for an API that is not of a language model; zero for none
+	From          CostPlace // place of the cost, for an API other than a model's; zero for none
 }
 
-// API is the form of requests and refusals. The usage in an answer is read in the forms of all APIs.
+// API is the form of requests and refusals. Usages in answers are read in the forms of all APIs.
 type API string
 
-// What API can be.
+// These are the values of API.
 const (
-	APIAuto      API = "auto" // by the path of the request
+	APIAuto      API = "auto" // determined by the path of the request
 	APIOpenAI    API = "openai"
 	APIAnthropic API = "anthropic"
 	APIGemini    API = "gemini"
@@ -47,21 +47,21 @@ const (
 	APIBedrock   API = "bedrock"
 )
 
-// Count says which tokens count, and with which weight.
+// Count says which tokens are counted, and with which weights.
 type Count struct {
 	Word    string // total, input or output; "" for weights
 	Weights usage.Weights
-	Models  []ModelWeights // weights of single models, the longest names first
+	Models  []ModelWeights // weights of certain models, the longest names first
 }
 
-// ModelWeights are the weights of a model, or of all models whose names begin with Name.
+// ModelWeights has the weights of a model, or of all models whose names begin with Name.
 type ModelWeights struct {
 	Name    string
 	Prefix  bool
 	Weights usage.Weights
 }
 
-// Of returns the weights of a model. For an unknown model it returns the rule's own.
+// Of returns the weights of a model. For a model that is not listed, it returns the rule's own weights.
 func (c *Count) Of(model string) usage.Weights {
 	for _, m := range c.Models {
 		if model == m.Name || m.Prefix && strings.HasPrefix(model, m.Name) {
@@ -71,16 +71,16 @@ func (c *Count) Of(model string) usage.Weights {
 	return c.Weights
 }
 
-// Estimate is the number of tokens that is held for a request.
+// Estimate says how many tokens are held for a request.
 type Estimate struct {
 	Kind EstimateKind
-	N    uint64 // with EstimateFixed
+	N    uint64 // number, for EstimateFixed
 }
 
 // EstimateKind says how the estimate is made.
 type EstimateKind string
 
-// What EstimateKind can be.
+// These are the values of EstimateKind.
 const (
 	EstimateWorst   EstimateKind = "worst"
 	EstimateLearned EstimateKind = "learned"
@@ -88,36 +88,36 @@ const (
 	EstimateFixed   EstimateKind = "a number"
 )
 
-// Abort says what a request costs if its answer breaks off before it reports a usage.
+// Abort says what a request costs if its answer breaks off before it has reported a usage.
 type Abort struct {
 	Kind  AbortKind
-	Drain time.Duration // with AbortDrain: how long the rest is read after the client has gone
+	Drain time.Duration // for AbortDrain: how long the rest of the answer is read after the client has gone
 }
 
-// AbortKind is one of three ways.
+// AbortKind says what such a request costs.
 type AbortKind string
 
-// What AbortKind can be.
+// These are the values of AbortKind.
 const (
 	AbortKeep      AbortKind = "keep"
 	AbortDelivered AbortKind = "delivered"
 	AbortDrain     AbortKind = "drain"
 )
 
-// Unknown says what a request costs if its complete answer has no usage.
+// Unknown says what a request costs if its answer is complete and has no usage.
 type Unknown string
 
-// What Unknown can be.
+// These are the values of Unknown.
 const (
 	UnknownKeep      Unknown = "keep"
 	UnknownDelivered Unknown = "delivered"
 	UnknownFree      Unknown = "free"
 )
 
-// TokenFields says which of the APIs' own fields report to clients what is left.
+// TokenFields says which of the APIs' header fields report to clients what is left.
 type TokenFields string
 
-// What TokenFields can be.
+// These are the values of TokenFields.
 const (
 	TokenFieldsNone      TokenFields = "none"
 	TokenFieldsOpenAI    TokenFields = "openai"
@@ -132,7 +132,7 @@ const (
 	maxScale      = 1_000_000
 )
 
-// Unit returns the unit of the rule's limit in answers; "" if a token of the limit is not a token of a model.
+// Unit returns the unit of the rule's limit, for answers; "" if a token of the limit is not a token of a model.
 func (t *Tokens) Unit() string {
 	if t.From == (CostPlace{}) && t.Count.Word != "" && t.Scale <= 1 {
 		return "tokens"
@@ -176,7 +176,7 @@ func (t *Tokens) section() section {
 	}
 }
 
-// count reads which tokens count.
+// count is the kind of which tokens are counted, and with which weights.
 var count = kind[Count]{
 	read: func(d *decoder, n *yaml.Node, what string, into *Count) {
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
@@ -201,7 +201,7 @@ var count = kind[Count]{
 	},
 }
 
-// section is the mapping of weights.
+// section returns the section of a mapping of weights.
 func (c *Count) section() section {
 	return section{name: "count", least: 1, entries: append(weightEntries(&c.Weights),
 		at("models", mapped(mapping((*ModelWeights).section), readModels), &c.Models, "",
@@ -219,7 +219,7 @@ func weightEntries(w *usage.Weights) []entry {
 	}
 }
 
-// readModels reads weights by the names of models.
+// readModels reads the weights of models, by the names of the models.
 func readModels(d *decoder, n *yaml.Node, what string, into *[]ModelWeights) {
 	d.filled(n, what, func(key, value *yaml.Node) {
 		name, prefix := strings.CutSuffix(yamlfile.Target(key).Value, "*")
@@ -243,7 +243,7 @@ func (m *ModelWeights) section() section {
 	return section{name: fmt.Sprintf("model %q", m.Name), least: 1, entries: weightEntries(&m.Weights)}
 }
 
-// weight is a number with at most three decimals, in thousandths.
+// weight is the kind of a number with at most three decimals. It is stored in thousandths.
 var weight = func() kind[uint64] {
 	k := one(schema{"type": "number", "minimum": 0, "maximum": maxWeight}, func(d *decoder, n *yaml.Node, what, s string) uint64 {
 		f, err := strconv.ParseFloat(s, 64)
@@ -289,16 +289,16 @@ var abort = one(anyOf(schema{"enum": []string{"keep", "delivered"}}, pattern("dr
 		return Abort{}
 	})
 
-// CostPlace says where an answer reports the cost of its request.
+// CostPlace says in which place an answer reports the cost of its request.
 type CostPlace struct {
 	Kind PlaceKind
-	Name string // of the header, or the path
+	Name string // name of the header, or path in the body
 }
 
 // PlaceKind is a part of an answer.
 type PlaceKind string
 
-// What PlaceKind can be.
+// These are the values of PlaceKind.
 const (
 	InJSON    PlaceKind = "json"
 	InHeader  PlaceKind = "header"
@@ -325,7 +325,7 @@ var costFrom = one(pattern("json:usage.total, header:X-Cost or trailer:X-Cost", 
 		return f
 	})
 
-// String returns the place as written in a file.
+// String returns the place as it is written in a file.
 func (f CostPlace) String() string { return string(f.Kind) + ":" + f.Name }
 
 // describe returns a line for the summary.
@@ -358,7 +358,7 @@ func (t *Tokens) describe() string {
 	return strings.Join(parts, ", ")
 }
 
-// checkTokens refuses keys that do not fit a cost that is only known afterwards.
+// checkTokens refuses keys that do not fit a cost that is known only after the request.
 func (t *ruleText) checkTokens(d *decoder) {
 	key := "tokens"
 	switch {
@@ -380,7 +380,7 @@ func (t *ruleText) checkTokens(d *decoder) {
 	t.checkClamp(d)
 }
 
-// checkClamp refuses a clamp that could not bound anything.
+// checkClamp refuses a clamp that would not bound anything.
 func (t *ruleText) checkClamp(d *decoder) {
 	switch {
 	case !t.Tokens.Clamp:
@@ -391,7 +391,7 @@ func (t *ruleText) checkClamp(d *decoder) {
 	}
 }
 
-// checkSettled refuses costs from answers if weir does not see the answers.
+// checkSettled refuses costs that only answers have, if weir does not see the answers.
 func (d *decoder) checkSettled(f *File) {
 	if d.settled != nil && f.Decide != nil {
 		d.Fail(d.settled, "the cost comes from the answer, but a proxy that asks at decide does not pass answers "+

@@ -12,10 +12,11 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// DefaultMode is the mode of a Unix socket: for the user and the group of weir.
+// DefaultMode is the mode of a Unix socket's file if the file does not set it. It permits the user and the group of
+// weir.
 const DefaultMode fs.FileMode = 0o660
 
-// maxSocketPath is the longest path of a Unix socket. Systems have room for 104 bytes or 108.
+// maxSocketPath is the length of the longest path of a Unix socket. Systems have room for 104 or 108 bytes.
 const maxSocketPath = 100
 
 func isSocket(address string) bool {
@@ -23,7 +24,7 @@ func isSocket(address string) bool {
 	return ok
 }
 
-// socketPath refuses a path that no Unix socket can have.
+// socketPath refuses a path that a Unix socket cannot have.
 func (d *decoder) socketPath(n *yaml.Node, what, path string) {
 	switch {
 	case !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/":
@@ -34,7 +35,7 @@ func (d *decoder) socketPath(n *yaml.Node, what, path string) {
 	}
 }
 
-// mode is the mode of a Unix socket, in octal digits.
+// mode is the kind of the mode of a Unix socket's file, in octal digits.
 var mode = referring("mode", one(nil, func(d *decoder, n *yaml.Node, what, s string) fs.FileMode {
 	value, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
 	if err != nil || len(s) < 3 || value > 0o777 || value&0o200 == 0 {

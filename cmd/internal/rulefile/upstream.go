@@ -54,7 +54,7 @@ func (u *Upstream) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	}
 }
 
-// notTwice refuses a value that the list already has.
+// notTwice refuses a value that the list has already.
 func notTwice[V any](d *decoder, n *yaml.Node, what string, before []V, v V) {
 	text := fmt.Sprint(v)
 	if slices.ContainsFunc(before, func(other V) bool { return fmt.Sprint(other) == text }) {
@@ -62,7 +62,7 @@ func notTwice[V any](d *decoder, n *yaml.Node, what string, before []V, v V) {
 	}
 }
 
-// target is the base URL of a server, or unix:/path.
+// target is the kind of a server: its base URL, or unix:/path.
 var target = one(pattern("http://host:port, https://host or unix:/path", "^([Hh][Tt][Tt][Pp][Ss]?://.+|unix:/.+)$"),
 	func(d *decoder, n *yaml.Node, what, s string) proxy.Target {
 		if path, isSocket := unixsocket.Path(s); isSocket {
@@ -88,14 +88,15 @@ func healthSection(h *proxy.Health) section {
 	}}
 }
 
-// ownHeaders are the fields that weir writes itself, and those that end at each connection (RFC 9110, section 7.6.1).
+// ownHeaders has the fields that weir writes itself, and the fields that apply only to one connection (RFC 9110,
+// section 7.6.1).
 var ownHeaders = []string{
 	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded",
 	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade",
 	"Http2-Settings",
 }
 
-// passedHeader is the name of a field that is passed on to the upstream.
+// passedHeader is the kind of the name of a field that is passed on to the upstream.
 var passedHeader = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	name, ok := d.headerName(n, s)
 	if ok && slices.Contains(ownHeaders, name) {
@@ -104,13 +105,14 @@ var passedHeader = one(textSchema, func(d *decoder, n *yaml.Node, what, s string
 	return name
 })
 
-// isPort reports whether the port of a URL is valid or missing.
+// isPort reports whether the port of a URL is valid, or missing.
 func isPort(u *url.URL) bool {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	return u.Port() == "" || err == nil && port > 0
 }
 
-// url reads the base URL of a server; nil if it is not one. A password in it is not repeated.
+// url parses the base URL of a server. It returns nil if the text is not such a URL. The error does not repeat a
+// password.
 func (d *decoder) url(n *yaml.Node, what, s string) *url.URL {
 	const example = "write for example http://127.0.0.1:3000"
 	u, err := url.Parse(s)

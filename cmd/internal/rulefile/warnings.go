@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// Warnings returns warnings about parts of a valid file that are probably not intended, one sentence for each.
+// Warnings returns warnings about parts of a valid file that are probably not intended. Each is one sentence.
 func (f *File) Warnings() (all []string) {
 	for _, p := range f.TrustedProxies {
 		if p.Bits() == 0 {
@@ -39,7 +39,8 @@ func (f *File) Warnings() (all []string) {
 	return append(all, f.doubts(upstreams)...)
 }
 
-// priceWarnings returns warnings about models that cost more than an unknown model, because the client writes the name.
+// priceWarnings returns warnings about models that cost more than a model that is not listed. The client writes the
+// name of the model, so it could choose the lower price.
 func (r *Rule) priceWarnings() (all []string) {
 	if r.Tokens == nil {
 		return nil
@@ -70,14 +71,14 @@ func (u *Upstream) warnings(f *File) (all []string) {
 	return all
 }
 
-// sameServer reports whether a URL leads to an address that is listened on, on this machine.
+// sameServer reports whether a URL leads to an address on this machine on which weir listens.
 func sameServer(u *url.URL, listened string) bool {
 	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	return overlap(net.JoinHostPort(loopback(u.Hostname()), cmp.Or(u.Port(), port)), loopbackOf(listened)) &&
 		(isLoopback(u.Hostname()) || !isEvery(hostOf(listened)))
 }
 
-// loopbackOf returns the address, with the host localhost replaced by its number.
+// loopbackOf returns the address, with 127.0.0.1 if its host is localhost.
 func loopbackOf(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -94,6 +95,6 @@ func loopback(host string) string {
 }
 
 func hostOf(address string) string {
-	host, _, _ := net.SplitHostPort(address) // it was checked
+	host, _, _ := net.SplitHostPort(address) // the address was checked before
 	return host
 }

@@ -30,7 +30,8 @@ func TestWarnings(t *testing.T) {
 			"where weir " +
 			"itself listens, at 192.0.2.1:8080: requests would go round until they time out",
 		"listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8081": "",
-		// The client's host is what the server behind goes by, or nothing but a way around.
+		// The client's Host selects what the server behind weir answers. If the server does not get it, the Host is
+		// only a way around the limit.
 		"upstream: http://127.0.0.1:1\nexempt: {host: b.example}": "exempt: host: any client can send b.example, and " +
 			"http://127.0.0.1:1 answers it like any other because it does not get the host: set keep_host, or a route for the host",
 		"upstream: {url: http://127.0.0.1:1, keep_host: true}\nexempt: {host: b.example}": "",
@@ -53,7 +54,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsOfLimitsThatAnybodySays: a header of trusted proxies has no meaning if every peer is a trusted proxy.
+// TestWarningsOfLimitsThatAnybodySays: there is a warning if every peer counts as a trusted proxy, because any client
+// can then write the header with the limits.
 func TestWarningsOfLimitsThatAnybodySays(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("trusted_proxies: [10.0.0.0/8, \"::/0\"]\nrules: [{name: a, rate: 1/s, quota: {header: X-Limit}}, {name: b, rate: 1/s}]"))
 	require.NoError(t, err)
@@ -63,7 +65,8 @@ func TestWarningsOfLimitsThatAnybodySays(t *testing.T) {
 	}, f.Warnings())
 }
 
-// A client names the model, so a name that is not listed must not be cheaper.
+// TestWarningsOfPrices: the client writes the name of the model, so a model that is not listed must not be cheaper than
+// a listed one.
 func TestWarningsOfPrices(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/s, "+
 		"tokens: {count: {input: 3, output: 15, models: {\"big*\": {output: 16}, small: {input: 1}, even: {input: 3, output: 15}}}}}]"))
@@ -72,7 +75,8 @@ func TestWarningsOfPrices(t *testing.T) {
 		"give the rule's own weights the highest numbers"}, f.Warnings())
 }
 
-// A rule does not limit a client if it depends on a part of the request that the server does not see.
+// TestWarningsOfRulesByHost: there is a warning if a rule depends on a part of the request that the server does not
+// get, because a client can avoid such a rule.
 func TestWarningsOfRulesByHost(t *testing.T) {
 	const upstream = "upstream: http://127.0.0.1:1\n"
 	for rule, want := range map[string]string{
@@ -92,7 +96,8 @@ func TestWarningsOfRulesByHost(t *testing.T) {
 	}
 }
 
-// A key that no server gets is the client's to choose.
+// TestWarningsOfKeysThatAreNotPassedOn: there is a warning if a key is a header that no server gets, because the client
+// can write any value.
 func TestWarningsOfKeysThatAreNotPassedOn(t *testing.T) {
 	warnings := func(text string) []string {
 		f, err := Parse("weir.yaml", []byte(text))
@@ -109,7 +114,7 @@ func TestWarningsOfKeysThatAreNotPassedOn(t *testing.T) {
 		"rules: [{name: a, rate: 1/s, key: header:X_Token}"+other))
 }
 
-// An address alone is an admin listener, as it is one for clients.
+// TestAdminAsAnAddress: an admin listener can be written as an address only, as a listener for clients can.
 func TestAdminAsAnAddress(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("admin: 127.0.0.1:9090\nrules: [{name: a, rate: 1/s}]"))
 	require.NoError(t, err)

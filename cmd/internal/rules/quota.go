@@ -17,18 +17,20 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// A lookup finds the limit of a request from outside: the limit of its key in a table, or the limit in a header.
+// A lookup finds the limit of a request that comes from outside the rule: in a table, by the request's key, or in a
+// header.
 type lookup struct {
 	of    *rulefile.Quota
 	by    httplimit.KeyFunc
 	own   engine.Policy
 	table *quotas.Live // nil for a header, and for a hash that was not read yet
 
-	field  *quotas.Field // for a header; else nil
+	field  *quotas.Field // reads a header; nil if the limit is not in a header
 	trusts func(*http.Request) bool
 }
 
-// newLookup reads the file of the rule's quota. The error has the line of a mistake. A hash is read by [Rule.ReadHash].
+// newLookup reads the file of the rule's quota. If the file has a mistake, the error has its line. A hash is read
+// later, by [Rule.ReadHash].
 func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *lookup, err error) {
 	l = &lookup{of: r.Quota, own: r.PolicyIn(0), trusts: trusts}
 	if r.Quota.Header != "" {
@@ -54,8 +56,8 @@ func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *loo
 // A Hash yields the fields of a hash in a store, with their values. A field may come several times.
 type Hash func(ctx context.Context, name string, yield func(field, value string) error) error
 
-// ReadHash reads the hash of the rule's quota, if it has one. Before that, no key has a limit from the hash. The result
-// can be read again; it is nil for a rule without a hash.
+// ReadHash reads the hash of the rule's quota. Before that, no key has a limit from the hash. The result can be read
+// again to get changes. It is nil if the rule has no hash.
 func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 	if r.Quota == nil || r.Quota.Hash == "" {
 		return nil, nil
@@ -72,11 +74,11 @@ func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 	return table, nil
 }
 
-// UseHash makes the rule use a table that ReadHash returned for another rule with the same key and quota. It must not
-// be called while requests are in progress.
+// UseHash makes the rule use a table that ReadHash has returned for another rule with the same key and quota. It must
+// not be called while requests are in progress.
 func (r *Rule) UseHash(table *quotas.Live) { r.lookup.table = table }
 
-// read calls by with a reader for the rule's keys and plans, and returns its table.
+// read calls by with a reader for the rule's keys and plans, and returns the table of by.
 func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	q := l.of
 	numbers, err := q.Numbers()
@@ -91,7 +93,7 @@ func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Ta
 		}
 		write(request, source, text)
 		key, ok := l.by.Text(request)
-		if !ok || !carries(request, source, text) || strings.HasPrefix(key, "number:") { // no request has it
+		if !ok || !carries(request, source, text) || strings.HasPrefix(key, "number:") { // no request can have this key
 			return "", fmt.Errorf("a key that no request can have as its %s", q.By)
 		}
 		return key, nil
@@ -102,7 +104,7 @@ func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Ta
 	return by(in)
 }
 
-// unwrapped returns an error of the system without the name of the file; any other error unchanged.
+// unwrapped returns an error of the system without the name of the file. It returns any other error unchanged.
 func unwrapped(err error) error {
 	if bad := (*fs.PathError)(nil); errors.As(err, &bad) {
 		return bad.Err
@@ -110,7 +112,7 @@ func unwrapped(err error) error {
 	return err
 }
 
-// policy returns the limit of a request. The error is about its header.
+// policy returns the limit of a request. An error means that the header of the request is wrong.
 func (l *lookup) policy(request *http.Request) (engine.Policy, error) {
 	if l.field != nil {
 		return l.told(request)
@@ -123,7 +125,7 @@ func (l *lookup) policy(request *http.Request) (engine.Policy, error) {
 	return l.other(), nil
 }
 
-// told returns the limit in the header of a trusted proxy.
+// told returns the limit in the header that a trusted proxy has written.
 func (l *lookup) told(request *http.Request) (engine.Policy, error) {
 	lines := request.Header[l.of.Header]
 	if len(lines) == 0 || !l.trusts(request) {
@@ -139,13 +141,13 @@ func (l *lookup) told(request *http.Request) (engine.Policy, error) {
 	return p, nil
 }
 
-// asItem returns a member of a list as an item.
+// asItem returns a member of a list as a quotas.Item.
 func asItem(member httpsfv.Member) quotas.Item {
 	item, _ := member.(httpsfv.Item)
 	return quotas.Item{Value: item.Value, Param: item.Params.Get}
 }
 
-// other returns the limit of requests without a limit from outside.
+// other returns the limit of requests that have no limit from outside.
 func (l *lookup) other() engine.Policy {
 	if l.of.Unknown == rulefile.UnknownRefuse {
 		return engine.Blocked()
@@ -170,7 +172,7 @@ func (l *lookup) under(request *http.Request) engine.Policy {
 	return p
 }
 
-// quota returns the function that finds the limit of a request; nil if the limiter itself has all limits.
+// quota returns the function that finds the limit of a request. It returns nil if the limiter itself has all limits.
 func (r *Rule) quota() func(*http.Request) (engine.Policy, error) {
 	switch {
 	case r.lookup != nil:
@@ -181,7 +183,7 @@ func (r *Rule) quota() func(*http.Request) (engine.Policy, error) {
 	return nil
 }
 
-// Quotas returns the table of limits from a file; nil if there is none.
+// Quotas returns the table of limits from a file, or nil if there is none.
 func (r *Rule) Quotas() *quotas.Table {
 	if r.lookup == nil || r.lookup.table == nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// compileIn returns the rules of a file in a folder in which plans.csv is, or why there are none.
+// compileIn returns the rules of a file, or the error. The folder of the file has a plans.csv with the text of plans.
 func compileIn(t *testing.T, plans, text string) ([]*Rule, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func compileIn(t *testing.T, plans, text string) ([]*Rule, error) {
 	return Compile(file, ip)
 }
 
-// get is a request of 192.0.2.1 with header fields.
+// get returns a request of 192.0.2.1 with header fields.
 func get(fields ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "http://a.example/x", nil)
 	for i := 0; i < len(fields); i += 2 {
@@ -40,8 +40,8 @@ func get(fields ...string) *http.Request {
 	return r
 }
 
-// The limit of a request is the limit of its key in the file. A file may have all kinds of keys, and a rule reads one
-// kind.
+// TestTheLimitOfAKey: the limit of a request is the limit that its key has in the file. A file may have keys of all
+// kinds, and a rule reads the kind that it needs.
 func TestTheLimitOfAKey(t *testing.T) {
 	const addresses = "192.0.2.1,6/s\n2001:db8::9,7/s\n"
 	const plans = "anna,5/s\nA.Example:80,8/s\nBearer V,9/s\na b,unlimited\nemil,0\n" + addresses
@@ -56,13 +56,13 @@ func TestTheLimitOfAKey(t *testing.T) {
 		want string
 	}{
 		{"key: ip, quota: {file: plans.csv}", get(), rate(6)},
-		{"key: ip, quota: {file: plans.csv}", from6, rate(7)}, // the customer has the /64
+		{"key: ip, quota: {file: plans.csv}", from6, rate(7)}, // the /64 is the customer
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "anna"), rate(5)},
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "Anna"), rate(1)},
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "a b"), "unlimited"},
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "emil"), "none: every request is refused"},
 		{"key: header:X-Key, quota: {file: plans.csv}", get(), rate(6)},
-		// An address in the file is not matched by a header, because a client could write it there.
+		// An address in the file does not apply to a header with this text, because a client could write it.
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "192.0.2.1"), rate(1)},
 		{"key: header:X-Key or none, quota: {file: plans.csv}", get("X-Key", "192.0.2.1"), rate(6)},
 		{"key: header:Authorization, quota: {file: plans.csv}", get("Authorization", "bearer  V"), rate(9)},
@@ -84,7 +84,8 @@ func TestTheLimitOfAKey(t *testing.T) {
 	}
 }
 
-// A mistake in the file of limits is an error with its line, whatever the rule wants.
+// TestABadFileOfLimits: a mistake in a file of limits is an error with its line, even if the rule does not read this
+// line.
 func TestABadFileOfLimits(t *testing.T) {
 	for plans, want := range map[string]string{
 		"anna,free\n\nberta,gold\n":             `line 3: "gold": want the name of a plan, or a rate such as 10/s, 0 or unlimited`,
@@ -115,7 +116,7 @@ func TestABadFileOfLimits(t *testing.T) {
 	assert.ErrorContains(t, err, "plans.csv: line 1: rate 10/m: all limits of a fixed-window have one period")
 }
 
-// deciding returns the middleware of a rule, and how many of n requests it admits.
+// deciding returns a function that returns how many of n equal requests the rule admits.
 func deciding(t *testing.T, rule *Rule) func(r *http.Request, n int) int {
 	t.Helper()
 	now := time.Unix(1e9, 0)
@@ -136,7 +137,8 @@ func deciding(t *testing.T, rule *Rule) func(r *http.Request, n int) int {
 	}
 }
 
-// A rule may have more tiers than a limiter: each request is under its own, and a key keeps what it has taken.
+// TestManyTiers: a rule may have more tiers than a limiter can have. Each request is limited by its own tier, and if a
+// key changes to another tier, what it has taken still counts.
 func TestManyTiers(t *testing.T) {
 	for _, algorithm := range []string{"token-bucket", "fixed-window", "sliding-window", "sliding-log", "batch-refill"} {
 		var text strings.Builder
@@ -167,7 +169,8 @@ func TestManyTiers(t *testing.T) {
 	}
 }
 
-// Windows and logs of a file have the rule's period and a limit of their own, up to the max.
+// TestFilesOfWindows: for fixed windows and sliding logs, a file gives limits up to the rule's max. The period is the
+// rule's.
 func TestFilesOfWindows(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "fixed-window, aligned: true", "sliding-window", "sliding-log"} {
 		all, err := compileIn(t, "anna,50/h\nberta,3/h\n",
@@ -184,7 +187,7 @@ func TestFilesOfWindows(t *testing.T) {
 	assert.Equal(t, 50, deciding(t, all[0])(get("X-Key", "anna"), 99))
 }
 
-// Only the keys of a file pass, where the rule itself has a rate of 0.
+// TestOnlyTheFile: if the rule itself has a rate of 0, only the keys in the file pass.
 func TestOnlyTheFile(t *testing.T) {
 	all, err := compileIn(t, "anna,free\n", "rules: [{name: a, rate: 0, key: header:X-Key, quota: {file: plans.csv, plans: {free: {rate: 3/h}}}}]")
 	require.NoError(t, err)
@@ -193,7 +196,7 @@ func TestOnlyTheFile(t *testing.T) {
 	assert.Equal(t, 0, admitted(get("X-Key", "berta"), 9))
 }
 
-// behind returns a request that comes from an address, with the lines of a header.
+// behind returns a request from an address, with the given lines of a header.
 func behind(addr string, lines ...string) *http.Request {
 	r := get()
 	r.RemoteAddr = addr
@@ -201,7 +204,8 @@ func behind(addr string, lines ...string) *http.Request {
 	return r
 }
 
-// TestTheLimitOfAHeader: the item with the rule's name says the limit, of a trusted proxy alone.
+// TestTheLimitOfAHeader: the item with the rule's name in the header has the limit. The header counts only if a trusted
+// proxy has sent it.
 func TestTheLimitOfAHeader(t *testing.T) {
 	const proxy, client = "10.0.0.1:1", "192.0.2.1:1"
 	const own, refused = "token bucket 1/s burst 1", "none: every request is refused"
@@ -222,7 +226,7 @@ func TestTheLimitOfAHeader(t *testing.T) {
 		{", unknown: refuse", proxy, []string{`"b";q=60`}, refused, ""},
 		{", unknown: refuse", proxy, nil, refused, ""},
 		{", unknown: refuse", proxy, []string{`"a";q=60`}, "token bucket 60/s burst 60", ""},
-		// A client may write anything.
+		// A client may write anything into the header, so it is ignored.
 		{"", client, []string{`"a";q=60;w=60`}, own, ""},
 		{"", client, []string{`"a";q=60;w=60, "`}, own, ""},
 		{", unknown: refuse", client, []string{`"a";q=60`}, refused, ""},

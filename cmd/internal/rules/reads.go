@@ -6,13 +6,14 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// Reads lists what a rule reads from a request, for requests that are not completely known. It only lists headers,
-// cookies, query parameters and the host. The client, the method and the path are known for every request.
+// Reads lists what a rule reads from a request. It is for requests that are not completely known, such as those of a
+// log. It lists only headers, cookies, query parameters and the host, because the client, the method and the path are
+// known for every request.
 type Reads struct {
-	Match []rulefile.Source // to decide whether the rule applies to the request
-	Key   []rulefile.Source // to tell the bucket
+	Match []rulefile.Source // to decide whether the rule applies
+	Key   []rulefile.Source // to find the bucket
 	Tier  []rulefile.Source
-	Quota []rulefile.Source // headers of a trusted proxy, which may write several lines
+	Quota []rulefile.Source // headers of a trusted proxy, which may write several lines of them
 	Cost  []rulefile.Source
 }
 
@@ -40,7 +41,7 @@ func (r *Rule) Reads() (all Reads) {
 	return all
 }
 
-// named returns the sources that a request may lack.
+// named returns the sources of a key part that a request may lack.
 func named(part rulefile.KeyPart) (all []rulefile.Source) {
 	for _, s := range part {
 		switch s.Kind {
@@ -52,7 +53,7 @@ func named(part rulefile.KeyPart) (all []rulefile.Source) {
 	return all
 }
 
-// readsOf returns the sources that a match reads.
+// readsOf returns the sources that a match reads and a request may lack.
 func readsOf(m *reading.Match) (all []rulefile.Source) {
 	if len(m.Hosts) > 0 {
 		all = append(all, rulefile.Source{Kind: rulefile.SourceHost})

@@ -16,28 +16,28 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A Rule is a rule of a file with its key compiled.
+// A Rule is a rule of a file, with the functions compiled that make its key from a request.
 type Rule struct {
 	*rulefile.Rule
-	parts  []httplimit.KeyFunc // of the key
-	index  *reading.Index      // of all rules
-	number int                 // in it
+	parts  []httplimit.KeyFunc // parts of the key
+	index  *reading.Index      // the matches of all rules
+	number int                 // the rule's number in index
 	client reading.AddrFunc
-	lookup *lookup // of a quota; nil for none
+	lookup *lookup // for a quota; nil for none
 }
 
-// A Client finds the address of the client of a request, and its key. A [httplimit.ClientIP] is one.
+// A Client finds the address of a request's client, and the key for this address. A [httplimit.ClientIP] is a Client.
 type Client interface {
 	Key(httplimit.Hasher, *http.Request) (engine.Key, bool)
 	Addr(*http.Request) netip.Addr
 }
 
 // Told is a Client for requests that are trusted completely, such as the requests of a log. Headers that only trusted
-// proxies may send count for them.
+// proxies may send are used for such requests.
 type Told struct{ Client }
 
 // Compile compiles the rules of a file, in their order, and reads the files of their quotas. It returns an error if one
-// of these files is wrong. [rulefile.Parse] would have found all other errors.
+// of these files is wrong. All other mistakes have been found by [rulefile.Parse].
 func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 	matches := make([]*reading.Match, len(f.Rules))
 	for i := range f.Rules {
@@ -69,8 +69,8 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 	return all, nil
 }
 
-// Limit returns the limit of the rule. The caller sets its Limiter or Source, and the Cost of a rule with Tokens. Until
-// then such a Cost is 1, because the rule does not have the body of the request.
+// Limit returns the limit of the rule. The caller must set its Limiter or Source. If the rule has Tokens, the caller
+// must also set its Cost, because the rule does not have the body of the request. Until then, the Cost is 1.
 func (r *Rule) Limit() httplimit.Limit {
 	l := httplimit.Limit{
 		Name:   r.Name,
@@ -100,8 +100,8 @@ func (r *Rule) Limit() httplimit.Limit {
 	return l
 }
 
-// Exempt returns a function that selects the requests to which no rule of the file applies, for [httplimit.Skip]; nil
-// if there are no exemptions.
+// Exempt returns a function that reports whether a request is exempt from all rules of the file, for [httplimit.Skip].
+// It returns nil if there are no exemptions.
 func Exempt(f *rulefile.File, client Client) func(*http.Request) bool {
 	if len(f.Exempt) == 0 {
 		return nil
@@ -112,7 +112,7 @@ func Exempt(f *rulefile.File, client Client) func(*http.Request) bool {
 }
 
 // KeyTexts returns the parts of a request's key, each in the form of [httplimit.KeyFunc.Text]: "ip:192.0.2.1",
-// "text:secret", "number:0". A rule that does not count the request has none.
+// "text:secret", "number:0". If the rule does not count the request, there are none.
 func (r *Rule) KeyTexts(request *http.Request) []string {
 	texts := make([]string, len(r.parts))
 	for i, part := range r.parts {
@@ -128,7 +128,7 @@ func (r *Rule) KeyTexts(request *http.Request) []string {
 // longestNumber is how many digits of a cost are read.
 const longestNumber = 64
 
-// cost returns how many tokens a request takes; nil for one.
+// cost returns a function that returns how many tokens a request takes. It returns nil if every request takes one.
 func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	switch {
 	case c.Header != "":
@@ -136,15 +136,15 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 			value := valueOf(r, c.Header)
 			if len(value) > longestNumber {
 				if value[0] == '0' {
-					return c.Max // the number is not known, and may be large
+					return c.Max // the number is unknown, so it may be large
 				}
-				value = value[:longestNumber] // already out of range, or not a number
+				value = value[:longestNumber] // out of range in any case, or not a number
 			}
 			n, err := strconv.ParseUint(value, 10, 64)
 			if n == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
 				return c.Default
 			}
-			return min(n, c.Max) // of a number that is out of range, n is the largest
+			return min(n, c.Max) // if a number is out of range, n is the largest
 		}
 	case c.Default == 1:
 		return nil
@@ -152,18 +152,18 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	return func(*http.Request) uint64 { return c.Default }
 }
 
-// isFor reports whether the rule applies to a request. It does not for a tier that is unlimited.
+// isFor reports whether the rule counts a request. It does not count a request whose tier is unlimited.
 func (r *Rule) isFor(request *http.Request) bool {
 	return r.Meets(request) && (r.lookup != nil || !r.IsUnlimited(request))
 }
 
-// Meets reports whether the rule applies to a request, even if it does not limit that request.
+// Meets reports whether the rule applies to a request, even if its limit for the request is unlimited.
 func (r *Rule) Meets(request *http.Request) bool { return r.index.Meets(r.number, request, r.client) }
 
-// denied is a tier that no limiter has. It always refuses, without a record (see [engine.Key.Tier]).
+// denied is a tier that no limiter has. Such a tier always refuses, without a record (see [engine.Key.Tier]).
 const denied = math.MaxInt
 
-// tier returns the function that finds the limiter's tier of a request; nil if it is always 0.
+// tier returns a function that finds the tier that a request has in the limiter. It returns nil if this is always 0.
 func (r *Rule) tier() func(*http.Request) int {
 	if r.ByQuota() || r.Tiers == nil && r.Constant == rulefile.Counted {
 		return nil
@@ -177,7 +177,7 @@ func (r *Rule) tier() func(*http.Request) int {
 	}
 }
 
-// tierOf returns the rule's tier of a request.
+// tierOf returns the tier that a request has in the rule.
 func (r *Rule) tierOf(request *http.Request) int {
 	if r.Tiers == nil {
 		return 0
@@ -185,8 +185,8 @@ func (r *Rule) tierOf(request *http.Request) int {
 	return r.Tiers.Of(valueOf(request, r.Tiers.Header))
 }
 
-// valueOf returns the value of a header as the upstream reads it. Of several it returns the first, because requests
-// with different values have been refused already.
+// valueOf returns the value of a header as the upstream reads it. If there are several lines, it returns the first:
+// requests with different values have been refused before.
 func valueOf(r *http.Request, name string) string {
 	return reading.FirstLine(r, name)
 }

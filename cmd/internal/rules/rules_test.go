@@ -38,7 +38,7 @@ func keyOf(t *testing.T, l httplimit.Limit, r *http.Request) engine.Key {
 	return key
 }
 
-// A value that is typed into the form finds the bucket of the requests with this value.
+// TestTypedKeys: if an operator types a value into the form, this finds the bucket of the requests with this value.
 func TestTypedKeys(t *testing.T) {
 	all := compile(t, `
 client_ip: {ipv6_prefix: 56}
@@ -80,7 +80,7 @@ rules:
 	}
 }
 
-// The parts of a key are the values from which the key is made.
+// TestKeyTexts: the texts of a key are the values from which the key is made.
 func TestKeyTexts(t *testing.T) {
 	all := compile(t, `
 rules:
@@ -97,7 +97,7 @@ rules:
 	assert.Equal(t, []string{"ip:192.0.2.1", "text:gold"}, all[2].KeyTexts(r))
 }
 
-// Costs, tiers and refunds are functions only where the rule says more than the default.
+// TestLimit: costs, tiers and refunds have functions only if the rule needs more than the default.
 func TestLimit(t *testing.T) {
 	all := compile(t, `
 rules:
@@ -133,8 +133,8 @@ rules:
 	assert.Equal(t, uint64(2), all[2].Limit().Cost(r))
 }
 
-// Blanks around a value, which HTTP/2 keeps, are not part of the value. A tier by credentials belongs to the
-// credentials however their scheme is written.
+// TestTiersAndCostsAreReadAsServersDo: blanks around a value are not part of the value, although HTTP/2 keeps them. If
+// credentials select the tier, the spelling of their scheme does not matter.
 func TestTiersAndCostsAreReadAsServersDo(t *testing.T) {
 	l := compile(t, `
 rules:
@@ -156,7 +156,7 @@ rules:
 	}
 }
 
-// Every source that a request may lack is named, and for what.
+// TestReads: every source that a request may lack is listed, under what it is read for.
 func TestReads(t *testing.T) {
 	all := compile(t, `
 rules:

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// Typed returns a request that has the key which a person typed, one text for each part of the rule's key. By
-// [Rule.Limit], the key of this request is the intended key. If a part may be an address or something else, a text that
-// looks like an address is one.
+// Typed returns a request whose key in the rule is the key that a person typed. texts has one text for each part of the
+// rule's key. So [Rule.Limit] finds the intended key for this request. If a part can be an address or something else, a
+// text that looks like an address counts as an address.
 func (r *Rule) Typed(texts []string) *http.Request {
 	request := blank()
 	for i, sources := range r.Key {
@@ -26,12 +26,12 @@ func (r *Rule) Typed(texts []string) *http.Request {
 	return request
 }
 
-// blank returns a request that identifies no client.
+// blank returns a request that does not identify a client.
 func blank() *http.Request {
 	return &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}
 }
 
-// meant returns the source of a part to which a text belongs.
+// meant returns the source of a part for which a text is meant.
 func meant(sources rulefile.KeyPart, text string) rulefile.Source {
 	_, err := netip.ParseAddr(text)
 	if last := sources[len(sources)-1]; last.Kind == rulefile.SourceIP && err == nil {
@@ -40,7 +40,7 @@ func meant(sources rulefile.KeyPart, text string) rulefile.Source {
 	return sources[0]
 }
 
-// carries reports whether a request can have the text where the source is read from, and has it there after write.
+// carries reports whether a request can have the text in the source, and really has it after write has put it there.
 func carries(r *http.Request, s rulefile.Source, text string) bool {
 	switch s.Kind {
 	case rulefile.SourceHeader:
@@ -52,7 +52,7 @@ func carries(r *http.Request, s rulefile.Source, text string) bool {
 	return true
 }
 
-// write puts the text where the source is read from.
+// write puts the text where the source is read.
 func write(r *http.Request, s rulefile.Source, text string) {
 	switch s.Kind {
 	case rulefile.SourceIP:
@@ -71,6 +71,6 @@ func write(r *http.Request, s rulefile.Source, text string) {
 		r.Method = text
 	case rulefile.SourceHost:
 		r.Host = text
-	case rulefile.SourceGlobal, rulefile.SourceNone: // read from nowhere
+	case rulefile.SourceGlobal, rulefile.SourceNone: // not read from the request
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestUsesTriedAgain: each later use of a used id is Repeated until the id has expired.
+// TestUsesTriedAgain: after the first use of an id, every other use is Repeated until the id has expired.
 func TestUsesTriedAgain(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 9 * time.Second, time.Minute, 5 * time.Minute} {
 		t.Run(every.String(), func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestSealed: an id gives its content to a process that has the key and the use, and none of it is in clear text.
+// TestSealed: a process that has the key, and uses the same purpose, can open an id. The id has none of its content in
+// clear text.
 func TestSealed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("k", 32)), 0o600))
@@ -38,7 +39,7 @@ func TestSealed(t *testing.T) {
 		_, err := s.Open(id)
 		require.ErrorIs(t, err, ErrForged)
 	}
-	for i := range len(id) { // of each letter
+	for i := range len(id) { // changes each letter
 		changed := []byte(id)
 		if changed[i] = 'A'; id[i] == 'A' {
 			changed[i] = 'B'
@@ -50,8 +51,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestUses: of many concurrent uses of an id, one is the first. A use after the id's lifetime is reported as late, once
-// in a lifetime.
+// TestUses: if an id is used many times concurrently, exactly one use is the first. A use after the id's lifetime is
+// reported as late, once in a lifetime.
 func TestUses(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	clock := func() time.Time { return now }
@@ -103,7 +104,8 @@ func TestUses(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestUsesWithoutRoom: a use without room for its id is reported as such, and no later use of the id is a first use.
+// TestUsesWithoutRoom: if there is no room for an id, its use is reported as NoRoom, and so are later uses. None is
+// reported as the first use.
 func TestUsesWithoutRoom(t *testing.T) {
 	u, err := NewUses(time.Minute, 1)
 	require.NoError(t, err)
@@ -136,7 +138,7 @@ func TestUsesWithoutRoom(t *testing.T) {
 	require.Equal(t, Late, got, "which it is with room and without")
 }
 
-// FuzzOpen: no text opens as an id unless it was sealed.
+// FuzzOpen checks that no text can be opened as an id unless it was sealed.
 func FuzzOpen(f *testing.F) {
 	s := New("x")
 	f.Add(s.Seal([]byte("a receipt"), time.Unix(1, 1)))

@@ -21,11 +21,11 @@ const (
 	timeBytes = 8
 	// Overhead is how many bytes an id has in addition to the sealed receipt, before it is encoded as text.
 	Overhead = saltBytes + timeBytes + tagBytes
-	// MinKey and MaxKey bound the file of a key, in bytes.
+	// MinKey and MaxKey are the bounds of the size of a file with a key, in bytes.
 	MinKey, MaxKey = 32, 4096
 )
 
-// ErrForged is returned for an id that was not sealed with the key, or was changed afterwards.
+// ErrForged means that an id was not sealed with the key, or was changed after that.
 var ErrForged = errors.New("no such id: it was not sealed with the key of this server")
 
 // A Sealer seals receipts into ids. Its methods may be called from any goroutine.
@@ -34,16 +34,16 @@ type Sealer struct {
 	use string
 }
 
-// New returns a sealer with a random key, so its ids are valid for this process only. use names the purpose of the ids:
-// an id with another purpose is forged.
+// New returns a sealer with a random key, so its ids are valid only in this process. use names the purpose of the ids.
+// An id with another purpose counts as forged.
 func New(use string) *Sealer {
 	s := &Sealer{use: use}
 	_, _ = rand.Read(s.key[:]) // never fails
 	return s
 }
 
-// FromFile returns a sealer with the key in a file of 32 to 4,096 bytes of any content. Processes that read the same
-// file accept each other's ids. An error names the file, and nothing of its content.
+// FromFile returns a sealer whose key is the content of a file. The file may have any 32 to 4,096 bytes. Processes that
+// read the same file accept each other's ids. An error has the name of the file, and nothing of its content.
 func FromFile(use, name string) (*Sealer, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -60,8 +60,8 @@ func FromFile(use, name string) (*Sealer, error) {
 	return &Sealer{sha256.Sum256(text), use}, nil
 }
 
-// cipher returns the cipher for the id with a salt. Each id has its own salt, and so its own key, and the nonce is
-// constant.
+// cipher returns the cipher for the id with a salt. Because each id has its own salt, it also has its own key, so the
+// nonce can be constant.
 func (s *Sealer) cipher(salt []byte) cipher.AEAD {
 	of := hmac.New(sha256.New, s.key[:])
 	of.Write(salt)
@@ -79,7 +79,7 @@ func (s *Sealer) cipher(salt []byte) cipher.AEAD {
 
 var nonce [12]byte
 
-// Seal returns the id of a receipt. It gives nothing back after expires. It is base64url text.
+// Seal returns the id of a receipt, as base64url text. After expires, the id gives nothing back.
 func (s *Sealer) Seal(receipt []byte, expires time.Time) string {
 	id := make([]byte, saltBytes, Overhead+len(receipt))
 	_, _ = rand.Read(id) // never fails
@@ -90,7 +90,7 @@ func (s *Sealer) Seal(receipt []byte, expires time.Time) string {
 
 // An Opened is the content of an id.
 type Opened struct {
-	Salt    []byte // of this id only
+	Salt    []byte // different for each id
 	Receipt []byte
 	Expires time.Time
 }

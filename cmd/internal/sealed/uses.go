@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// These are the shortest, longest and default lifetimes of ids.
+	// These are the shortest, the longest and the default lifetime of ids.
 	MinLifetime, MaxLifetime, DefaultLifetime = time.Second, 24 * time.Hour, 10 * time.Minute
-	// skew is how far the clocks of processes with one key may differ, and a clock may be set back.
+	// skew is by how much the clocks of processes with the same key may differ, and by how much a clock may be set
+	// back.
 	skew = time.Minute
 )
 
@@ -22,20 +23,20 @@ const (
 type Use uint8
 
 const (
-	// Repeated: the id has been used, and nothing changes.
+	// Repeated means that the id has been used before. Nothing may change.
 	Repeated Use = iota
-	// First: unused tokens come back, and the cost beyond the estimate is charged.
+	// First means that this is the first use. Unused tokens come back, and the cost beyond the estimate is charged.
 	First
-	// Late: the lifetime of the id is over. Nothing comes back, and the cost beyond the estimate is charged.
+	// Late means that the lifetime of the id is over. Nothing comes back, and the cost beyond the estimate is charged.
 	Late
-	// NoRoom: there is no room to remember that the id was used. Treat the id as Late; it can be used again.
+	// NoRoom means that there is no room to remember that the id was used. Treat the id as Late. It can be used again.
 	NoRoom
 )
 
-// Uses remembers for a lifetime which ids have been used. Make it with [NewUses] or [NewStoredUses]. Its methods may be
-// called from any goroutine. It takes no memory before the first id is used.
+// Uses remembers which ids have been used, for the lifetime of an id. Make it with [NewUses] or [NewStoredUses]. Its
+// methods may be called from any goroutine. Before the first id is used, it takes no memory.
 type Uses struct {
-	// Lifetime is the longest lifetime of ids, and Usual the lifetime if the client does not ask for one.
+	// Lifetime is the longest lifetime of ids. Usual is the lifetime if the client does not ask for one.
 	Lifetime, Usual time.Duration
 
 	now    func() time.Time
@@ -43,16 +44,17 @@ type Uses struct {
 	once   sync.Once
 	memory *engine.Limiter
 	err    error
-	store  *redislimit.Limiter // instead
+	store  *redislimit.Limiter // used instead of memory
 }
 
-// NewUses returns Uses in the memory of a process, for ids ids that are used within their lifetimes. About three
-// quarters of them find room; the others get [NoRoom]. It returns an error for numbers out of range.
+// NewUses returns Uses in the memory of a process. It is made for the given number of ids that are used within their
+// lifetimes. There is room for about three quarters of them, and the others get [NoRoom]. It returns an error for
+// numbers out of range.
 func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return nil, err
 	}
-	policy := engine.TokenBuckets(lifetime + skew) // one token, which comes back when the id has expired
+	policy := engine.TokenBuckets(lifetime + skew) // one token, which comes back when the id has certainly expired
 	options = append([]engine.Option{engine.MaxKeys(ids), engine.Overflow(engine.Refuse)}, options...)
 	if _, err := engine.Bytes(policy, options...); err != nil {
 		return nil, err
@@ -60,9 +62,9 @@ func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, 
 	return &Uses{Lifetime: lifetime, Usual: lifetime, now: time.Now, make: func() (*engine.Limiter, error) { return engine.New(policy, options...) }}, nil
 }
 
-// NewStoredUses returns Uses that all processes with the same store share, whatever their lifetimes. An id is
-// remembered for [MaxLifetime] and the skew, because each process may be asked about the ids of all. It returns the
-// errors of the store's limiter.
+// NewStoredUses returns Uses that all processes with the same store share, even if their lifetimes differ. A used id is
+// remembered for [MaxLifetime] and the skew, because a process may have to decide about the ids of any other process.
+// It returns the errors of the store's limiter.
 func NewStoredUses(lifetime time.Duration, client *redislimit.Client) (*Uses, error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return nil, err
@@ -88,8 +90,8 @@ func (u *Uses) WithClock(now func() time.Time) *Uses {
 	return u
 }
 
-// Expires returns the time until which an id that is sealed now gives tokens back. asked is the lifetime that a client
-// asks for: at most Lifetime applies, and Usual if the client does not ask.
+// Expires returns the time until which an id that is sealed now gives tokens back. asked is the lifetime for which a
+// client asks, of which at most Lifetime is granted. It is 0 if the client does not ask, and then Usual is granted.
 func (u *Uses) Expires(asked time.Duration) time.Time {
 	if asked <= 0 {
 		asked = u.Usual
@@ -100,8 +102,8 @@ func (u *Uses) Expires(asked time.Duration) time.Time {
 // IsLate reports whether the lifetime of an id has ended.
 func (u *Uses) IsLate(o Opened) bool { return !o.Expires.After(u.now()) }
 
-// Use uses an id, and returns what it can still do. The error is one of the store. After an error the id is unused,
-// unless only the answer was lost.
+// Use uses an id, and returns what the id can still do. An error comes from the store. After an error the id is unused,
+// unless only the store's answer was lost.
 func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	late, left := First, o.Expires.Sub(u.now())
 	if u.IsLate(o) {
@@ -123,13 +125,13 @@ func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	}
 	key := u.memory.KeyBytes(o.Salt).With(quota)
 	switch {
-	// A refused take would make the id's debt come back at the rate of the take's own quota, which is faster. A Peek
-	// leaves the debt unchanged.
+	// A refused take would change the rate at which the id's token comes back to the rate of the take's own quota,
+	// which is faster. A Peek changes nothing.
 	case !u.memory.Peek(key, 1).Allowed:
 		return Repeated, nil
 	case u.memory.TakeKey(key, 1).Allowed:
 		return late, nil
-	case late == First && u.memory.Peek(key, 1).Allowed: // the id is not known to be used, and there is no room
+	case late == First && u.memory.Peek(key, 1).Allowed: // the limiter has no room, because it does not count the use
 		return NoRoom, nil
 	case u.memory.Peek(key, 1).Allowed:
 		return Late, nil

@@ -1,4 +1,4 @@
-// Package secretfile reads files of secrets, one on each line. It compares secrets in constant time.
+// Package secretfile reads files of secrets, with one secret per line. It compares secrets in constant time.
 package secretfile
 
 import (
@@ -14,19 +14,19 @@ import (
 const (
 	// MaxBytes is the largest size of a file.
 	MaxBytes = 64 << 10
-	// Max is the largest number of secrets in a file. A file may have several, so that clients can change from one to
-	// another.
+	// Max is the largest number of secrets in a file. A file may have several secrets, so that clients can change from
+	// one to the next.
 	Max = 16
 )
 
-// A Hash is kept instead of a secret.
+// A Hash is stored instead of a secret.
 type Hash = [sha256.Size]byte
 
 // HashOf returns the hash of a secret.
 func HashOf(secret []byte) Hash { return sha256.Sum256(secret) }
 
-// Read returns the text of a file of at most MaxBytes. Errors of this package use what as the name of a secret, such as
-// "password". They never contain a secret.
+// Read returns the text of a file of at most MaxBytes. what is the name of a secret in the errors of this package, such
+// as "password". The errors never contain a secret.
 func Read(name, what string) (string, error) {
 	file, err := openfile.Open(name)
 	if err != nil {
@@ -43,8 +43,8 @@ func Read(name, what string) (string, error) {
 	return string(text), nil
 }
 
-// Lines returns the lines of a text without surrounding spaces. It skips empty lines. No line, or more than Max, is an
-// error.
+// Lines returns the lines of a text without surrounding spaces. It skips empty lines. It returns an error if there is
+// no other line, or if there are more than Max.
 func Lines(text, what string) (all []string, err error) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -57,7 +57,7 @@ func Lines(text, what string) (all []string, err error) {
 	return all, nil
 }
 
-// Find returns the index of a secret among hashes; -1 if it is not there. It always compares all of them.
+// Find returns the index of the hash of a secret among hashes, or -1 if it is not there. It always compares all hashes.
 func Find(hashes []Hash, secret []byte) int {
 	hash, found := HashOf(secret), -1
 	for i := range hashes {

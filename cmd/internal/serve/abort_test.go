@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// unheeding is an upstream that answers when a test lets it, and sends the body when it lets it again. It stops when
-// the context of the request ends, as the connection to it does.
+// unheeding returns an upstream that answers when it has received from let, and sends the body when it has received
+// again. It stops when the context of the request ends, as a connection to an upstream does.
 func unheeding(let chan struct{}) roundTripper {
 	wait := func(ctx context.Context) error {
 		select {
@@ -39,8 +39,8 @@ func unheeding(let chan struct{}) roundTripper {
 	}
 }
 
-// TestAClientThatHangsUp: if a client hangs up, the place of its request is free at once, or with ignore_client_abort
-// when the upstream answers.
+// TestAClientThatHangsUp: if a client hangs up, its request no longer counts as in flight. With ignore_client_abort, it
+// counts until the upstream answers.
 func TestAClientThatHangsUp(t *testing.T) {
 	for _, ignored := range []bool{false, true} {
 		t.Run(fmt.Sprint(ignored), func(t *testing.T) {
@@ -52,14 +52,14 @@ func TestAClientThatHangsUp(t *testing.T) {
 			server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler), Transport: transports.of})
 			require.NoError(t, err)
 			defer server.stop()
-			server.life.base.Done() // makes the channel, which must not belong to the bubble
+			server.life.base.Done() // makes the channel here, because it must not belong to the bubble
 			synctest.Test(t, func(t *testing.T) {
 				let := make(chan struct{})
 				transports.by(unheeding(let))
 				ask := func() (hangUp func()) {
 					ctx, cancel := context.WithCancel(t.Context())
 					go func() {
-						defer func() { _ = recover() }() // http.ErrAbortHandler, for net/http
+						defer func() { _ = recover() }() // recovers http.ErrAbortHandler, as net/http does
 						server.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
 					}()
 					synctest.Wait()
@@ -70,7 +70,7 @@ func TestAClientThatHangsUp(t *testing.T) {
 				hangUp()
 				if ignored {
 					assert.Equal(t, http.StatusTooManyRequests, statusOfAnother(server), "the upstream works for nobody")
-					let <- struct{}{} // until it answers
+					let <- struct{}{} // makes the upstream answer
 					synctest.Wait()
 				}
 				assert.Zero(t, server.traffic.inFlight.Load())
@@ -95,8 +95,8 @@ func TestAClientThatHangsUp(t *testing.T) {
 }
 
 // TestAClientThatHangsUpAmidItsBody: a client may hang up in the middle of its body. With ignore_client_abort, its
-// request keeps the place until the upstream answers or response_timeout is over, because the upstream may already work
-// on it.
+// request counts as in flight until the upstream answers or response_timeout is over, because the upstream may already
+// work on it.
 func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
 		"upstream: {url: \"http://127.0.0.1:9\", ignore_client_abort: true, response_timeout: 10s}\n"+
@@ -106,7 +106,7 @@ func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler), Transport: transports.of})
 	require.NoError(t, err)
 	defer server.stop()
-	server.life.base.Done() // makes the channel, which must not belong to the bubble
+	server.life.base.Done() // makes the channel here, because it must not belong to the bubble
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
 		transports.by(roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -119,7 +119,7 @@ func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 				sent <- err
 			}()
 			select {
-			case err := <-sent: // as a transport does, which closes the connection
+			case err := <-sent: // a real transport would close the connection here
 				return nil, err
 			case <-let:
 				return &http.Response{StatusCode: 200, Request: r, Header: http.Header{}, Body: http.NoBody}, nil
@@ -150,8 +150,8 @@ func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	})
 }
 
-// TestTheServerEndsWithRequestsOfNobody: the server ends although requests whose clients have gone are under way, and
-// their upstream does not answer.
+// TestTheServerEndsWithRequestsOfNobody: the server can end while there are requests in progress whose clients have
+// gone and whose upstream does not answer.
 func TestTheServerEndsWithRequestsOfNobody(t *testing.T) {
 	asked, let := make(chan context.Context), make(chan struct{})
 	url := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {

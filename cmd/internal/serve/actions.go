@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// judgedRules returns the rules of a generation in the form for actions.
+// judgedRules returns the rules of a generation in the form that package actions needs.
 func (g *generation) judgedRules() *actions.Rules {
 	all := &actions.Rules{Addr: g.ip.Addr}
 	for _, rule := range g.rules {
@@ -30,15 +30,16 @@ func (g *generation) judgedRules() *actions.Rules {
 	return all
 }
 
-// formOf describes how the text of a rule's key is made: from which sources, and from how many bits of an address.
+// formOf describes the form of the text of a rule's key: from which sources it is made, and from how many bits of an
+// address.
 func (g *generation) formOf(rule *rules.Rule) string {
 	return fmt.Sprintf("%v; /%d, /%d", rule.Key, g.file.ClientIP.IPv4Prefix, g.file.ClientIP.IPv6Prefix)
 }
 
 type verdictKey struct{}
 
-// act judges a request by the active actions. It answers a banned request and returns false. Otherwise it returns the
-// request, with the verdict in its context.
+// act applies the active actions to a request. If the request is banned, act answers it and returns false. Otherwise it
+// returns the request with the verdict in its context.
 func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if g.file.Admin != nil && s.actions.Seen.Wants() {
 		s.noteSender(g, r)
@@ -62,7 +63,7 @@ func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*ht
 	return r, true
 }
 
-// acted is act in front of the limits.
+// acted returns a handler that calls act and then next.
 func (s *Server) acted(g *generation, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r, passes := s.act(g, w, r); passes {
@@ -71,7 +72,7 @@ func (s *Server) acted(g *generation, next http.Handler) http.Handler {
 	})
 }
 
-// modes is for [httplimit.Modes].
+// modes returns the modes of the rules for a request, for [httplimit.Modes].
 func (s *Server) modes(r *http.Request) func(int) limits.Mode {
 	if !s.actions.Any() {
 		return nil
@@ -82,7 +83,7 @@ func (s *Server) modes(r *http.Request) func(int) limits.Mode {
 	return nil
 }
 
-// isExempt reports whether an action exempts the client of a request from all rules.
+// isExempt reports whether an action exempts the request's client from all rules.
 func (s *Server) isExempt(r *http.Request) bool {
 	if !s.actions.Any() {
 		return false
@@ -91,7 +92,7 @@ func (s *Server) isExempt(r *http.Request) bool {
 	return is && v.Exempt != nil
 }
 
-// noteSender notes the sender of a request. The user is made of the parts of the rules' keys, except the address.
+// noteSender notes the sender of a request. The user is made from the parts of the rules' keys, except addresses.
 func (s *Server) noteSender(g *generation, r *http.Request) {
 	from := actions.Sender{Client: g.ip.Prefix(r), Agent: r.UserAgent()}
 	if g.file.Admin.Keys == admin.KeysFull {
@@ -112,7 +113,7 @@ func (s *Server) noteSender(g *generation, r *http.Request) {
 	s.actions.Note(from)
 }
 
-// namesUsers reports whether a key has a header, a cookie or a parameter, and nothing but those and addresses.
+// namesUsers reports whether a key has a header, a cookie or a query parameter, and apart from these only addresses.
 func namesUsers(key rulefile.Key) (names bool) {
 	for _, part := range key {
 		for _, source := range part {
@@ -128,7 +129,7 @@ func namesUsers(key rulefile.Key) (names bool) {
 	return names
 }
 
-// banned writes a line of the refusal log for a request that an action refuses.
+// banned writes a line into the refusal log for a request that an action has refused.
 func (l *requestLog) banned(r *http.Request, by *actions.Active) {
 	if !isSampled(l.settings.Refusals) {
 		return
@@ -151,7 +152,7 @@ func (s *Server) watchActions(ctx context.Context) {
 	}
 }
 
-// openActions opens the actions in the file's state folder. It keeps texts of keys only if keys are shown.
+// openActions opens the actions in the file's state folder. It keeps the texts of keys only if keys are shown.
 func (s *Server) openActions(f *rulefile.File) error {
 	if err := s.actions.Open(f.State); err != nil {
 		return fmt.Errorf("state: the actions: %w", err)
@@ -164,8 +165,8 @@ func (s *Server) openActions(f *rulefile.File) error {
 	return nil
 }
 
-// buildActing is build, and also moves the actions to the file's state folder. After an error they stay in the previous
-// one.
+// buildActing is like build, but also moves the actions to the file's state folder. After an error they stay in the
+// previous folder.
 func (s *Server) buildActing(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (*generation, error) {
 	if err := s.openActions(file); err != nil {
@@ -178,17 +179,17 @@ func (s *Server) buildActing(file *rulefile.File, before *generation, changes *r
 	return next, err
 }
 
-// actionsForPage returns what the administrator may do with actions.
+// actionsForPage returns what the administrator's page needs for actions.
 func (s *Server) actionsForPage() *admin.Actions {
 	return &admin.Actions{
 		Table: s.actions,
-		// Without a token, anyone who reaches the listener could ban every client.
+		// Without a token, any client that reaches the listener could ban every other client.
 		NeedToken: func() bool { a := s.current.Load().file.Admin; return a != nil && a.IsRemote() },
 		Client:    func(a netip.Addr) netip.Prefix { return s.current.Load().ip.PrefixOf(a) },
 	}
 }
 
-// An actionCollector reads the counts of actions at each scrape.
+// An actionCollector reads the counts of actions when Prometheus scrapes.
 type actionCollector struct{ table *actions.Table }
 
 var (

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// TestActionsOutliveTheProcess: with state, actions outlive a restart and apply in a concurrent process. Without it
-// they end with weir.
+// TestActionsOutliveTheProcess: with a state folder, actions are still active after a restart, and apply in a
+// concurrent process, too. Without a state folder, they end with the process.
 func TestActionsOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	file := "state: " + dir + "\n" + behind + one
@@ -21,7 +21,7 @@ func TestActionsOutliveTheProcess(t *testing.T) {
 	first.act(200, "ban", `"network":"192.0.2.7"`)
 	first.act(200, "ban", `"rule":"default","parts":["192.0.2.8"]`)
 	beside := start(t, file)
-	again := start(t, file) // as after kill -9: the first has not ended
+	again := start(t, file) // the first server has not ended, as after kill -9
 	for _, s := range []*running{beside, again} {
 		assert.Equal(t, "403", s.statuses(1, from("192.0.2.7")))
 		assert.Equal(t, "403", s.statuses(1, from("192.0.2.8")))
@@ -38,8 +38,8 @@ func TestActionsOutliveTheProcess(t *testing.T) {
 	assert.Equal(t, "200", start(t, behind+one).statuses(1, from("192.0.2.8")))
 }
 
-// TestADamagedFileOfActions: if the file of actions is damaged, weir does not start without the bans in it, and a
-// reload changes nothing.
+// TestADamagedFileOfActions: if the file of actions is damaged, weir does not start, because it would start without the
+// bans in the file. A reload changes nothing.
 func TestADamagedFileOfActions(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, behind+one)

@@ -21,10 +21,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// behind is a server that trusts X-Forwarded-For, so that tests can be several clients.
+// behind is a part of a rule file that trusts X-Forwarded-For, so that a test can send requests as several clients.
 const behind = "admin: {address: \"127.0.0.1:0\", keys: full}\ntrusted_proxies: 127.0.0.1\n"
 
-// act asks for an action, and wants a status.
+// act requests an action, and checks the status of the answer.
 func (r *running) act(want int, kind, target string) string {
 	r.t.Helper()
 	status, body := r.askAdmin("/actions", fmt.Sprintf(`{"kind":%q,%s,"for":"1h","who":"alice","why":"a test"}`, kind, target))
@@ -34,7 +34,8 @@ func (r *running) act(want int, kind, target string) string {
 
 func from(addr string) string { return "X-Forwarded-For: " + addr }
 
-// TestABanOfAnHour: the address is refused, and other addresses are not. After an hour by the clock the ban is over.
+// TestABanOfAnHour: while a ban of an address is active, the address is refused and other addresses are not. After an
+// hour of the server's clock the ban has ended.
 func TestABanOfAnHour(t *testing.T) {
 	s := start(t, behind+one)
 	s.act(200, "ban", `"network":"192.0.2.7"`)
@@ -57,8 +58,8 @@ func TestABanOfAnHour(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: begins" id=1 what="ban of the network 192.0.2.7/32"`), 1)
 }
 
-// TestAHeaderExemptsNobody: the address of a request is the address of its connection, unless a trusted proxy names
-// another.
+// TestAHeaderExemptsNobody: for actions, the address of a request is the address of its connection, unless a trusted
+// proxy names another one.
 func TestAHeaderExemptsNobody(t *testing.T) {
 	s := start(t, administered+one)
 	s.act(200, "exempt", `"network":"198.51.100.0/24"`)
@@ -71,7 +72,7 @@ func TestAHeaderExemptsNobody(t *testing.T) {
 	assert.Empty(t, h.Get("RateLimit"), "no rule is applied")
 }
 
-// TestShadowOfANetwork: rules count its clients and refuse none of them.
+// TestShadowOfANetwork: if a network is in shadow mode, rules count its clients and refuse none of them.
 func TestShadowOfANetwork(t *testing.T) {
 	s := start(t, behind+one)
 	s.act(200, "shadow", `"network":"192.0.2.0/24"`)
@@ -82,8 +83,9 @@ func TestShadowOfANetwork(t *testing.T) {
 	assert.Equal(t, "200 429", s.statuses(2, from("192.0.2.7")), "one has come back in the hour")
 }
 
-// TestAKeyOfARule: by what is written and by the list of those refused, with each way of showing keys. A key may be a
-// whole /64. A reload keeps the action, and shows the key as the file says then.
+// TestAKeyOfARule: an action for a key finds the key by what an operator types, and by the list of refused keys, for
+// each way of showing keys. A key may be a complete /64. After a reload the action is still active, and its key is
+// shown as the new file says.
 func TestAKeyOfARule(t *testing.T) {
 	for _, keys := range []string{"full", "hashed", "off"} {
 		t.Run(keys, func(t *testing.T) {
@@ -123,8 +125,8 @@ func TestAKeyOfARule(t *testing.T) {
 	}
 }
 
-// TestABannedRule: a ban of a rule needs a confirmation, applies to every request of the rule whatever the rule says,
-// and ends by hand.
+// TestABannedRule: a ban of a rule needs a confirmation. It applies to every request that the rule matches, even if the
+// rule would not limit the request. An operator can end it.
 func TestABannedRule(t *testing.T) {
 	s := start(t, behind+"rules: [{name: a, match: {path: /a}, rate: unlimited}, {name: b, rate: 1/h, burst: 100}]\n")
 	body := s.act(409, "ban", `"rule":"a"`)
@@ -144,12 +146,12 @@ func TestABannedRule(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: was ended" id=1 what="ban of the rule a" who=bob`), 1)
 }
 
-// TestABanOfAnAddressOfMany: a ban of an address with many clients also needs a confirmation. The fields of its
-// requests show that there are many.
+// TestABanOfAnAddressOfMany: a ban of an address with many clients needs a confirmation, too. The header fields of the
+// requests from the address show that there are many clients.
 func TestABanOfAnAddressOfMany(t *testing.T) {
 	s := start(t, behind+"rules: [{name: users, key: \"header:X-Key or ip\", rate: 1000/h, burst: 1000}]\n")
 	for i := range 6 {
-		s.actions.Refresh() // a second of its own for each
+		s.actions.Refresh() // refills the number of requests that may be noted per second
 		assert.Equal(t, "200", s.statuses(1, from("192.0.2.7"), fmt.Sprintf("X-Key: key-%d", i)))
 	}
 	assert.Contains(t, s.act(409, "ban", `"network":"192.0.2.7"`), "many share the address: 6 different users")
@@ -187,7 +189,7 @@ func TestBadActionRequests(t *testing.T) {
 	assert.Contains(t, s.act(403, "ban", `"network":"192.0.2.7"`), "set admin.token_file")
 }
 
-// TestWhoActs: an action has the name of its token, or else the name in the request.
+// TestWhoActs: an action has the name of the token that was used, or else the name in the request.
 func TestWhoActs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("alice:a-token-of-alice-alone\na-token-of-nobody"), 0o600))
@@ -218,7 +220,7 @@ func TestWhoActs(t *testing.T) {
 	assert.Equal(t, 401, resp.StatusCode)
 }
 
-// TestABanForOtherProxies: /decide refuses in the same way, with the status that the proxy expects.
+// TestABanForOtherProxies: /decide refuses banned requests, too, with the status that the proxy expects.
 func TestABanForOtherProxies(t *testing.T) {
 	s, ask := startDecide(t, administered+"rules: [{name: a, rate: 1/h, burst: 100}]")
 	s.act(200, "ban", `"network":"203.0.113.1"`)
@@ -235,7 +237,7 @@ func TestABanForOtherProxies(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=3 allowed=1 refused=2")
 }
 
-// TestABanOfAGRPCClient: a banned client of gRPC gets PERMISSION_DENIED, which clients do not retry.
+// TestABanOfAGRPCClient: a banned gRPC client gets PERMISSION_DENIED, because clients do not retry after this status.
 func TestABanOfAGRPCClient(t *testing.T) {
 	s, client := startGRPC(t, func(context.Context) error { return nil })
 	_, err := s.actions.Add(actions.Action{

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// observer returns the [admin.Admin] of a file. It returns the current one if only its address changes, so that its
-// counters continue, otherwise a new one. fresh reports whether it is new.
+// observer returns the [admin.Admin] for a file. If only the address has changed, it returns the current one, so that
+// its counters continue. Otherwise it returns a new one. fresh reports whether it is new.
 func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin, fresh bool, err error) {
 	want, had := f.Admin, before.file.Admin
 	switch {
@@ -43,7 +43,7 @@ func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin,
 	return a, true, err
 }
 
-// accessOf reads the tokens that a file names; nil if it names none.
+// accessOf reads the tokens that a file names. It returns nil if the file names none.
 func accessOf(f *rulefile.File) (*admin.Access, error) {
 	if f.Admin == nil {
 		return nil, nil
@@ -55,7 +55,7 @@ func accessOf(f *rulefile.File) (*admin.Access, error) {
 	return a, nil
 }
 
-// ready returns the reason why the server should get no more requests; nil if it should.
+// ready returns why the server should not get requests, or nil if it should.
 func (s *Server) ready() error {
 	if s.sockets.Leaving() {
 		return errors.New("the server is stopping")
@@ -63,7 +63,7 @@ func (s *Server) ready() error {
 	return nil
 }
 
-// shownRules returns the rules of a generation in the form for the administrator's page.
+// shownRules returns the rules of a generation in the form that the administrator's page needs.
 func (g *generation) shownRules() []admin.Rule {
 	shown := make([]admin.Rule, len(g.rules))
 	for i, rule := range g.rules {
@@ -99,7 +99,7 @@ func (g *generation) shownRules() []admin.Rule {
 			request := rule.Typed(parts)
 			k, _ := key(limits.HasherOf(limiter.Limiter), request)
 			if rule.ByQuota() {
-				quota, _ := limiter.Quota(policyOf(rule, request)) // it was checked when it was read
+				quota, _ := limiter.Quota(policyOf(rule, request)) // never an error: it was checked when it was read
 				k = k.With(quota)
 			}
 			limiter.Formers().Move(limiter.Limiter, k, func(l *engine.Limiter) (engine.Key, bool) {
@@ -111,7 +111,7 @@ func (g *generation) shownRules() []admin.Rule {
 	return shown
 }
 
-// policyOf returns the limit of a request under a rule with limits from outside.
+// policyOf returns the limit of a request under a rule that has limits from outside.
 func policyOf(rule *rules.Rule, request *http.Request) engine.Policy {
 	l := rule.Limit()
 	p, err := l.Quota(request)
@@ -121,7 +121,7 @@ func policyOf(rule *rules.Rule, request *http.Request) engine.Policy {
 	return p
 }
 
-// partLabels returns the labels of the parts of a key for an input form. A global key has none.
+// partLabels returns the labels of the parts of a key, for an input form. A global key has no parts.
 func partLabels(key rulefile.Key) (labels []string) {
 	for _, part := range key {
 		if part[0].Kind != rulefile.SourceGlobal {
@@ -131,7 +131,7 @@ func partLabels(key rulefile.Key) (labels []string) {
 	return labels
 }
 
-// note stores the outcome of a reload for the administrator.
+// note notes the outcome of a reload, for the administrator's page.
 func (s *Server) note(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil, Generation: s.current.Load().number}
 	result := "done"

@@ -16,13 +16,13 @@ import (
 
 const administered = "admin: {address: \"127.0.0.1:0\", keys: full}\n"
 
-// admin asks the administrator's listener; with a body by POST.
+// askAdmin sends a request to the administrator's listener: a POST if there is a body, and else a GET.
 func (r *running) askAdmin(path string, body ...string) (int, string) {
 	r.t.Helper()
 	return r.askAdminAs("", path, body...)
 }
 
-// askAdminAs is askAdmin with a token.
+// askAdminAs is like askAdmin, but sends a token.
 func (r *running) askAdminAs(token, path string, body ...string) (int, string) {
 	r.t.Helper()
 	method, reader := http.MethodGet, io.Reader(nil)
@@ -74,13 +74,13 @@ func TestCountersOutliveAReload(t *testing.T) {
 	old := s.urlOf(administrators)
 	s.change("headers: both\nadmin: {address: \"localhost:0\", keys: full}\n" + one)
 	assert.NotEqual(t, old, s.urlOf(administrators))
-	s.client.CloseIdleConnections() // they end when the old server has noticed that they are idle
+	s.client.CloseIdleConnections() // the connections end when the old server has noticed that they are idle
 	_, err := s.client.Get(old)
 	assert.Error(t, err)
 	assert.Equal(t, before, counted())
 }
 
-// The form shows and resets the same bucket that a client's requests are charged to.
+// TestTheFormFindsAClientsBucket: the form peeks at and resets the bucket to which the client's requests are charged.
 func TestTheFormFindsAClientsBucket(t *testing.T) {
 	s := start(t, administered+one)
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6))
@@ -122,7 +122,8 @@ func TestAnAdministratorsListenerThatGoesAway(t *testing.T) {
 	assert.Equal(t, "200", s.statuses(1))
 }
 
-// TestTokensAreReadAgain: a reload accepts new tokens and keeps the counters. With a bad file it changes nothing.
+// TestTokensAreReadAgain: a reload reads the tokens again, and the counters continue. If the token file is bad, the
+// reload changes nothing.
 func TestTokensAreReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }

@@ -11,10 +11,10 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// fieldsRead has the headers, cookies and query parameters of which the rules of a file read one value. It also says
-// whether the rules read the host, and whether paths must have only one reading.
+// fieldsRead has the headers, cookies and query parameters of which a rule of a file uses one value. It also says
+// whether a rule uses the host, and whether a path must have only one reading.
 type fieldsRead struct {
-	headers []string // canonical
+	headers []string // canonical names
 	cookies []string
 	query   []string
 	host    bool
@@ -29,7 +29,7 @@ func newFieldsRead(f *rulefile.File, all []*rules.Rule) fieldsRead {
 	for _, rule := range all {
 		reads := rule.Reads()
 		for _, s := range reads.Match {
-			read.host = read.host || s.Kind == rulefile.SourceHost // all values of headers are read
+			read.host = read.host || s.Kind == rulefile.SourceHost // of headers, all values are read
 		}
 		for _, s := range slices.Concat(reads.Key, reads.Tier, reads.Cost) {
 			read.add(s)
@@ -58,10 +58,10 @@ func (read *fieldsRead) add(s rulefile.Source) {
 	}
 }
 
-// check returns an error if a request has two different values of one of the fields. The limits would read one of them
-// and the server perhaps the other, so a client could choose its bucket independently of the value that identifies it.
-// check also returns an error for a path that servers read in different ways, if the file refuses such paths, and for a
-// request that would take too long to read.
+// check returns an error if a request has two different values of one of the fields. The limits would use one of them,
+// and the server perhaps the other. So a client could choose its bucket independently of the value that identifies it
+// to the server. check also returns an error for a path that servers read in different ways, if the file refuses such
+// paths, and for a request that would take too long to read.
 func (read *fieldsRead) check(r *http.Request) error {
 	if what := reading.TooLong(r); what != "" {
 		return fmt.Errorf("%s would take too long to read in all ways in which servers do", what)

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// canned is an upstream without a network, so only the proxy's own share is measured.
+// canned is an upstream without a network. With it, a benchmark measures only the cost of the proxy.
 type canned struct{}
 
 func (canned) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -45,7 +45,7 @@ func bareProxy(t testing.TB, upstream string, transport http.RoundTripper) http.
 	}
 }
 
-// startWeir returns weir with a rule for all requests.
+// startWeir starts weir with a rule for all requests.
 func startWeir(t testing.TB, upstream string, by func(proxy.Target, http.RoundTripper) http.RoundTripper) *Server {
 	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstream: \""+upstream+"\"\n"+
 		"rules: [{name: clients, key: \"header:X-Client\", rate: 1000000/s, burst: 1000000, max_keys: 1000}]\n"))
@@ -56,7 +56,7 @@ func startWeir(t testing.TB, upstream string, by func(proxy.Target, http.RoundTr
 	return server
 }
 
-// proxies returns both, before an upstream without a network.
+// proxies returns weir and bareProxy, in front of an upstream without a network.
 func proxies(t testing.TB) map[string]http.Handler {
 	t.Helper()
 	const upstream = "http://127.0.0.1:9"
@@ -64,7 +64,7 @@ func proxies(t testing.TB) map[string]http.Handler {
 	return map[string]http.Handler{"bare": bareProxy(t, upstream, canned{}), "weir": server}
 }
 
-// emptyWriter is a response that costs nothing.
+// emptyWriter is an http.ResponseWriter that costs nothing.
 type emptyWriter struct {
 	header http.Header
 	status int
@@ -75,7 +75,7 @@ func (w *emptyWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (w *emptyWriter) WriteHeader(status int)      { w.status = status }
 func (w *emptyWriter) Flush()                      {}
 
-// oneRequest is a request as a browser sends it.
+// oneRequest returns a request such as a browser sends.
 func oneRequest() *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/a/b?c=d", nil)
 	r.Header = http.Header{
@@ -85,7 +85,8 @@ func oneRequest() *http.Request {
 	return r
 }
 
-// answerOne has a request answered, which is admitted. A server has a request and a header for each call.
+// answerOne makes a handler answer a request, and checks that the request is admitted. It makes a copy of the request
+// and a new header, as a server has for each call.
 func answerOne(t testing.TB, handler http.Handler, r *http.Request) {
 	one, w := *r, emptyWriter{header: http.Header{}}
 	handler.ServeHTTP(&w, &one)
@@ -94,7 +95,7 @@ func answerOne(t testing.TB, handler http.Handler, r *http.Request) {
 	}
 }
 
-// BenchmarkProxy compares what a request costs, but for the network.
+// BenchmarkProxy compares the costs of a request in weir and in bareProxy, without the network.
 func BenchmarkProxy(b *testing.B) {
 	for name, handler := range proxies(b) {
 		b.Run(name, func(b *testing.B) {
@@ -107,7 +108,8 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// TestAllocationsOfARequest: weir allocates no more often than Go's proxy does, which has no limits and writes less.
+// TestAllocationsOfARequest: weir does not allocate more often than Go's own proxy, which has no limits and writes
+// fewer fields.
 func TestAllocationsOfARequest(t *testing.T) {
 	allocations := map[string]float64{}
 	for name, handler := range proxies(t) {
@@ -118,8 +120,8 @@ func TestAllocationsOfARequest(t *testing.T) {
 	assert.LessOrEqual(t, allocations["weir"], allocations["bare"])
 }
 
-// BenchmarkProxyOverLoopback compares the same with all that net/http does, between a client and an upstream that do as
-// little as they can.
+// BenchmarkProxyOverLoopback makes the same comparison with everything that net/http does. The client and the upstream
+// do as little as possible.
 func BenchmarkProxyOverLoopback(b *testing.B) {
 	upstream := quickUpstream(b)
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
@@ -148,7 +150,7 @@ func BenchmarkProxyOverLoopback(b *testing.B) {
 	}
 }
 
-// quickUpstream returns the URL of an upstream that answers whatever it reads.
+// quickUpstream returns the URL of an upstream that answers anything that it reads.
 func quickUpstream(b *testing.B) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// http2Upstream returns the URL of an upstream that speaks HTTP/2 without TLS alone, and takes headers of 4 KiB.
+// http2Upstream returns the URL of an upstream that supports only HTTP/2 without TLS, and accepts headers of up to 4
+// KiB.
 func http2Upstream(t *testing.T, handler http.HandlerFunc) string {
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.Protocols = new(http.Protocols)
@@ -28,9 +29,9 @@ func http2Upstream(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// TestAHeaderThatAnUpstreamDoesNotTake: if an upstream does not accept the size of a header, that is the client's
-// fault. With HTTP/2 the upstream announces how much it accepts, and the transport returns an error without sending the
-// request.
+// TestAHeaderThatAnUpstreamDoesNotTake: if a header is larger than an upstream accepts, this counts as the client's
+// fault. Over HTTP/2, the upstream announces how much it accepts, and the transport returns an error without sending
+// the request.
 func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 	url := http2Upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], h2c: true}"+many)
@@ -43,8 +44,8 @@ func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 	assert.Equal(t, "aaaa", s.bodies(4))
 }
 
-// TestAnAnswerWhoseHeaderIsTooLarge: too large a header of an answer is a failure of the upstream, over HTTP/1 and
-// HTTP/2. The client gets no answer, and is not to blame.
+// TestAnAnswerWhoseHeaderIsTooLarge: if the header of an answer is too large, this counts as a failure of the upstream
+// and not as the client's fault, over HTTP/1 and HTTP/2. The client does not get the answer.
 func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	large := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 11<<20)) }
 	for setting, url := range map[string]string{"h2c: true": http2Upstream(t, large), "h2c: false": newUpstream(t, large)} {
@@ -55,7 +56,7 @@ func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestAMethodThatIsNone: an invalid method is the client's fault, too: over HTTP/2 it may be any text.
+// TestAMethodThatIsNone: an invalid method counts as the client's fault, too. Over HTTP/2, a method may be any text.
 func TestAMethodThatIsNone(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: {url: [\""+url+"\", \""+url+
@@ -67,9 +68,9 @@ func TestAMethodThatIsNone(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "upstream failed")
 }
 
-// TestABodyThatAnUpstreamDoesNotTake: if an upstream does not accept a body, that is the client's fault. The upstream
-// answers, and closes the connection while the body still comes. The answer is then often lost, because net/http
-// reports the failed write.
+// TestABodyThatAnUpstreamDoesNotTake: if an upstream does not accept a body, this counts as the client's fault. The
+// upstream answers, and closes the connection while the body is still being sent. The answer is then often lost,
+// because net/http reports the failed write instead.
 func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -77,7 +78,7 @@ func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 			return
 		}
 		_, _ = io.WriteString(conn, "HTTP/1.1 413 Too large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-		_ = conn.Close() // with bytes unread, so that the system sends a reset
+		_ = conn.Close() // unread bytes are left, so the system sends a reset
 	})
 	s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"]}"+many)
 	body := strings.Repeat("x", 32<<20)
@@ -104,9 +105,8 @@ func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	s.waitFor("upstream down")
 }
 
-// TestAWebSocketThatAnUpstreamCannotHave: if an upstream cannot have a WebSocket, that is the client's fault: a server
-// that only speaks HTTP/2 over TLS closes the connection on which the request comes. A server that cannot be reached
-// has failed.
+// TestAWebSocketThatAnUpstreamCannotHave: a server that supports only HTTP/2 over TLS closes the connection on which a
+// request for a WebSocket comes. This counts as the client's fault. A server that cannot be reached counts as failed.
 func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") }))
 	server.Config.Protocols = new(http.Protocols)
@@ -130,7 +130,7 @@ func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
 	s.waitFor("upstream down")
 }
 
-// failWith has every request to an upstream fail.
+// failWith makes every request to an upstream return an error.
 func (r *running) failWith(err error) {
 	r.transports.by(roundTripper(func(*http.Request) (*http.Response, error) { return nil, err }))
 }

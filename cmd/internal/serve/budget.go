@@ -6,20 +6,20 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A budget divides the files that the process may have open. Each connection to a client or an upstream is a file.
+// A budget distributes the files that the process may have open. Each connection to a client or an upstream is a file.
 //
 //   - reserve is for everything else: listeners, the rule file, the connections to the store, and the administrator's
-//     connections, which get half of it. So the administrator can look at a full server, and no one can fill the server
-//     through that listener.
-//   - Clients get half of the rest, unless the rule file sets max_connections. Proxies that ask for decisions and Redis
-//     clients would each get the same number; if several of the three have listeners, they divide it.
-//   - Upstreams get what remains. Over HTTP/2 one client can have many requests in progress, each with a connection to
-//     an upstream.
+//     connections, which get half of reserve. Therefore the administrator can look at a server whose other files are
+//     all in use, and no client can use up all files through the administrator's listener.
+//   - Clients get half of the rest, unless the rule file sets max_connections. Proxies that ask for decisions get the
+//     same number, and so do Redis clients. If two or three of these groups have listeners, they share this number.
+//   - Upstreams get what remains. Over HTTP/2, one client can have many requests in progress, and each may need a
+//     connection to an upstream.
 type budget struct {
-	clients        int64 // connections; 0 for no bound
+	clients        int64 // connections of clients; 0 for no bound
 	decisions      int64 // connections of proxies that ask for decisions
 	redis          int64 // connections of Redis clients
-	upstreams      int64 // connections; 0 for no bound
+	upstreams      int64 // connections to upstreams; 0 for no bound
 	administrators int64
 }
 
@@ -28,7 +28,7 @@ const (
 	maxReserve = 256
 )
 
-// newBudget divides the given number of files; 0 means no bound.
+// newBudget distributes the given number of files; 0 means no bound.
 func newBudget(files uint64, f *rulefile.File) budget {
 	most := int64(f.Server.MaxConnections)
 	b := budget{administrators: maxReserve / 2}
@@ -43,14 +43,14 @@ func newBudget(files uint64, f *rulefile.File) budget {
 		most = rest / 2
 	}
 	b.divide(most, f)
-	b.upstreams = rest // without a bound for clients, it is not known what remains for upstreams
+	b.upstreams = rest // if the number of clients is not bounded, it is unknown what remains for upstreams
 	if most > 0 {
 		b.upstreams = max(rest-most, 1)
 	}
 	return b
 }
 
-// divide divides connections among clients, proxies that ask for decisions, and Redis clients.
+// divide distributes most connections among clients, proxies that ask for decisions, and Redis clients.
 func (b *budget) divide(most int64, f *rulefile.File) {
 	b.clients, b.decisions, b.redis = most, most, most
 	parts := int64(0)
@@ -66,7 +66,7 @@ func (b *budget) divide(most int64, f *rulefile.File) {
 	b.clients = most - (parts-1)*(most/parts)
 }
 
-// warn logs a warning if more connections are allowed than the open files permit.
+// warn logs a warning if the rule file permits more connections than the limit of open files.
 func (b budget) warn(files uint64, log *slog.Logger) {
 	if files > 0 && (b.clients == 0 || 2*uint64(b.clients)+minReserve > files) {
 		log.Warn("the limit of open files is too low for max_connections: raise LimitNOFILE or ulimit -n",
@@ -74,25 +74,26 @@ func (b budget) warn(files uint64, log *slog.Logger) {
 	}
 }
 
-// A client may have a share of all connections if the rule file does not set a number. It gets at least minPerClient,
-// because a browser could not load a page otherwise.
+// If the rule file does not set a number, one client may have a perClientShare-th part of all connections, but at least
+// minPerClient, because a browser needs several connections to load a page.
 const (
 	perClientShare = 8
 	minPerClient   = 16
 )
 
-// perClient returns how many of all connections one client may have; 0 for no bound.
+// perClient returns how many of all connections one client may have; 0 means no bound. said is the number in the rule
+// file.
 func perClient(said int, all int64) int64 {
 	if said != rulefile.ByShare {
 		return int64(said)
 	}
 	if all <= minPerClient {
-		return 0 // the bound for all clients is lower
+		return 0 // the bound for all clients together is not larger
 	}
 	return max(all/perClientShare, minPerClient)
 }
 
-// bound sets the bounds of connections of a file.
+// bound sets the bounds on connections that a file asks for.
 func (s *Server) bound(f *rulefile.File) {
 	b := newBudget(s.config.OpenFiles, f)
 	b.warn(s.config.OpenFiles, s.config.Log)

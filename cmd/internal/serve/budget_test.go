@@ -37,8 +37,9 @@ func TestBudgets(t *testing.T) {
 	assert.Equal(t, budget{267, 267, 267, 95, 64}, newBudget(1024, both))
 }
 
-// TestUpstreamConnectionsAreBounded: idle connections to one upstream make room for connections to another. If all are
-// busy, a request is answered at once.
+// TestUpstreamConnectionsAreBounded: if the bound on connections to upstreams is reached, idle connections to one
+// upstream are closed for connections to another. If all connections are busy, the answer to a request is an error at
+// once.
 func TestUpstreamConnectionsAreBounded(t *testing.T) {
 	finish, entered := make(chan struct{}), make(chan struct{})
 	var slow atomic.Bool

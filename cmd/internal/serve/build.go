@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// build makes the generation of a file. It takes over what it can use from the previous generation. changes says what
-// happens to the limiters; build corrects it if a limiter does not accept the new numbers after all. After an error
-// nothing has changed.
+// build makes the generation of a file. It uses what it can of the previous generation. changes says what happens to
+// the limiters. If a limiter does not accept the new numbers after all, build corrects changes. After an error nothing
+// has changed.
 func (s *Server) build(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{file: file, held: held{
@@ -57,7 +57,7 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 		return nil, err
 	}
 	g.judged, g.requests, g.cors = g.judgedRules(), newRequestLog(file, g.ip, s.config.Log), newCORS(file)
-	if !file.RedisAlone() { // otherwise nothing comes over HTTP
+	if !file.RedisAlone() { // otherwise there are no requests over HTTP
 		if g.meters, err = s.metersOf(g); err != nil {
 			return nil, err
 		}
@@ -75,7 +75,8 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	return g, nil
 }
 
-// limitersOf puts the limiters of all rules into g. undo has the previous limits that it may have changed.
+// limitersOf puts the limiters of all rules into g. undo has the previous limits of the limiters that it may have
+// changed.
 func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
@@ -94,7 +95,8 @@ func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (u
 	return undo, nil
 }
 
-// A LimiterError says why the limiter of a rule cannot be made: there is not enough memory, or its file is refused.
+// A LimiterError says why the limiter of a rule cannot be made. Either there is not enough memory, or its file is
+// refused.
 type LimiterError struct {
 	Rule string
 	Err  error
@@ -106,7 +108,7 @@ func (e *LimiterError) Error() string { return fmt.Sprintf("rule %s: %v", e.Rule
 // Unwrap returns what is wrong.
 func (e *LimiterError) Unwrap() error { return e.Err }
 
-// middleware makes the limits of all rules.
+// middleware makes the middleware that applies the limits of all rules.
 func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middleware, error) {
 	limits := make([]httplimit.Limit, len(g.rules))
 	for i, rule := range g.rules {
@@ -138,23 +140,23 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 	return httplimit.New(limits, options...)
 }
 
-// admitted counts the requests that the limits admit.
+// admitted returns a handler that counts the requests that the limits admit, and passes them to next.
 func (s *Server) admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.traffic.allowed.Add(1)
 		x := exchangeOf(r)
-		if r.URL.Path == "*" { // OPTIONS * is about this server (RFC 9110, section 9.3.7)
+		if r.URL.Path == "*" { // OPTIONS * is a request about this server (RFC 9110, section 9.3.7)
 			x.by = byWeir
 			w.WriteHeader(http.StatusOK)
 			return
 		}
 		x.by = byUpstream
 		next.ServeHTTP(w, r)
-		x.whole = true // an answer that breaks off ends with a panic
+		x.whole = true // not reached if the answer breaks off, because that panics
 	})
 }
 
-// routes makes the proxies. Connections to upstreams that stay the same stay open.
+// routes makes the proxies. If both generations have an upstream, the connections to it stay open.
 func (s *Server) routes(g, before *generation) *routes {
 	var all []*proxy.Upstream
 	for i := range g.file.Routes {

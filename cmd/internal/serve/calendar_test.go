@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestALimitOfTheCalendar: its fields show the end of the period, and a reload keeps what keys have used, whatever the
-// new limit is. A Retry-After of weeks is valid (pitfall 38). A Retry-After of weeks is one (pitfall 38).
+// TestALimitOfTheCalendar: the header fields of a calendar limit show the end of the period. After a reload, what keys
+// have used still counts, even if the new limit has another algorithm or another period. A Retry-After of weeks is
+// valid (pitfall 38).
 func TestALimitOfTheCalendar(t *testing.T) {
 	const monthly = "rules: [{name: a, rate: 5/month, algorithm: fixed-window, zone: Europe/Berlin, max_keys: 100}]\n"
 	s := start(t, monthly)                                  // 1 January 2026, 01:00 in Berlin
-	s.clock.advance(10*24*time.Hour - 500*time.Millisecond) // until February there are 20 days and 23 hours
+	s.clock.advance(10*24*time.Hour - 500*time.Millisecond) // 20 days and 23 hours before February
 	_, h := s.ask("/")
 	assert.Equal(t, `"a";r=4;t=1810801`, h.Get("RateLimit"), "rounded up")
 	assert.Equal(t, `"a";q=5;w=2678400`, h.Get("RateLimit-Policy"))

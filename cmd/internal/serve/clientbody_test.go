@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
-// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a client that expects 100 only sends its body after that
-// answer. So a request that is refused before is answered at once, and the connection is closed.
+// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a client with Expect: 100-continue sends its body only after a
+// 100. If such a request is refused before, it is answered at once, and the connection is closed.
 func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 0, match: {method: DELETE}}]\n")
 	for request, want := range map[string]string{"DELETE /": "429", "POST /../x": "400", "OPTIONS *": "200", "POST /": "200"} {
@@ -27,7 +27,7 @@ func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 			require.NoError(t, err)
 			_, err = io.WriteString(conn, request+" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"+length+"\r\n\r\n")
 			assert.NoError(t, err)
-			_ = conn.SetReadDeadline(time.Now().Add(8 * time.Second)) // below the grace of bodies
+			_ = conn.SetReadDeadline(time.Now().Add(8 * time.Second)) // less than paceGrace
 			answer, err := io.ReadAll(conn)
 			assert.NoError(t, err, "%s: the server closes the connection", request)
 			assert.Contains(t, string(answer), "HTTP/1.1 "+want+" ")
@@ -37,8 +37,8 @@ func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 	}
 }
 
-// TestABodyOfARequestThatIsNoneHoldsNoConnection: if a request is answered before any rule is asked, the server does
-// not wait any longer for its body.
+// TestABodyOfARequestThatIsNoneHoldsNoConnection: if a request is answered before any rule decides, the server does not
+// wait for its body longer than for other bodies.
 func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
 	s := start(t, one)
 	for request, want := range map[string]string{"CONNECT a:1": "405", "OPTIONS *": "200", "GET /#": "400"} {
@@ -55,7 +55,7 @@ func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
 					defer h.Shutdown(ended)
 					limit := listen.NewConnLimit(clients, listen.FullHTTP, s.clientOf, log)
 					l := pipes.Listener(limit.Admit(pipes.Conn{Conn: conn}, 0))
-					go h.Serve(l) // ends with the server
+					go h.Serve(l) // returns when the server ends
 					begin := time.Now()
 					_, err := io.WriteString(client, request+" HTTP/1.1\r\nHost: a\r\n"+length+"\r\n\r\n")
 					assert.NoError(t, err)

@@ -24,18 +24,18 @@ import (
 	"github.com/weir-go/weir/internal/conformance"
 )
 
-// TestRedisDoorConformance: the cases run against the listener for clients of Redis. Commands name limits of the rule
-// file if it can express them. The client acts like a program that asks before it serves a request, and settles or
-// refunds afterwards.
+// TestRedisDoorConformance runs the cases against the listener for Redis clients. If the rule file can express a limit,
+// commands name it. The client acts like a program that takes tokens before it serves a request, and settles or refunds
+// them afterwards.
 func TestRedisDoorConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{Name: "Redis door", Promise: promisetest.Promise(1, nil), Start: startDoor(true)})
 }
 
-// TestRedisDoorConformanceByNumbers: the same cases, with the numbers of the limit in each command.
+// TestRedisDoorConformanceByNumbers runs the same cases, but each command has the numbers of the limit.
 func TestRedisDoorConformanceByNumbers(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name: "Redis door", Start: startDoor(false),
-		Runs: func(c *conformance.Case) bool { // promises have no limits of a file, and no mistake can be in one
+		Runs: func(c *conformance.Case) bool { // promises have no limits in a file, and no mistake can be in one
 			windows := []string{"one limit/fixed window", "one limit/sliding window", "one limit/sliding log", "one limit/batch refill", "one limit/calendar",
 				"all or nothing/last refuses", "cost/window", "reload/algorithm", "reload/log", "reload/to a bucket", "reload/aligned", "reload/zone", "reload/mistake"}
 			return !slices.Contains(windows, c.Name) && !strings.HasPrefix(c.Name, "promise/")
@@ -43,10 +43,10 @@ func TestRedisDoorConformanceByNumbers(t *testing.T) {
 	})
 }
 
-// asking is a program that limits by a door.
+// asking is a program that asks a server's listener for Redis clients before it serves a request.
 type asking struct {
 	env    *conformance.Env
-	named  bool // commands name limits of the rule file
+	named  bool // commands name limits in the rule file
 	server *Server
 	path   string
 	stop   func()
@@ -98,7 +98,7 @@ func startAsking(env *conformance.Env, c conformance.Config, named bool) (confor
 	return a, nil
 }
 
-// write writes the rule file, and keeps the limits for the commands.
+// write writes the rule file, and notes the limits for the commands.
 func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 	for _, l := range c.Limits {
 		switch {
@@ -138,7 +138,7 @@ func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 		return nil, err
 	}
 	file, err := rulefile.Load(a.path)
-	if err == nil { // else those before stay
+	if err == nil { // otherwise the previous limits stay
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.limits = c.Limits
@@ -155,7 +155,7 @@ func (a *asking) Reload(c conformance.Config) error {
 
 func (a *asking) Close() { a.stop() }
 
-// names reports whether commands name the limit: one that no request has other numbers of.
+// names reports whether commands name the limit. They do if all requests have the same numbers for it.
 func (a *asking) names(l *conformance.Limit) bool {
 	return a.named && l.Concurrency == 0 && len(l.Tiers) == 0 && !l.Quota
 }
@@ -165,19 +165,19 @@ func isBucket(l *conformance.Limit) bool {
 	return l.Algorithm == engine.NoAlgorithm || l.Algorithm == engine.AlgorithmTokenBucket || l.Concurrency > 0
 }
 
-// nameOf is a name that begins with a letter.
+// nameOf returns the name of a limit in the rule file. It begins with a letter.
 func nameOf(l *conformance.Limit) string { return "limit-" + strings.ReplaceAll(l.Name, " ", "_") }
 
-// A question is a program's request about one limit of a request.
+// A question is what a program asks about one limit of a request.
 type question struct {
 	conformance.Limit
 	key  string
 	cost uint64
-	text []string // LIMIT and so on
+	text []string // the arguments from LIMIT on
 }
 
-// questions returns the questions about a request's limits in three groups: limits on requests in flight, limits with
-// holds, and all others.
+// questions returns the questions about the limits of a request, in three groups: limits on requests in flight, limits
+// with holds, and all others.
 func (a *asking) questions(q conformance.Request) (places, holds, takes []question, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -205,7 +205,7 @@ func (a *asking) questions(q conformance.Request) (places, holds, takes []questi
 		if a.names(&l) {
 			one.text = []string{"LIMIT", nameOf(&l)}
 		} else if l.Concurrency == 0 {
-			one.key = nameOf(&l) + ":" + one.key // which is what a limit with a name makes of it
+			one.key = nameOf(&l) + ":" + one.key // a named limit makes such keys
 		}
 		switch {
 		case l.Concurrency > 0:
@@ -220,7 +220,8 @@ func (a *asking) questions(q conformance.Request) (places, holds, takes []questi
 	return places, holds, takes, nil
 }
 
-// all asks about several keys, all or nothing, and returns the id, and what is refused.
+// all sends one command about several keys, which takes from all or from none. It returns the id, and the refused
+// limits.
 func (a *asking) all(name string, questions []question) (id string, answer conformance.Answer) {
 	words := []string{name, fmt.Sprint(len(questions))}
 	for _, one := range questions {
@@ -248,7 +249,8 @@ func (a *asking) all(name string, questions []question) (id string, answer confo
 	return "", answer
 }
 
-// Send asks for the tokens of a request, serves it if they are there, and says what it has cost.
+// Send asks for the tokens of a request. If they are available, it serves the request, and then reports what it has
+// cost.
 func (a *asking) Send(ctx context.Context, q conformance.Request) (answer conformance.Answer) {
 	places, holds, takes, err := a.questions(q)
 	if err != nil {
@@ -316,7 +318,7 @@ func (a *asking) command(words ...string) (map[string]any, error) {
 	return byName(list), nil
 }
 
-// byName are the names and values of a flat list.
+// byName returns the names and values of a flat list as a map.
 func byName(list []any) map[string]any {
 	got := map[string]any{}
 	for i := 0; i+1 < len(list); i += 2 {
@@ -325,7 +327,7 @@ func byName(list []any) map[string]any {
 	return got
 }
 
-// element reads one element of an answer: a string, nil, or a list of elements.
+// element reads one element of an answer, which is a string, nil, or a list of elements.
 func (a *asking) element() (any, error) {
 	line, err := a.answers.ReadString('\n')
 	if err != nil {

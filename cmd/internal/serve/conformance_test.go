@@ -23,8 +23,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// TestConformance runs the cases against a server on loopback, in front of another one. Where requests wait, its
-// handler runs in simulated time, and the server around it, which has sockets, does not.
+// TestConformance runs the cases against a server on loopback, in front of another server. If requests wait in a case,
+// the server's handler is called in simulated time. The server itself has sockets, so it runs outside of the bubble.
 func TestConformance(t *testing.T) {
 	outside := make(chan func())
 	done := make(chan struct{})
@@ -53,7 +53,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// completing asks a model for an answer whose length is at most the request's cost. A rule with tokens holds that cost.
+// completing asks a model for an answer whose length is bounded by the request's cost. So a rule with tokens holds this
+// cost.
 type completing struct{ *http.Transport }
 
 func (c completing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -71,15 +72,15 @@ type conforming struct {
 	*Server
 	env   *conformance.Env
 	path  string
-	do    func(func()) // runs outside of the bubble, if there is one
+	do    func(func()) // calls a function outside of the bubble, if there is one
 	clock atomic.Int64
 	stop  func()
-	to    string // the server behind
+	to    string // URL of the upstream
 	held  []*generation
 }
 
-// now is the clock of the limits. A caller from outside of a bubble, where it is not the year 2000, gets the time that
-// was last seen in the bubble.
+// now is the clock of the limits. In a bubble, it is the year 2000. A caller from outside of the bubble gets the time
+// that was last read in the bubble.
 func (s *conforming) now() time.Time {
 	if !s.env.InBubble() {
 		return s.env.Now()
@@ -91,7 +92,7 @@ func (s *conforming) now() time.Time {
 }
 
 func (s *conforming) start(c conformance.Config) error {
-	s.clock.Store(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()) // where bubbles begin
+	s.clock.Store(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()) // the time at which bubbles begin
 	behind := httptest.NewServer(overhttp.Backend(s.env))
 	s.to = behind.URL
 	file, err := s.write(c)
@@ -105,7 +106,7 @@ func (s *conforming) start(c conformance.Config) error {
 		behind.Close()
 		return err
 	}
-	s.life.base.Done() // makes the channel, which must not belong to the bubble
+	s.life.base.Done() // makes the channel here, because it must not belong to the bubble
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -134,7 +135,7 @@ func (s *conforming) write(c conformance.Config) (*rulefile.File, error) {
 		return nil, err
 	}
 	if s.env.InBubble() {
-		text = strings.Replace(text, "upstream: ", "x-upstream: ", 1) // the echo, which has no sockets
+		text = strings.Replace(text, "upstream: ", "x-upstream: ", 1) // uses the built-in echo, which has no sockets
 	}
 	if err := os.WriteFile(s.path+"~", []byte(text), 0o600); err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (s *conforming) write(c conformance.Config) (*rulefile.File, error) {
 
 func (s *conforming) Reload(c conformance.Config) (err error) {
 	s.do(func() {
-		if s.env.InBubble() { // the last request of a generation closes it, which must happen out here
+		if s.env.InBubble() { // the last request of a generation closes it, which must happen outside of the bubble
 			s.held = append(s.held, s.enter())
 		}
 		if _, err = s.write(c); err == nil {
@@ -175,7 +176,7 @@ func (s *conforming) Send(ctx context.Context, q conformance.Request) conformanc
 
 func (s *conforming) Close() { s.do(s.stop) }
 
-// ruleFile writes a configuration as a rule file in front of a server.
+// ruleFile returns a rule file for a configuration, with a server as the upstream.
 func ruleFile(c conformance.Config, upstream, folder string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nupstream: {url: %q}\ntrusted_proxies: [127.0.0.1]\n", upstream)
@@ -226,7 +227,7 @@ func ruleFile(c conformance.Config, upstream, folder string) (string, error) {
 	return b.String(), nil
 }
 
-// numbers writes the numbers of a rule or of a tier.
+// numbers returns the lines with the numbers of a rule or of a tier.
 func numbers(indent string, a engine.Algorithm, n conformance.Numbers) string {
 	switch {
 	case n.Constant == conformance.Unlimited:

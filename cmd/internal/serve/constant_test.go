@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A rate of 0 refuses forever, and an unlimited rate is not mentioned. Neither has a record.
+// TestRatesThatAreNotCounted: a rate of 0 refuses forever. An unlimited rate is not mentioned in answers. Neither makes
+// a record.
 func TestRatesThatAreNotCounted(t *testing.T) {
 	s := start(t, `
 rules:
@@ -63,8 +64,8 @@ rules:
 	}
 }
 
-// Requests wait for their tokens, which come after 10, 20 and 30 milliseconds: the clock of the limiter stands still. A
-// fourth would have to wait for too long.
+// TestARuleThatWaits: requests wait for their tokens, for 10, 20 and 30 milliseconds, because the clock of the limiter
+// stands still. Another request would have to wait for more than max_wait.
 func TestARuleThatWaits(t *testing.T) {
 	s := start(t, "rules: [{name: slow, rate: 100/s, burst: 1, max_wait: 30ms}]")
 	assert.Equal(t, "200 200 200 200 429", s.statuses(5))
@@ -77,7 +78,8 @@ func TestARuleThatWaits(t *testing.T) {
 	s.stop()
 }
 
-// A file can forbid that requests wait: with one place, one of two that come together is refused.
+// TestFewRequestsWaitForRules: a file can bound how many requests wait. If one may wait and two come, one of the two is
+// refused.
 func TestFewRequestsWaitForRules(t *testing.T) {
 	s := start(t, "rules: [{name: slow, rate: 1/s, burst: 1, max_wait: 1m}]\nserver: {max_waiting: 1}")
 	require.Equal(t, "200", s.statuses(1))
@@ -88,7 +90,7 @@ func TestFewRequestsWaitForRules(t *testing.T) {
 	assert.ElementsMatch(t, []int{200, 429}, []int{<-statuses, <-statuses})
 }
 
-// TestTheExampleOfWhoIsLimited: the test runs the example of docs/configuration.md.
+// TestTheExampleOfWhoIsLimited runs the example of docs/configuration.md.
 func TestTheExampleOfWhoIsLimited(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\n"+example(t, "configuration.md", "yaml", "name: office"))
 	passed := func(n int, path string, header ...string) (passed int) {

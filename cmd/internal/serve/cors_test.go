@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin/browsertest"
 )
 
-// TestCORS: the answers that a page of another origin may read, and the requests that it may send.
+// TestCORS checks which answers a page of another origin may read, and which requests it may send.
 func TestCORS(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodOptions {
@@ -41,7 +41,7 @@ func TestCORS(t *testing.T) {
 		return resp
 	}
 	get := func(resp *http.Response, name string) string { return resp.Header.Get("Access-Control-" + name) }
-	for range 9 { // none of which is counted
+	for range 9 { // none of these is counted
 		resp := ask("OPTIONS", origin, "https://app.example.com", method, "PUT", headers, "x-key")
 		assert.Equal(t, 204, resp.StatusCode)
 		assert.Equal(t, []string{"https://app.example.com", "GET, PUT", "X-Key", "true", "600", "", "Origin"}, []string{get(resp, "Allow-Origin"),
@@ -76,7 +76,8 @@ func TestCORS(t *testing.T) {
 	assert.Equal(t, []string{"Accept-Encoding"}, resp.Header["Vary"])
 }
 
-// TestAPreflightIsCountedWithoutCORS: a preflight is a request like others, which the upstream answers.
+// TestAPreflightIsCountedWithoutCORS: without cors in the file, a preflight is an ordinary request, which is counted
+// and passed on.
 func TestAPreflightIsCountedWithoutCORS(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 1/h, burst: 1}]")
 	for _, want := range []int{200, 429} {
@@ -91,8 +92,8 @@ func TestAPreflightIsCountedWithoutCORS(t *testing.T) {
 	}
 }
 
-// TestABrowserReadsARefusal: a script of another origin sends a request that needs a preflight, and reads the status
-// and the times of the refusal.
+// TestABrowserReadsARefusal: in a browser, a script of another origin sends a request that needs a preflight. It can
+// read the status and the times of the refusal.
 func TestABrowserReadsARefusal(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

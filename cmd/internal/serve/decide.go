@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// decide answers other proxies at /decide, whether a request may pass: 200, or 429 with the headers and body for the
-// client. nginx treats only 401 and 403 as a refusal. With ?status=403, the answer has that status, and Weir-Status has
-// the original one.
+// decide answers /decide, where other proxies ask whether a request may pass. It answers 200, or 429 with the headers
+// and the body for the client. nginx treats only 401 and 403 as a refusal. Therefore, with ?status=403, the answer has
+// that status, and Weir-Status has the original one.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
 	if g == nil {
@@ -62,7 +62,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// refusalStatus returns the status that the proxy wants for a refusal; 0 if it names none.
+// refusalStatus returns the status that the proxy wants for refusals, or 0 if the proxy does not name one.
 func refusalStatus(u *url.URL) (int, error) {
 	text := u.Query().Get("status")
 	if text == "" {
@@ -76,9 +76,9 @@ func refusalStatus(u *url.URL) (int, error) {
 }
 
 // describedRequest returns the request that a proxy asks about. Traefik and Caddy write X-Forwarded-Uri and -Method;
-// configurations of nginx often write X-Original-URI and -Method. A proxy writes one pair, and may pass on the other as
-// its client sent it. If the two differ, the request is refused, because a client could otherwise choose the request
-// that is decided.
+// configurations of nginx often write X-Original-URI and -Method. A proxy writes one of these pairs, and may pass on
+// the other pair as its client has sent it. If both are present and differ, describedRequest returns an error.
+// Otherwise a client could choose which request is decided.
 func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
 	if err != nil {
@@ -91,7 +91,7 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !httpguts.ValidHeaderFieldName(method) { // the same characters
+	if !httpguts.ValidHeaderFieldName(method) { // names of methods have the same characters
 		return nil, fmt.Errorf("X-Forwarded-Method %q: want a method, such as GET", method)
 	}
 	host, err := describedHost(r, needsHost)
@@ -104,8 +104,8 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 }
 
 // readTarget puts the target of a described request into its URL. It returns an error if rules cannot be applied to the
-// target. That is the client's fault and not the proxy's. nginx chooses a location by the part before a "#", but passes
-// on the whole target.
+// target, which is a fault of the client and not of the proxy. One reason is a "#": nginx chooses a location by the
+// part before it, but passes on the complete target.
 func readTarget(described *http.Request) (err error) {
 	if described.URL, err = url.ParseRequestURI(described.RequestURI); err != nil {
 		return fmt.Errorf("the target %q is not valid", described.RequestURI)
@@ -113,8 +113,8 @@ func readTarget(described *http.Request) (err error) {
 	return checkTarget(described)
 }
 
-// describedHost returns the host in X-Forwarded-Host. Without the field it returns "", or an error if rules need the
-// host.
+// describedHost returns the host in X-Forwarded-Host. If the field is missing, it returns "", or an error if rules need
+// the host.
 func describedHost(r *http.Request, needed bool) (string, error) {
 	hosts := r.Header.Values("X-Forwarded-Host")
 	switch {
@@ -128,7 +128,7 @@ func describedHost(r *http.Request, needed bool) (string, error) {
 	return hosts[0], nil
 }
 
-// either returns the value of the header that is present. Several values must be equal.
+// either returns the values of the header that is present. If there are several values, all must be equal.
 func either(r *http.Request, name, other string) (string, error) {
 	values := append(r.Header.Values(name), r.Header.Values(other)...)
 	for _, v := range values {
@@ -143,16 +143,16 @@ func either(r *http.Request, name, other string) (string, error) {
 	return values[0], nil
 }
 
-// An otherStatus replaces the status of a refusal.
+// An otherStatus is an http.ResponseWriter that replaces the status of a refusal.
 type otherStatus struct {
 	http.ResponseWriter
-	status int // 0 for none
+	status int // 0 means that it is not replaced
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *otherStatus) WriteHeader(status int) {
-	// The 503 of a closed limit whose store is lost is replaced, too. Otherwise the proxy would assume that weir is
-	// down.
+	// If a store is lost, a closed limit answers 503, and this is replaced, too. Otherwise the proxy would conclude
+	// that weir is down.
 	if w.status != 0 {
 		w.Header().Set("Weir-Status", strconv.Itoa(status))
 		status = w.status

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startDecide starts a server for decisions with the rules, and returns what asks it.
+// startDecide starts a server for decisions with the rules. It returns the server and a function that asks for a
+// decision.
 func startDecide(t *testing.T, rules string) (*running, func(path string, header ...string) *http.Response) {
 	s := start(t, "decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n"+rules)
 	return s, func(path string, header ...string) *http.Response {
@@ -28,7 +29,7 @@ func startDecide(t *testing.T, rules string) (*running, func(path string, header
 	}
 }
 
-// The fields that Traefik and Caddy send, and the fields that nginx is configured to send.
+// These are the fields that Traefik and Caddy send, and the fields that nginx is configured to send.
 var (
 	traefik = []string{"X-Forwarded-Method: POST", "X-Forwarded-Uri: /login?x=1", "X-Forwarded-Host: api.example.com",
 		"X-Forwarded-Proto: https"}

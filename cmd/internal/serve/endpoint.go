@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// What endpoints serve.
+// These are the roles of endpoints.
 const (
 	clients        listen.Role = "clients"
 	decisions      listen.Role = "decisions"
@@ -21,7 +21,7 @@ const (
 // endpoints returns all endpoints of a file.
 func endpoints(f *rulefile.File) (all []listen.Endpoint) {
 	untimed := httpSettings(&f.Server)
-	untimed.ReadTimeout, untimed.WriteTimeout = 0, 0 // event streams and profiles take long
+	untimed.ReadTimeout, untimed.WriteTimeout = 0, 0 // event streams and profiles may take long
 	for _, l := range f.Listen {
 		all = append(all, endpoint(clients, l, httpSettings(&f.Server)))
 	}
@@ -56,10 +56,10 @@ func httpSettings(s *rulefile.Server) listen.HTTP {
 	}
 }
 
-// fullRedis is Redis's own answer to a connection above the bound.
+// fullRedis is the answer that Redis itself gives to a connection above its bound.
 var fullRedis = listen.Full{Answer: "-ERR max number of clients reached\r\n", Outcome: "refused"}
 
-// newConnLimits returns the bounds of the connections of all roles.
+// newConnLimits returns the bounds on connections of all roles.
 func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {
 	all := map[listen.Role]*listen.ConnLimit{}
 	for r, full := range map[listen.Role]listen.Full{
@@ -84,7 +84,7 @@ func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
 	return s.sockets.HTTP(e, handler, over)
 }
 
-// handler returns the handler of a role. It looks up the current generation at each request.
+// handler returns the handler of a role. For each request, it uses the current generation.
 func (s *Server) handler(r listen.Role) http.Handler {
 	switch r {
 	case clients:

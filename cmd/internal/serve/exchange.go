@@ -12,15 +12,15 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// An exchange is a request of a client and its answer. It is the context of the request, and has everything else that
-// is needed for the request: one allocation instead of several.
+// An exchange is a request of a client and its answer. It is the context of the request, and contains everything else
+// that is needed for the request. So there is one allocation instead of several.
 type exchange struct {
 	context.Context
 	response
 	begin   time.Time
 	by      answerer
-	whole   bool // the handler behind the limits has answered to the end
-	sent    bool // an upstream may have got the request
+	whole   bool // the handler behind the limits has answered completely
+	sent    bool // an upstream may have received the request
 	proxied proxy.Exchange
 	parsed  reading.Parsed
 }
@@ -29,13 +29,13 @@ type exchange struct {
 type answerer uint8
 
 const (
-	byLimits   answerer = iota // a refusal
-	byUpstream                 // or the echo
-	byWeir                     // an error
+	byLimits   answerer = iota // a refusal by the limits
+	byUpstream                 // the upstream, or the built-in echo
+	byWeir                     // an error of weir
 	answerers
 )
 
-// String returns the answerer as written in a label.
+// String returns the answerer as it is written in a label.
 func (a answerer) String() string { return [answerers]string{"limits", "upstream", "weir"}[a] }
 
 type exchangeKey struct{}
@@ -53,26 +53,27 @@ func (x *exchange) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// newExchange returns the exchange of a request, and makes it the context of the request. It changes the request in
-// place, which does not allocate, because net/http does not read the context after it has called the handler.
+// newExchange returns the exchange of a request, and makes it the context of the request. It changes the request
+// itself, which does not allocate. This is permitted, because net/http does not read the context after it has called
+// the handler.
 func newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), response: response{ResponseWriter: w}, begin: time.Now()}
 	*r = *r.WithContext(x)
 	return x
 }
 
-// exchangeOf returns the exchange of a request; nil if it is not a client's.
+// exchangeOf returns the exchange of a request, or nil if the request is not from a client.
 func exchangeOf(r *http.Request) *exchange {
-	if x, is := r.Context().(*exchange); is { // most often, and quicker
+	if x, is := r.Context().(*exchange); is { // the most frequent case, and faster
 		return x
 	}
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	return x
 }
 
-// refundable reports whether the answer may give tokens back: the complete answer came from the upstream, and the
-// client was still there. Otherwise a client could get its tokens back by leaving, or by provoking an answer from weir
-// itself.
+// refundable reports whether the answer may give tokens back. It may if the complete answer came from the upstream and
+// the client was still connected. Otherwise a client could get its tokens back by disconnecting, or by provoking an
+// answer of weir itself.
 func (x *exchange) refundable() bool {
 	return x != nil && x.whole && x.by == byUpstream && x.Context.Err() == nil
 }
@@ -80,10 +81,10 @@ func (x *exchange) refundable() bool {
 // A response notes the status and the length of an answer.
 type response struct {
 	http.ResponseWriter
-	status int // the final one; 0 if none has been written
+	status int // the final status; 0 if none was written
 	bytes  int64
-	stream *listen.StreamSender // over HTTP/2 with a send_timeout; else nil
-	body   *listen.Body         // of the request, with a minimum rate; nil for none
+	stream *listen.StreamSender // over HTTP/2 with a send_timeout; nil otherwise
+	body   *listen.Body         // body of the request, with a minimum rate; nil if there is none
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -107,12 +108,12 @@ func (w *response) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// FlushError is for http.ResponseController.
+// FlushError flushes the answer. http.ResponseController calls it.
 func (w *response) FlushError() error {
 	return w.stream.Flush(http.NewResponseController(w.ResponseWriter))
 }
 
-// Hijack is for http.ResponseController. A hijacked connection uses another protocol.
+// Hijack hijacks the connection, for http.ResponseController. A hijacked connection uses another protocol.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil && w.status == 0 {
@@ -121,5 +122,5 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buffer, err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped http.ResponseWriter, for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

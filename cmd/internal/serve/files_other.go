@@ -2,5 +2,5 @@
 
 package serve
 
-// openFiles returns 0, because the bound is not known here.
+// openFiles returns 0, because the bound of this system is unknown.
 func openFiles() uint64 { return 0 }

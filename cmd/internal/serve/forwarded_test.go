@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// misleading are fields of a client that says that it is another one, or asks for another target.
+// misleading has header fields with which a client names another client, or asks for another target.
 var misleading = []string{
 	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Uri",
 	"Forwarded", "X_Forwarded_For", "x_real_ip", "X.Forwarded.For", "X-Forwarded_For", "X!Real!IP", "X-Real-IP",
@@ -27,8 +27,8 @@ var misleading = []string{
 	"WL-Proxy-Client-IP", "X-Real-Client-IP", "Remote-User", "X-Remote-User", "Remote-Addr",
 }
 
-// TestNoFieldPassesForTheProxys: a value that a client writes into such a field does not reach the upstream, neither as
-// a header nor as a trailer.
+// TestNoFieldPassesForTheProxys: if a client writes a value into one of these fields, the value does not reach the
+// upstream, neither in a header nor in a trailer.
 func TestNoFieldPassesForTheProxys(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func TestNoFieldPassesForTheProxys(t *testing.T) {
 				bad = append(bad, name)
 			}
 		}
-		if trusted { // these a trusted proxy writes
+		if trusted { // fields that a trusted proxy may write
 			assert.ElementsMatch(t, []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port",
 				"X-Forwarded-Prefix", "X-Forwarded-Uri"}, bad)
 		} else {
@@ -70,8 +70,8 @@ func TestNoFieldPassesForTheProxys(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: a weir behind this one, which trusts it, would let the client say its own limit. The
-// limit of a trusted proxy passes.
+// TestALimitOfAClientDoesNotPass: if another weir behind this one trusts it, a client could set its own limit for the
+// other weir by a header field. So weir removes the field, except if it comes from a trusted proxy.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -113,7 +113,8 @@ func TestFieldsThatAnUpstreamNeedsPass(t *testing.T) {
 	assert.NotContains(t, header, "X_other")
 }
 
-// TestTwoValuesOfAFieldThatARuleReads: a client with one valid key had a new bucket for each other value that it added.
+// TestTwoValuesOfAFieldThatARuleReads: a request with two values of a field that a rule uses is refused. Otherwise a
+// client with one valid key could get a new bucket for each other value that it adds.
 func TestTwoValuesOfAFieldThatARuleReads(t *testing.T) {
 	asked := 0
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { asked++ })

@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// frameworks are servers that answer what they read, with the port as their last argument.
+// frameworks has servers that answer with what they have read. The last argument of each is the port.
 var frameworks = map[string][]string{
 	"Express with cookie-parser and qs": {"node", "node.js", "express"},
 	"Fastify with @fastify/cookie":      {"node", "node.js", "fastify"},
@@ -36,7 +36,7 @@ var frameworks = map[string][]string{
 	"Rack":                              {"ruby", "rack.rb", "rack"},
 }
 
-// fieldsOfFrameworks are the fields that the servers read, as keys of rules.
+// fieldsOfFrameworks has the fields that the servers read, as keys of rules.
 var fieldsOfFrameworks = map[string]string{"cookie": "cookie:sid", "query": "query:k", "header": "header:X-Api-Key"}
 
 const frameworkRules = "rules:\n" +
@@ -44,8 +44,8 @@ const frameworkRules = "rules:\n" +
 	"  - {name: query, rate: 1000000/s, key: query:k or none}\n" +
 	"  - {name: header, rate: 1000000/s, key: header:X-Api-Key or none}\n"
 
-// TestFrameworks sends thousands of spellings through weir to real servers. All requests in which a server reads one
-// value of a field are charged to one bucket. make test-frameworks installs the servers.
+// TestFrameworks sends thousands of spellings through weir to real servers. All requests in which a server reads the
+// same value of a field must be charged to one bucket. make test-frameworks installs the servers.
 func TestFrameworks(t *testing.T) {
 	for name, program := range frameworks {
 		t.Run(name, func(t *testing.T) { testFramework(t, startFramework(t, program)) })
@@ -91,7 +91,7 @@ func startFramework(t *testing.T, program []string) string {
 			t.Logf("%.2000s", text)
 		}
 	})
-	for range 300 { // until it listens
+	for range 300 { // until the server listens
 		if conn, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
 			_ = conn.Close()
 			return "http://127.0.0.1:" + port
@@ -110,7 +110,7 @@ func testFramework(t *testing.T, upstream string) {
 	require.NoError(t, err)
 	all, err := rules.Compile(file, ip)
 	require.NoError(t, err)
-	keys := map[string]map[string]string{} // by field and value that was read: the key, and a request that had it
+	keys := map[string]map[string]string{} // by field and value that a server has read: the key, and a request with it
 	requests, refused, many := 0, 0, 0
 	for field, spelled := range spellingsOf() {
 		for _, spelling := range spelled {
@@ -121,10 +121,10 @@ func testFramework(t *testing.T, upstream string) {
 			requests++
 			seen, status := sendText(t, s, text)
 			if status == http.StatusBadRequest && strings.Contains(fmt.Sprint(seen), "The request is ambiguous") {
-				refused++ // by weir, and not by the server
+				refused++ // refused by weir, and not by the server
 			}
 			if status != 200 || seen[field] == nil || fmt.Sprint(seen[field]) == "" {
-				continue // the server reads nothing, or refuses it
+				continue // the server reads nothing, or refuses the request
 			}
 			r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 			require.NoError(t, err)
@@ -172,7 +172,8 @@ func sendText(t *testing.T, s *running, text string) (seen map[string]any, statu
 	return seen, resp.StatusCode
 }
 
-// spellingsOf returns spellings of a few values for each field, the characters of a value each in a way of its own.
+// spellingsOf returns spellings of a few values for each field. In each spelling, the characters of the value are
+// written in a different way.
 func spellingsOf() map[string][]string {
 	random := rand.New(rand.NewPCG(5, 6))
 	one := func(ways ...string) string { return ways[random.IntN(len(ways))] }

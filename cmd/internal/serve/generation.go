@@ -26,43 +26,43 @@ type generation struct {
 	number uint64 // from 0
 	held
 	front
-	redis *resp.Settings // nil if no Redis clients are served
+	redis *resp.Settings // nil if the file has no listener for Redis clients
 
-	hashes    []hash // hashes of limits, which are read again and again
+	hashes    []hash // hashes with limits, which are read at intervals
 	following context.Context
 	follow    context.CancelFunc // ends the reading of hashes; nil before it begins
 
-	shown []admin.Rule // to the administrator
+	shown []admin.Rule // the rules in the form for the administrator's page
 
-	users atomic.Int64 // requests in progress, plus one while it is the current generation
+	users atomic.Int64 // requests in progress, plus one while this is the current generation
 	ended func()
 }
 
-// held has the values that a generation may share with the generations before and after it.
+// held has the values that a generation may share with the previous and the next generation.
 type held struct {
-	limiters   map[string]*live.Limiter                        // by the name of the rule
-	counted    map[string]*rulefile.Rule                       // the rule when its limiter last counted
+	limiters   map[string]*live.Limiter                        // by the names of rules
+	counted    map[string]*rulefile.Rule                       // each rule as it was when its limiter last counted
 	store      *refcount.Value[*redislimit.Client]             // nil if no rule is in a store
-	stored     map[string]*refcount.Value[*redislimit.Limiter] // the limiters in the store, by the name of the rule
-	redisTable *live.Limiter                                   // nil if no Redis clients are served
-	buckets    map[string]*live.Limiter                        // parts of redisTable taken over, by limit
+	stored     map[string]*refcount.Value[*redislimit.Limiter] // limiters in the store, by the names of rules
+	redisTable *live.Limiter                                   // nil if the file has no listener for Redis clients
+	buckets    map[string]*live.Limiter                        // parts of redisTable that limits have taken over
 	upstreams  *proxy.Set                                      // nil before there are any
 }
 
-// A front is the chain through which a request passes, from its client to the handler behind the limits.
+// A front is the chain of handlers that a request passes, from its client to the handler behind the limits.
 type front struct {
 	ip       *httplimit.ClientIP
 	rules    []*rules.Rule
-	judged   *actions.Rules // the same, for actions
+	judged   *actions.Rules // the same rules, for actions
 	read     fieldsRead
 	limits   *httplimit.Middleware
-	meters   *metering.Meters // of rules whose cost comes from the answer; nil for none
+	meters   *metering.Meters // for rules whose cost comes from the answer; nil if there are none
 	requests *requestLog
-	cors     *cors        // nil for none
+	cors     *cors        // nil if there is none
 	handler  http.Handler // the limits, and the routes behind them
 }
 
-// enter returns the current generation; nil when the server has ended. The caller must leave it.
+// enter returns the current generation, or nil if the server has ended. The caller must call leave on it.
 func (s *Server) enter() *generation {
 	for {
 		g := s.current.Load()
@@ -71,7 +71,7 @@ func (s *Server) enter() *generation {
 				return g
 			}
 		}
-		// The generation is closed. If no other has replaced it, the server has ended.
+		// The generation is closed. If no other one has replaced it, the server has ended.
 		if s.current.Load() == g {
 			return nil
 		}
@@ -81,7 +81,7 @@ func (s *Server) enter() *generation {
 func (g *generation) leave() {
 	switch {
 	case g.users.Add(-1) > 0:
-	case len(g.stored) > 0: // it may call the store, and no request should wait for that
+	case len(g.stored) > 0: // in the background, because it may call the store, and no request should wait for that
 		go g.close()
 	default:
 		g.close()
@@ -111,7 +111,7 @@ func (h *held) close() {
 	if h.redisTable != nil {
 		h.redisTable.Release()
 	}
-	if h.store != nil { // after its limiters
+	if h.store != nil { // closed after its limiters
 		h.store.Release()
 	}
 	if h.upstreams != nil {
@@ -123,14 +123,14 @@ func (h *held) close() {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
 	if g == nil {
-		panic(http.ErrAbortHandler) // a request on a connection that is being cut off
+		panic(http.ErrAbortHandler) // the request came on a connection that is being cut off
 	}
 	defer g.leave()
 	s.traffic.requests.Add(1)
 	s.traffic.inFlight.Add(1)
 	x := newExchange(w, r)
 	w = x
-	defer func() { // also after a panic of the handler, which cuts the connection off
+	defer func() { // also runs after a panic of the handler, which cuts off the connection
 		s.traffic.inFlight.Add(-1)
 		s.traffic.ended(x)
 		g.requests.answered(x, r)
@@ -143,7 +143,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}()
 	}
-	// Before any answer, because a body that is not read must not take forever either.
+	// This comes before any answer, because even a body that no handler reads must not take forever.
 	x.body = listen.NewBody(w, r, settings.MinBodyRate, settings.ReadTimeout)
 	if g.cors.answer(w, r) {
 		return

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// The gRPC status codes of weir's own answers.
+// These are the gRPC status codes that weir itself answers with.
 const (
 	grpcInvalidArgument  = 3
 	grpcDeadlineExceeded = 4
@@ -16,16 +16,16 @@ const (
 	grpcUnavailable      = 14
 )
 
-// failGRPC answers a gRPC call that cannot be served: the gRPC status among the headers, and no message.
+// failGRPC answers a gRPC call that cannot be served. The answer has the gRPC status in its header, and no message.
 func failGRPC(w http.ResponseWriter, code int, detail string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Grpc-Status", strconv.Itoa(code))
-	h.Set("Grpc-Message", url.PathEscape(detail)) // gRPC requires encoding of all but printable ASCII, and allows more
+	h.Set("Grpc-Message", url.PathEscape(detail)) // gRPC requires it for all but printable ASCII, and permits more
 	w.WriteHeader(http.StatusOK)
 }
 
-// grpcCode returns the gRPC status of an HTTP status.
+// grpcCode returns the gRPC status code for an HTTP status.
 func grpcCode(status int) int {
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestTimeout:

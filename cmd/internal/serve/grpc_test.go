@@ -44,8 +44,8 @@ func startGRPC(t *testing.T, check func(context.Context) error) (*running, healt
 	return s, health.NewHealthClient(conn)
 }
 
-// TestRefusedGRPC: a refused client gets ResourceExhausted and the time after which to try again. An HTTP status of 429
-// is Unavailable to it, which clients retry.
+// TestRefusedGRPC: a refused gRPC client gets ResourceExhausted, and when to try again. An HTTP status of 429 would
+// mean Unavailable, and clients would retry at once.
 func TestRefusedGRPC(t *testing.T) {
 	s, client := startGRPC(t, func(context.Context) error { return nil })
 	for range 5 {
@@ -65,8 +65,8 @@ func TestRefusedGRPC(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=6 allowed=5 refused=1 upstream_failures=0\n")
 }
 
-// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream also knows the deadline, and may give up the call before
-// the client does.
+// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream knows the client's deadline, too. If it gives up the call
+// before the client does, this does not count as a failure of the upstream.
 func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	s, client := startGRPC(t, func(ctx context.Context) error {
 		<-ctx.Done()
@@ -83,7 +83,7 @@ func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "upstream failed")
 }
 
-// TestGRPCWithoutAnUpstream: the answer to the client says what is wrong.
+// TestGRPCWithoutAnUpstream: if the file has no upstream, the answer to a gRPC client says so.
 func TestGRPCWithoutAnUpstream(t *testing.T) {
 	for upstream, want := range map[string]string{
 		"upstream: {url: \"http://" + freeAddress(t) + "\", h2c: true}": "Unavailable: The upstream server did not answer",
@@ -99,8 +99,8 @@ func TestGRPCWithoutAnUpstream(t *testing.T) {
 	}
 }
 
-// TestAGRPCRequestThatAnotherProxyAsksAbout: another proxy that asks about a refused gRPC request gets an HTTP status,
-// because a 200 would let the request pass.
+// TestAGRPCRequestThatAnotherProxyAsksAbout: if another proxy asks about a gRPC request and the request is refused, the
+// answer has an HTTP status of a refusal. With a 200, the proxy would let the request pass.
 func TestAGRPCRequestThatAnotherProxyAsksAbout(t *testing.T) {
 	_, ask := startDecide(t, strings.Replace(one, "burst: 5", "burst: 1", 1))
 	header := append([]string{"Content-Type: application/grpc", "Te: trailers"}, traefik...)

@@ -10,11 +10,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
-// HandOver starts the program at this program's path again, which may be a newer version, with the listening sockets of
-// this process. When the new process serves, [Server.Run] accepts no more connections, waits for the requests in
-// progress, and returns. After an error, which is logged, this process continues with its active limits. If ctx ends
-// before the new process serves, the new process is told to end, and is killed when Run returns. HandOver may be called
-// from any goroutine, and waits.
+// HandOver starts the program file of this process again, which may now be a newer version. The new process gets the
+// listening sockets of this process. When the new process serves, [Server.Run] accepts no more connections, waits for
+// the requests in progress, and returns. If the upgrade fails, the error is logged, and this process continues with its
+// active limits. If ctx ends before the new process serves, the new process gets a SIGTERM, and is killed when Run
+// returns. HandOver may be called from any goroutine, and waits for the new process.
 func (s *Server) HandOver(ctx context.Context) error {
 	log := s.config.Log
 	if !s.life.upgrade.begun.CompareAndSwap(false, true) {
@@ -29,7 +29,7 @@ func (s *Server) HandOver(ctx context.Context) error {
 	return nil
 }
 
-// yield leaves the sockets, and the files of Unix sockets, to another process, and lets [Server.Run] end.
+// yield leaves the sockets, and the files of Unix sockets, to another process. Then [Server.Run] can end.
 func (s *Server) yield() {
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()
@@ -45,7 +45,7 @@ func (s *Server) handOver(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errStopped
 	}
-	done, ok := s.life.takeTurn() // no reload can change the sockets or the limits meanwhile
+	done, ok := s.life.takeTurn() // meanwhile, no reload can change the sockets or the limits
 	if !ok {
 		return errStopped
 	}
@@ -70,7 +70,7 @@ func (s *Server) handOver(ctx context.Context) error {
 		tellSystemd(fmt.Sprintf("MAINPID=%d", next.Pid))
 		s.yield()
 		return nil
-	case "": // it has not undone its changes
+	case "": // the new process has not undone its changes
 		err = errors.Join(err, s.putBack(limits))
 	default:
 		err = errors.New(outcome)
@@ -78,7 +78,7 @@ func (s *Server) handOver(ctx context.Context) error {
 	return fmt.Errorf("process %d did not start: %w", next.Pid, err)
 }
 
-// handed returns the sockets for the next process. The caller closes the result.
+// handed returns the sockets for the next process. The caller must close the result.
 func (s *Server) handed() (*listen.Handed, error) {
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()
@@ -88,7 +88,7 @@ func (s *Server) handed() (*listen.Handed, error) {
 	return s.sockets.HandOver()
 }
 
-// tellSystemd reports the state of the service to systemd, if it wants reports (Type=notify).
+// tellSystemd reports the state of the service to systemd, if systemd wants reports (Type=notify).
 func tellSystemd(state string) {
-	_, _ = daemon.SdNotify(false, state) // weir does not depend on it
+	_, _ = daemon.SdNotify(false, state) // an error does not matter to weir
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// succeed starts another server with the sockets of r, as the next process does, and lets r end.
+// succeed starts another server with the sockets of r, as the next process of an upgrade does, and then r ends.
 func succeed(t *testing.T, r *running) *running {
 	t.Helper()
 	handed, err := r.handed()
@@ -42,8 +42,8 @@ type closer struct{ io.Writer }
 
 func (closer) Close() error { return nil }
 
-// TestInheritedSocketsAreServedAsBoundOnes: the PROXY protocol, the bound on connections, TLS and the mode of a Unix
-// socket work for an inherited socket as for one that weir has bound.
+// TestInheritedSocketsAreServedAsBoundOnes: for an inherited socket, the PROXY protocol, the bound on connections, TLS
+// and the mode of a Unix socket work as for a socket that weir itself has bound.
 func TestInheritedSocketsAreServedAsBoundOnes(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	writeCertificate(t, filepath.Dir(path), "weir.example")
@@ -81,7 +81,7 @@ rules: [{name: default, rate: 1/h, burst: 1, max_keys: 100}]
 		defer conn.Close()
 		_, err = fmt.Fprintf(conn, "PROXY TCP4 %s 127.0.0.1 1 2\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", client)
 		require.NoError(t, err)
-		answer, err := io.ReadAll(conn) // to its end, when it counts no more
+		answer, err := io.ReadAll(conn) // reads to the end of the connection, which is then no longer counted
 		require.NoError(t, err)
 		require.NotEmpty(t, answer)
 		return strings.Fields(string(answer))[1]
@@ -145,8 +145,8 @@ func isGone(t *testing.T, address string) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestAnAcceptedConnectionIsAnswered: a request is answered if it comes on an accepted connection after the ports have
-// closed. An http.Server would close the connection without an answer when it ends.
+// TestAnAcceptedConnectionIsAnswered: if a connection was accepted before the ports closed, a request that comes on it
+// later is answered. An http.Server alone would close the connection without an answer when it ends.
 func TestAnAcceptedConnectionIsAnswered(t *testing.T) {
 	s := start(t, one)
 	conn := dialled(t, s)
@@ -159,7 +159,7 @@ func TestAnAcceptedConnectionIsAnswered(t *testing.T) {
 }
 
 // TestAnIdleConnectionHasOneMoreAnswer: after an upgrade, an idle connection gets one more answer, from the process
-// that has the connection.
+// that has accepted it.
 func TestAnIdleConnectionHasOneMoreAnswer(t *testing.T) {
 	s := start(t, one)
 	conn := dialled(t, s)
@@ -173,7 +173,8 @@ func TestAnIdleConnectionHasOneMoreAnswer(t *testing.T) {
 	assert.Equal(t, "200", next.statuses(1))
 }
 
-// TestShutdownDelayEndsConnections: while load balancers notice, each answer is the last one of its connection.
+// TestShutdownDelayEndsConnections: during shutdown_delay, in which load balancers notice the end, each answer is the
+// last one on its connection.
 func TestShutdownDelayEndsConnections(t *testing.T) {
 	s := start(t, "server: {shutdown_delay: 1s}\n"+one)
 	conn := dialled(t, s)
@@ -185,7 +186,7 @@ func TestShutdownDelayEndsConnections(t *testing.T) {
 	s.stop()
 }
 
-// TestSocketsThatCannotBeInherited: an error names the socket and says what is wrong.
+// TestSocketsThatCannotBeInherited: if a socket cannot be inherited, the error names the socket and says why.
 func TestSocketsThatCannotBeInherited(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -217,8 +218,8 @@ func TestSocketsThatCannotBeInherited(t *testing.T) {
 		", and the rule file has no listener with that address: add one, or remove the socket from systemd's unit")
 }
 
-// TestAHandedSocketThatIsAnothers: a weir that replaces another does not remove a file by which another program has
-// replaced the socket's own.
+// TestAHandedSocketThatIsAnothers: if another program has replaced the file of a Unix socket, the next weir process
+// does not remove that file.
 func TestAHandedSocketThatIsAnothers(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	first := start(t, "listen: unix:"+path+"\n"+one)
@@ -232,7 +233,8 @@ func TestAHandedSocketThatIsAnothers(t *testing.T) {
 	assert.FileExists(t, path)
 }
 
-// TestReusePort: several servers can listen on one port if all of them set reuse_port, and a reload cannot change that.
+// TestReusePort: several servers can listen on one port if all of them set reuse_port. A reload cannot change
+// reuse_port.
 func TestReusePort(t *testing.T) {
 	port := keptPort(t)
 	shared := fmt.Sprintf("listen: {address: %q, reuse_port: true}\n", port) + one
@@ -257,15 +259,15 @@ func parsed(t *testing.T, text string) *rulefile.File {
 	return file
 }
 
-// keptPort returns an address on which no process listens. A bound socket keeps the port from programs that do not
-// share it.
+// keptPort returns an address on which no process listens. A bound socket reserves the port, so that no other program
+// gets it, unless it shares the port.
 func keptPort(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, unix.Close(fd)) })
 	require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
-	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{})) // of all addresses: a test may listen on another
+	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{})) // all addresses, because a test may listen on another
 	bound, err := unix.Getsockname(fd)
 	require.NoError(t, err)
 	return fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)

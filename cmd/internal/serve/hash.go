@@ -11,20 +11,20 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// progressEvery is how often the log reports the progress of reading a hash when a rule file becomes active.
+// progressEvery is the interval at which the log reports how much of a hash was read, when a rule file becomes active.
 const progressEvery = 10 * time.Second
 
 // readHashes reads the limits of keys from the hashes in the store. If a hash cannot be read, a start fails. A reload
-// continues with the previous limits, if the rule reads them in the same way. There is no timeout for a whole hash,
-// only for each answer.
+// continues with the previous limits, if the previous rule reads the hash in the same way. There is no timeout for a
+// complete hash, only for each answer of the store.
 func (s *Server) readHashes(g, before *generation) error {
 	g.following, g.follow = context.WithCancel(s.life.base)
-	var read rules.Hash // without g, because a table may outlive it
+	var read rules.Hash // does not refer to g, because a table may outlive it
 	if g.store != nil {
 		read = g.store.Value.Hash
 	}
 	for _, rule := range g.rules {
-		name := rule.Name // not the rule, because the table may outlive it
+		name := rule.Name // does not refer to the rule, because the table may outlive it
 		table, err := rule.ReadHash(s.life.base, progress(read, time.Now, func(fields int) {
 			s.config.Log.Info("limits are being read", "rule", name, "fields", fields)
 		}))
@@ -44,7 +44,7 @@ func (s *Server) readHashes(g, before *generation) error {
 	return nil
 }
 
-// progress returns a hash that calls told every [progressEvery] with the number of fields read.
+// progress returns a hash that calls told every [progressEvery], with the number of fields that were read.
 func progress(read rules.Hash, now func() time.Time, told func(fields int)) rules.Hash {
 	return func(ctx context.Context, name string, yield func(field, value string) error) error {
 		fields, last := 0, now()
@@ -58,13 +58,14 @@ func progress(read rules.Hash, now func() time.Time, told func(fields int)) rule
 	}
 }
 
-// A hash is the table of a rule that a generation reads again and again.
+// A hash is the table of a rule that a generation reads at intervals.
 type hash struct {
 	rule  *rules.Rule
 	table *quotas.Live
 }
 
-// keptHash returns the previous table of the rule, if a new one would be made in the same way.
+// keptHash returns the table of the rule in the previous generation, if the rule would read a new table in the same
+// way.
 func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 	if g.store != before.store || g.file.ClientIP != before.file.ClientIP {
 		return nil
@@ -78,7 +79,7 @@ func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 	return before.hashes[i].table
 }
 
-// followHashes reads the hashes of a generation again until it ends.
+// followHashes reads the hashes of a generation at intervals until the generation ends.
 func (s *Server) followHashes(g *generation) {
 	for _, h := range g.hashes {
 		go h.table.Follow(g.following, h.rule.Quota.Every, func(t *quotas.Table, err error) {

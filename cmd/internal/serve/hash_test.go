@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// startHash starts a server whose rule has its limits in a hash of a store, which it reads every second.
+// startHash starts a server with a rule whose limits are in a hash of a store. The server reads the hash every second.
 func startHash(t *testing.T, store *miniredis.Miniredis, quota string) *running {
 	t.Helper()
 	return start(t, hashFile(store.Addr(), quota))
@@ -28,8 +28,8 @@ func hashFile(address, quota string) string {
 		"quota: {hash: plans, every: 1s, plans: {free: {rate: 2/h}, paid: {rate: 5/h}}" + quota + "}}]\n"
 }
 
-// TestAHashOfLimits: keys have the limits of the hash, a change of it counts soon, and keys keep what they have used. A
-// bad hash changes nothing.
+// TestAHashOfLimits: keys have the limits that are in the hash. If the hash changes, the new limits apply soon, and
+// what keys have used still counts. A bad hash changes nothing.
 func TestAHashOfLimits(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "free", "berta", "paid", "carl", "3/h,4", "dora", "unlimited")
@@ -53,8 +53,8 @@ func TestAHashOfLimits(t *testing.T) {
 	assert.Equal(t, 9, passed(s, "dora", 9))
 }
 
-// TestAHashThatIsLost: if a hash is lost, the last limits stay active, also over a reload that reads the hash in the
-// same way. Without the hash no server starts, and no reload changes how it is read.
+// TestAHashThatIsLost: if a hash is lost, the last limits stay active, even after a reload that reads the hash in the
+// same way. Without the hash, no server can start, and no reload can change how the hash is read.
 func TestAHashThatIsLost(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "paid")
@@ -83,7 +83,7 @@ func TestAHashThatIsLost(t *testing.T) {
 }
 
 // TestAStoredRuleKeepsItsLimits: after a reload with a bad hash, the rule continues with its previous limits, even if
-// the rule itself is in the store. The generation that read them does not stay in memory for that.
+// the rule itself is in the store. The generation that has read these limits does not have to stay in memory.
 func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "paid", "berta", "free")
@@ -105,8 +105,8 @@ func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 	}
 }
 
-// TestTheLogSaysHowFarAHashIs: every ten seconds, the log says how much of a hash was read. A mistake still ends the
-// reading.
+// TestTheLogSaysHowFarAHashIs: every ten seconds, the log says how much of a hash was read. If the hash has a mistake,
+// the reading ends with an error.
 func TestTheLogSaysHowFarAHashIs(t *testing.T) {
 	clock, said := newClock(), []int{}
 	bad := errors.New("bad")

@@ -19,7 +19,8 @@ import (
 	"github.com/weir-go/weir/internal/hostile"
 )
 
-// sixtyFourRules have each kind of match and key, and all pairs of a kind of match and a kind of key that fit.
+// sixtyFourRules returns a file with 64 rules. They have each kind of match and key, and all pairs of the two that can
+// be combined.
 func sixtyFourRules() string {
 	keys := []string{"ip", "[ip, path]", "cookie:sid or ip", "cookie:c%d or ip", "query:k or ip", "query:q%d or ip",
 		"header:X-Api-Key or ip", "[method, path]", "header:Authorization or ip", "[host, header:X-Kind or ip]", "header:X-H%d or ip"}
@@ -38,7 +39,7 @@ func sixtyFourRules() string {
 	return b.String()
 }
 
-// deciding returns what decides on a request as ServeHTTP does.
+// deciding returns a function that decides on a request as ServeHTTP does.
 func deciding(t testing.TB) func(r *http.Request) int {
 	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+sixtyFourRules()))
 	require.NoError(t, err)
@@ -61,7 +62,8 @@ func deciding(t testing.TB) func(r *http.Request) int {
 	}
 }
 
-// A request that is too large to read is answered 400 under any rules. Requests as programs send them are not.
+// TestWhatIsTooMuchToReadIsRefused: if reading a request would take too long, the request is answered 400, no matter
+// what the rules are. Requests that programs usually send are not refused.
 func TestWhatIsTooMuchToReadIsRefused(t *testing.T) {
 	const rules = "server: {max_header_bytes: 65536}\nrules: [{name: a, rate: 100/s}]\n"
 	s := start(t, rules)
@@ -77,7 +79,8 @@ func TestWhatIsTooMuchToReadIsRefused(t *testing.T) {
 	}
 }
 
-// The plain request is decided by the rules, and so are some of the hostile ones, or nothing would be measured.
+// TestHostileRequestsAreDecided: the rules decide the plain request and some of the hostile ones. Otherwise the
+// benchmark would measure nothing.
 func TestHostileRequestsAreDecided(t *testing.T) {
 	decide := deciding(t)
 	assert.NotEqual(t, http.StatusBadRequest, decide(hostile.Plain(64<<10)))
@@ -90,8 +93,9 @@ func TestHostileRequestsAreDecided(t *testing.T) {
 	assert.Greater(t, decided, 30)
 }
 
-// BenchmarkHostileRequests measures the decision on 10,000 hostile requests of 64 KiB with 64 rules. The slowest of
-// them, run again by turns with a plain request of the same size, is reported as a multiple of that.
+// BenchmarkHostileRequests measures the decision on 10,000 hostile requests of 64 KiB with 64 rules. Then it runs the
+// slowest of them again, alternating with a plain request of the same size. It reports the time of the slowest as a
+// multiple of the time of the plain one.
 func BenchmarkHostileRequests(b *testing.B) {
 	decide := deciding(b)
 	least := func(r *http.Request, best time.Duration) time.Duration {

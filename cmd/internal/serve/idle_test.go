@@ -20,9 +20,9 @@ import (
 
 const idle = 10_000
 
-// TestTenThousandIdleConnections: each connection has had one answer and sends nothing more. Other connections are
-// served, a reload drops none, and none is left at the end. The clients are a process of their own: both ends in one
-// would need more open files than many systems allow.
+// TestTenThousandIdleConnections: each of ten thousand connections has had one answer and sends nothing more.
+// Meanwhile, other connections are served, a reload drops none of them, and at the end none is left. The clients are in
+// a separate process, because both ends in one process would need more open files than many systems permit.
 func TestTenThousandIdleConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten thousand connections, and two processes")
@@ -30,7 +30,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	const spare = 200
 	var files syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
-	if files.Max < idle+spare { // a Go program raises the soft limit to the hard one by itself
+	if files.Max < idle+spare { // a Go program has already raised the soft limit to the hard limit
 		t.Skipf("the system allows %d open files, %d are needed", files.Max, idle+spare)
 	}
 	const rules = "rules: [{name: a, rate: 1/m, burst: 30000, max_keys: 100}]"
@@ -71,20 +71,19 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	assert.NoError(t, cmd.Wait())
 }
 
-// memory returns the bytes that objects and the stacks of goroutines take.
+// memory returns how many bytes objects and the stacks of goroutines take.
 func memory() int {
 	runtime.GC()
-	runtime.GC() // the first one shrinks stacks
+	runtime.GC() // the first collection shrinks stacks
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int(stats.HeapInuse + stats.StackInuse)
 }
 
-// idleClients is the variable that makes this program the clients of a server.
+// idleClients is an environment variable. If it is set, this program acts as the clients of a server.
 const idleClients = "WEIR_TEST_IDLE_CLIENTS"
 
-// beIdleClients opens the connections, and asks over each of them at first and for every line that
-// comes in.
+// beIdleClients opens the connections, and sends a request on each of them. It does so again for every line of orders.
 func beIdleClients(address string, orders io.Reader, reports io.Writer) error {
 	conns := make([]net.Conn, idle)
 	for i := range conns {
@@ -113,7 +112,7 @@ func beIdleClients(address string, orders io.Reader, reports io.Writer) error {
 	}
 }
 
-// init is where this program becomes the clients, before it is a test.
+// init makes this program act as the clients, before the tests run.
 func init() {
 	address := os.Getenv(idleClients)
 	if address == "" {

@@ -20,10 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowly is an upstream. Its answer to /hold ends when the test lets it, after the header and a part of the body;
-// /echo is a protocol of lines, which ends with its connection.
+// slowly starts an upstream. Its answer to /hold sends the header and a part of the body, and ends when the test calls
+// let. /echo changes to a protocol of lines, which ends when the connection is closed.
 func slowly(t *testing.T) (url string, let func(*http.Response)) {
-	var held sync.Map // the channels that answers wait for, by the field Hold of the answer
+	var held sync.Map // channels for which answers wait, by the field Hold of the answer
 	var last atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -59,7 +59,7 @@ func slowly(t *testing.T) (url string, let func(*http.Response)) {
 	}
 }
 
-// hold begins a request whose answer is under way when hold returns.
+// hold sends a request. When hold returns, the answer to this request has begun.
 func (r *running) hold(ctx context.Context) *http.Response {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+"hold", nil)
@@ -75,7 +75,8 @@ func (r *running) passes() {
 	require.Eventually(r.t, func() bool { return r.get("/").status == http.StatusOK }, 20*time.Second, time.Millisecond)
 }
 
-// TestConcurrencyUntilTheAnswerIsSent: a request counts until its answer is sent completely, or its client has gone.
+// TestConcurrencyUntilTheAnswerIsSent: a request counts as in flight until its answer is sent completely, or its client
+// has gone.
 func TestConcurrencyUntilTheAnswerIsSent(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 2, max_keys: 100}]\n")
@@ -103,7 +104,7 @@ func TestConcurrencyUntilTheAnswerIsSent(t *testing.T) {
 	third.Body.Close()
 }
 
-// TestAWebSocketIsInFlight: a WebSocket is in flight as long as it lives.
+// TestAWebSocketIsInFlight: a WebSocket counts as in flight as long as it is open.
 func TestAWebSocketIsInFlight(t *testing.T) {
 	upstream, _ := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -127,7 +128,8 @@ func TestAWebSocketIsInFlight(t *testing.T) {
 	s.passes()
 }
 
-// TestConcurrencyBesideARate: a concurrency with a rate is one decision, and two rules in answers and metrics.
+// TestConcurrencyBesideARate: a rule with a rate and a concurrency makes one decision, and appears as two rules in
+// answers and metrics.
 func TestConcurrencyBesideARate(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, rate: 3/h, concurrency: 1, max_keys: 100}]\n")
@@ -143,7 +145,7 @@ func TestConcurrencyBesideARate(t *testing.T) {
 	assert.Equal(t, "1200", refused.retryAfter)
 }
 
-// TestAReloadKeepsWhatIsInFlight: a reload changes the number, and requests in flight leave as before.
+// TestAReloadKeepsWhatIsInFlight: if a reload changes the concurrency, requests in flight still count until they end.
 func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
 	upstream, let := slowly(t)
 	file := func(n int) string {
@@ -168,7 +170,8 @@ func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
 	assert.True(t, strings.Contains(s.log.String(), "rule a: 3 at a time, was 2 at a time"), s.log.String())
 }
 
-// TestAConcurrencyThatIsRemoved: requests of a removed rule do not block later requests, and end as before.
+// TestAConcurrencyThatIsRemoved: if a reload removes a rule with a concurrency, the rule's requests in flight do not
+// block later requests, and end as usual.
 func TestAConcurrencyThatIsRemoved(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -182,7 +185,8 @@ func TestAConcurrencyThatIsRemoved(t *testing.T) {
 	assert.Equal(t, "half whole", string(body))
 }
 
-// TestARefusalInFlightIsLogged: the log has the refusal, and does not name a wait, because the wait is not known.
+// TestARefusalInFlightIsLogged: the log has the refusal of a request by a concurrency. It has no time to wait, because
+// this is unknown.
 func TestARefusalInFlightIsLogged(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nlog: {refusals: all}\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -193,7 +197,8 @@ func TestARefusalInFlightIsLogged(t *testing.T) {
 	held.Body.Close()
 }
 
-// TestInFlightInTheStore: two machines share a limit, and the page of each shows it as a limit on requests in flight.
+// TestInFlightInTheStore: two machines share a limit on requests in flight, and the page of each machine shows it as
+// such.
 func TestInFlightInTheStore(t *testing.T) {
 	upstream, let := slowly(t)
 	store := miniredis.RunT(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
-// copied returns a descriptor of a socket, as systemd would pass it.
+// copied returns another descriptor of a socket, as systemd would pass it.
 func copied(t *testing.T, socket syscall.Conn) *os.File {
 	t.Helper()
 	conn, err := socket.SyscallConn()
@@ -26,8 +26,8 @@ func copied(t *testing.T, socket syscall.Conn) *os.File {
 	return os.NewFile(uintptr(fd), "weir.socket")
 }
 
-// TestASocketWhoseFileIsGone: the next weir makes the socket again, because no client can connect to it any longer. A
-// socket of systemd whose file is gone is an error.
+// TestASocketWhoseFileIsGone: if the file of an inherited Unix socket is missing, no client can connect to the socket,
+// so the next weir process makes it again. If systemd has passed such a socket, this is an error.
 func TestASocketWhoseFileIsGone(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	first := start(t, "listen: unix:"+path+"\n"+one)

@@ -7,29 +7,29 @@ import (
 	"sync/atomic"
 )
 
-// A life is the state of a server between its start and its end.
+// A life has the state of a server from its start to its end.
 type life struct {
-	loaded sum                // of the first file
-	base   context.Context    // of all requests
-	cut    context.CancelFunc // ends them
-	failed chan error         // what broke a listener
+	loaded sum                // the sum of the files that were read at the start
+	base   context.Context    // the context of all requests
+	cut    context.CancelFunc // ends base
+	failed chan error         // the error that broke a listener
 	ending chan struct{}      // closed when Run ends
 
 	upgrade upgrade
 
-	turn     chan struct{} // of reloads and upgrades, so that they replace rules in the order in which they read files
-	changing sync.Mutex    // guards the sockets of the server, and the fields below
-	stopped  bool          // the sockets do not change any more
+	turn     chan struct{} // held by a reload or an upgrade, so that rules are replaced in the order of the files
+	changing sync.Mutex    // guards the sockets of the server, and the field below
+	stopped  bool          // the sockets no longer change
 }
 
-// An upgrade replaces the process by another one.
+// An upgrade is the replacement of this process by another one.
 type upgrade struct {
-	begun     atomic.Bool                // an upgrade is in progress, or is done
-	successor atomic.Pointer[os.Process] // until it serves
-	done      chan struct{}              // closed when another process serves
+	begun     atomic.Bool                // an upgrade is in progress or has ended successfully
+	successor atomic.Pointer[os.Process] // the new process, until it serves
+	done      chan struct{}              // closed when the new process serves
 }
 
-// isDone reports whether another process serves.
+// isDone reports whether the new process serves.
 func (u *upgrade) isDone() bool {
 	select {
 	case <-u.done:
@@ -39,7 +39,7 @@ func (u *upgrade) isDone() bool {
 	}
 }
 
-// killSuccessor kills a new process that has the sockets and was told to end, unless it has ended.
+// killSuccessor kills a new process that has the sockets and has got a SIGTERM, unless it has ended.
 func (u *upgrade) killSuccessor() {
 	if next := u.successor.Load(); next != nil {
 		_ = next.Kill()
@@ -53,7 +53,7 @@ func (l *life) begin() {
 	l.turn = make(chan struct{}, 1)
 }
 
-// fail ends [Server.Run] with the error of a listener. Only the first error counts.
+// fail makes [Server.Run] end with the error of a listener. Only the first error counts.
 func (l *life) fail(err error) {
 	select {
 	case l.failed <- err:
@@ -61,8 +61,8 @@ func (l *life) fail(err error) {
 	}
 }
 
-// takeTurn waits for the turn. It returns a function that ends the turn, or false if the server ends, because an
-// upgrade may have the turn for a long time.
+// takeTurn waits for the turn. It returns a function that ends the turn. If the server ends meanwhile, it returns
+// false: it does not wait longer, because an upgrade may have the turn for a long time.
 func (l *life) takeTurn() (done func(), ok bool) {
 	select {
 	case l.turn <- struct{}{}:

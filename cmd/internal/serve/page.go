@@ -7,30 +7,30 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin"
 )
 
-// A page is the administrator's page. Reloads may replace, add and remove it.
+// A page is the administrator's page. A reload may replace, add or remove it.
 type page struct {
-	admin    atomic.Pointer[admin.Admin]  // nil for none
-	reloaded atomic.Pointer[admin.Reload] // the last one
+	admin    atomic.Pointer[admin.Admin]  // nil if there is none
+	reloaded atomic.Pointer[admin.Reload] // the last reload
 	access   atomic.Pointer[admin.Access] // nil if no token is required
 }
 
 // ServeHTTP implements [http.Handler].
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if a := p.admin.Load(); a != nil { // nil: a reload has just removed it
+	if a := p.admin.Load(); a != nil { // nil if a reload has just removed the page
 		a.Handler().ServeHTTP(w, r)
 	}
 }
 
-// replace shows another page, nil for none. The event streams of the previous page end, so that its connections end.
+// replace replaces the page; nil means none. The event streams of the previous page end, so that their connections end.
 func (p *page) replace(next *admin.Admin) {
 	if last := p.admin.Swap(next); last != nil && last != next {
-		_ = last.Close() // always nil
+		_ = last.Close() // Close always returns nil
 	}
 }
 
 // close ends the event streams.
 func (p *page) close() {
 	if a := p.admin.Load(); a != nil {
-		_ = a.Close() // always nil
+		_ = a.Close() // Close always returns nil
 	}
 }

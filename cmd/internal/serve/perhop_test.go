@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAFieldForThisHopIsNoKey: the upstream does not get the fields that Connection names. So a client that named the
-// field of its key there could choose its own bucket.
+// TestAFieldForThisHopIsNoKey: the upstream does not get the fields that Connection names, so rules do not use them.
+// Otherwise a client could name the field of its key there, and choose its bucket.
 func TestAFieldForThisHopIsNoKey(t *testing.T) {
 	seen := make(chan http.Header, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })
@@ -32,7 +32,8 @@ rules:
 	}
 }
 
-// TestTheFieldsOfTheProxyAreNotForThisHop: a proxy may pass on the Connection that its client wrote.
+// TestTheFieldsOfTheProxyAreNotForThisHop: the fields that a trusted proxy writes are used even if Connection names
+// them, because the proxy may have passed on the Connection field of its client.
 func TestTheFieldsOfTheProxyAreNotForThisHop(t *testing.T) {
 	seen := make(chan http.Header, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// many is a rule that refuses none of the requests of a test.
+// many is a rule that refuses no request of a test.
 const many = "\nrules: [{name: a, rate: 1/h, burst: 100000, max_keys: 10}]\n"
 
 // named starts a server that answers with its name.
@@ -23,7 +23,7 @@ func named(t *testing.T, name string) string {
 	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })
 }
 
-// bodies asks n times and returns the answers, and what is none by its status.
+// bodies sends n requests and returns the bodies of the answers. For an answer that is not 200, it returns the status.
 func (r *running) bodies(n int) string {
 	r.t.Helper()
 	var all strings.Builder
@@ -37,7 +37,8 @@ func (r *running) bodies(n int) string {
 	return all.String()
 }
 
-// A request goes to the server with the fewest under way, and equal ones take turns.
+// TestLeastConnections: a request is passed to the server with the fewest requests in progress. Servers with the same
+// number take turns.
 func TestLeastConnections(t *testing.T) {
 	finish, entered := make(chan struct{}), make(chan struct{})
 	var hold atomic.Bool
@@ -68,7 +69,7 @@ func TestLeastConnections(t *testing.T) {
 	<-done
 }
 
-// metric returns the value of a metric; "none" if there is no such line.
+// metric returns the value of a metric, or "none" if there is no such line.
 func (r *running) metric(name string) string {
 	r.t.Helper()
 	_, metrics := r.askAdmin("/metrics")
@@ -80,7 +81,7 @@ func (r *running) metric(name string) string {
 	return "none"
 }
 
-// serveAt starts a server that answers with its name, at an address where none has been.
+// serveAt starts a server that answers with its name, at an address where no server was before.
 func serveAt(t *testing.T, address, name string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -91,8 +92,8 @@ func serveAt(t *testing.T, address, name string) {
 	t.Cleanup(server.Close)
 }
 
-// TestAServerThatIsDown: after a failed connection, a server is tried last, and then by one request when its time has
-// come. The requests that tried it go to another server.
+// TestAServerThatIsDown: after a failed connection, no requests are passed to a server until its time has come. Then
+// one request tries the server. If the server is still down, this request is passed to another server.
 func TestAServerThatIsDown(t *testing.T) {
 	dead := freeAddress(t)
 	s := start(t, administered+"upstream: [\"http://"+dead+"\", \""+named(t, "b")+"\"]"+many)
@@ -123,7 +124,8 @@ func TestAServerThatIsDown(t *testing.T) {
 	assert.Contains(t, s.log.String(), "upstream up: it answers again")
 }
 
-// TestASingleServerThatIsDown: a single server that is down is reported like any other, and every request tries it.
+// TestASingleServerThatIsDown: if an upstream has only one server and it is down, it is reported as down, but every
+// request tries it.
 func TestASingleServerThatIsDown(t *testing.T) {
 	dead := freeAddress(t)
 	s := start(t, administered+"upstream: \"http://"+dead+"\""+many)
@@ -137,8 +139,8 @@ func TestASingleServerThatIsDown(t *testing.T) {
 	assert.Equal(t, "1", s.metric(up))
 }
 
-// TestAServerThatClosesConnections: a server that closes connections, such as nginx with "return 444", is not left out.
-// Otherwise a client could take servers away from all others.
+// TestAServerThatClosesConnections: a server that closes connections without an answer, such as nginx with "return
+// 444", does not count as down. Otherwise one client could make a server unavailable to all others.
 func TestAServerThatClosesConnections(t *testing.T) {
 	closes := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/closed") {
@@ -159,8 +161,8 @@ func TestAServerThatClosesConnections(t *testing.T) {
 	}
 }
 
-// TestWhatGoesToAnotherServer: a request goes to another server, with its body, if no connection could be made. No
-// request that may have been executed is sent twice.
+// TestWhatGoesToAnotherServer: if no connection could be made, a request is passed to another server, with its body. If
+// a request may have been executed, it is not sent again.
 func TestWhatGoesToAnotherServer(t *testing.T) {
 	echo := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -169,7 +171,7 @@ func TestWhatGoesToAnotherServer(t *testing.T) {
 	s := start(t, "upstream: [\"http://"+freeAddress(t)+"\", \""+echo+"\"]"+many)
 	count := func(method, body, header string) (failed int) {
 		for range 10 {
-			s.clock.advance(time.Second) // so that one request tries the server that is down
+			s.clock.advance(time.Second) // so one request tries the server that is down
 			req, err := http.NewRequest(method, s.URL(), strings.NewReader(body))
 			require.NoError(t, err)
 			if header != "" {
@@ -207,7 +209,7 @@ func TestWhatGoesToAnotherServer(t *testing.T) {
 	assert.EqualValues(t, 4, asked.Load(), "the connection was made")
 }
 
-// TestAllServersAreDown: if all servers are down, all are tried, and the answer is 502.
+// TestAllServersAreDown: if all servers are down, a request tries all of them, and the answer is 502.
 func TestAllServersAreDown(t *testing.T) {
 	s := start(t, "upstream: {url: [\"http://"+freeAddress(t)+"\", \"http://"+freeAddress(t)+"\"]}"+many)
 	assert.Equal(t, "!!!", s.bodies(3))
@@ -216,7 +218,8 @@ func TestAllServersAreDown(t *testing.T) {
 	assert.NotContains(t, s.bodies(4), "!")
 }
 
-// TestHealthChecks: a server that fails its health checks gets no requests. It gets some again after it passes.
+// TestHealthChecks: a server that fails its health checks gets no requests. When it passes them again, it gets
+// requests.
 func TestHealthChecks(t *testing.T) {
 	var sick atomic.Bool
 	var agent atomic.Value
@@ -244,12 +247,13 @@ func TestHealthChecks(t *testing.T) {
 	assert.Contains(t, s.bodies(6), "a")
 }
 
-// A roundTripper is a transport.
+// A roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Each server has its own base path, also the one that a request goes to in the end.
+// TestTheServersOfAnUpstreamHaveTheirOwnPaths: each server of an upstream has its own base path. If a request is passed
+// to another server, it gets the base path of that server.
 func TestTheServersOfAnUpstreamHaveTheirOwnPaths(t *testing.T) {
 	path := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.URL.RequestURI()+" "+r.Host)
@@ -265,7 +269,7 @@ func TestTheServersOfAnUpstreamHaveTheirOwnPaths(t *testing.T) {
 	}
 }
 
-// An upstream may be a Unix socket.
+// TestAnUpstreamOnAUnixSocket: an upstream may be a Unix socket.
 func TestAnUpstreamOnAUnixSocket(t *testing.T) {
 	socket := filepath.Join(socketDir(t), "s")
 	l, err := net.Listen("unix", socket)
@@ -280,7 +284,7 @@ func TestAnUpstreamOnAUnixSocket(t *testing.T) {
 	assert.Contains(t, metrics, `weir_upstream_up{upstream="unix:`+socket+`"} 1`)
 }
 
-// TestTheExampleOfSeveralServers: the test runs the example of docs/operations.md, with one of the two servers dead.
+// TestTheExampleOfSeveralServers runs the example of docs/operations.md. One of the two servers is down.
 func TestTheExampleOfSeveralServers(t *testing.T) {
 	live := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {

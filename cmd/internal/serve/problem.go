@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// fail answers a request that cannot be served, in the format of refusals.
+// fail answers a request that cannot be served. The answer has the format of refusals.
 func fail(w http.ResponseWriter, r *http.Request, body rulefile.Body, status int, detail string) {
 	if x := exchangeOf(r); x != nil {
 		x.by = byWeir
@@ -31,5 +31,5 @@ func fail(w http.ResponseWriter, r *http.Request, body rulefile.Body, status int
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // an error means that the client is gone
+	_ = json.NewEncoder(w).Encode(value) // an error means that the client has gone
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// withoutForgedClient removes the fields about a request's client if the PROXY protocol header named no client. Such a
-// request has the address of the trusted balancer, but the balancer has written none of these fields.
+// withoutForgedClient removes the fields about a request's client if the PROXY protocol header does not name a client.
+// The address of such a request is the address of the trusted balancer, but the balancer has written none of these
+// fields, so they come from the client.
 func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if listen.NamesNoClient(r) {
@@ -30,8 +31,8 @@ func (s *Server) trustsPeer(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.current.Load().file.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// clientOf returns the client for which a connection from an address counts: an IPv6 /64 is one client. Trusted proxies
-// are not counted, because many clients come through them.
+// clientOf returns the client for which a connection from an address is counted. An IPv6 /64 is one client. Connections
+// of trusted proxies are not counted, because each proxy may serve many clients.
 func (s *Server) clientOf(addr netip.Addr) (client netip.Prefix) {
 	if s.trustsPeer(addr) {
 		return client
@@ -40,6 +41,6 @@ func (s *Server) clientOf(addr netip.Addr) (client netip.Prefix) {
 	if addr.Is4() {
 		bits = 32
 	}
-	client, _ = addr.Prefix(bits) // only fails for other numbers of bits
+	client, _ = addr.Prefix(bits) // fails only for other numbers of bits
 	return client
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// snippet returns the configuration of a program that docs/operations.md shows, the one in which weir has a port, with
-// its addresses replaced.
+// snippet returns a configuration of another program from docs/operations.md: the one in which weir has a port. Its
+// addresses are replaced.
 func snippet(t *testing.T, language, port string, replace ...string) string {
 	t.Helper()
 	conf := example(t, "operations.md", language, "127.0.0.1:"+port)
@@ -30,7 +30,7 @@ func snippet(t *testing.T, language, port string, replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(conf)
 }
 
-// example returns the first text in a language that a document shows and that has a word.
+// example returns the first text in a document that is in a language and contains a word.
 func example(t *testing.T, document, language, with string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../docs", document))
@@ -44,10 +44,10 @@ func example(t *testing.T, document, language, with string) string {
 	return ""
 }
 
-// program finds another server, or skips the test.
+// program returns the path of another program. If the program is not installed, the test is skipped.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	// The first is what make build-caddy builds; the last is not in every PATH.
+	// The first place is where make build-caddy puts its programs. The last place is not in every PATH.
 	for _, path := range []string{"../../../bin/caddy/" + name, name, "/usr/sbin/" + name} {
 		if found, err := exec.LookPath(path); err == nil {
 			return found
@@ -57,8 +57,9 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// Each of these starts a program with the configuration of the document, and returns its address. The program asks weir
-// about the requests to an upstream, or if that is "", passes them to weir.
+// Each of these functions starts a program with a configuration from the document, and returns its address. If there is
+// an upstream, the program asks weir about each request and passes the request to the upstream. If upstream is "", it
+// passes requests to weir.
 
 func startNginx(t *testing.T, weir, upstream string) string {
 	t.Helper()
@@ -104,7 +105,7 @@ func startCaddy(t *testing.T, weir, upstream string) string {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "Caddyfile"), []byte("{\n    admin off\n}\n"+conf), 0o600))
 	caddy, file := program(t, "caddy"), filepath.Join(dir, "Caddyfile")
-	if !strings.HasPrefix(caddy, "../") { // what is installed may be older than the directives of the document
+	if !strings.HasPrefix(caddy, "../") { // an installed Caddy may be older than the directives of the document
 		if out, err := exec.Command(caddy, "adapt", "--adapter", "caddyfile", "--config", file).CombinedOutput(); err != nil {
 			t.Skipf("%s does not read the document's configuration: %v: %s", caddy, err, out)
 		}
@@ -115,9 +116,9 @@ func startCaddy(t *testing.T, weir, upstream string) string {
 	return address
 }
 
-// TestNoWayRoundBesideOrBehindAnotherProxy: a client cannot change the bucket that it is charged to by what it writes
-// about its request, its host and its address. The request line may name a host, which then counts for the proxy, and
-// not the field Host.
+// TestNoWayRoundBesideOrBehindAnotherProxy: the bucket of a client does not depend on what the client writes about its
+// request, its host and its address. The request line may name a host. For the proxy, this host counts instead of the
+// field Host.
 func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -180,7 +181,7 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 			if c.name == "beside nginx" || c.name == "beside Caddy" {
 				assert.Equal(t, 400, do("/login", host+"X-Key: a\r\nX-Key: b\r\n"), "ambiguous, and the client is told so")
 			}
-			if c.name == "beside nginx" { // it serves /login and /a for these, and passes all on
+			if c.name == "beside nginx" { // this nginx serves /login and /a, and passes on everything
 				for _, target := range []string{"/login#x", "/login#", "/login?#x", "/a#/../login"} {
 					assert.Equal(t, 400, do(target, host), target)
 				}
@@ -190,8 +191,8 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 	}
 }
 
-// TestNginxWithoutAStore: with on_loss: closed, weir also answers 503 to nginx. That does not count as a weir that is
-// away, so the request does not pass.
+// TestNginxWithoutAStore: with on_loss: closed, weir answers 503 to nginx, too. nginx does not treat this as a weir
+// that is down, so the request does not pass.
 func TestNginxWithoutAStore(t *testing.T) {
 	var reached atomic.Int64
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
@@ -219,7 +220,7 @@ func TestNginxWithoutAStore(t *testing.T) {
 	assert.Equal(t, 200, status, "a weir that is away lets requests pass")
 }
 
-// TestBehindNginx: a real nginx asks by auth_request, with the configuration of docs/operations.md.
+// TestBehindNginx: a real nginx asks weir by auth_request, with the configuration in docs/operations.md.
 func TestBehindNginx(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/forbidden" {
@@ -262,7 +263,7 @@ func TestBehindNginx(t *testing.T) {
 	assert.Equal(t, "application/json", h.Get("Content-Type"))
 	assert.Equal(t, `{"error":"Too many requests"}`, body)
 
-	// The fields in which a client describes its request and address change nothing.
+	// Fields in which a client describes its request and address change nothing.
 	status, _, _ = do("POST", "/login", "", "X-Forwarded-For", "203.0.113.9", "X-Forwarded-Uri", "/",
 		"X-Forwarded-Method", "GET", "X-Forwarded-Host", "a")
 	assert.Equal(t, 429, status)

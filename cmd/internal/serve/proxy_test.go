@@ -23,7 +23,7 @@ func newUpstream(t *testing.T, serve http.HandlerFunc) string {
 	return upstream.URL
 }
 
-// dial opens a connection and writes to it.
+// dial opens a connection and writes text to it.
 func (r *running) dial(text string) net.Conn {
 	r.t.Helper()
 	conn, err := net.Dial("tcp", r.address())
@@ -71,7 +71,8 @@ func TestWhatATrustedProxyToldIsPassedOn(t *testing.T) {
 	assert.Equal(t, "shop.example.com", r.Host)
 }
 
-// An upstream with limits of its own, and an early hint, leaves the answer with one set of fields.
+// TestTheUpstreamsLimitsDoNotMixWithOurs: if an upstream has its own limits, and sends an early hint, the answer has
+// only weir's fields about limits.
 func TestTheUpstreamsLimitsDoNotMixWithOurs(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</style.css>; rel=preload")
@@ -88,7 +89,8 @@ func TestTheUpstreamsLimitsDoNotMixWithOurs(t *testing.T) {
 	assert.Equal(t, []string{`"theirs";r=9;t=1`}, h.Values("RateLimit"), "no rule is for this")
 }
 
-// Informational answers pass as the upstream sends them: weir's fields are those of the answer.
+// TestInformationalAnswersPass: informational answers are passed on as the upstream sends them. Only the final answer
+// has weir's fields.
 func TestInformationalAnswersPass(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		for _, link := range []string{"</a.css>; rel=preload", "</b.css>; rel=preload"} {
@@ -116,7 +118,8 @@ func TestInformationalAnswersPass(t *testing.T) {
 	assert.Empty(t, answer.Header.Values("Link"))
 }
 
-// TestTrailersDoNotMixWithOurs: trailers of the upstream, announced or not, lose the fields that weir sets.
+// TestTrailersDoNotMixWithOurs: if the upstream sends a field in its trailer that weir sets in the header, the field is
+// removed from the trailer. It does not matter whether the trailer was announced.
 func TestTrailersDoNotMixWithOurs(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "RateLimit, Checksum")
@@ -193,7 +196,7 @@ func TestUpstreamBreakingOffIsAFailure(t *testing.T) {
 	})
 	s := start(t, "upstream: "+upstream+"\n"+one)
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	// Whether the head came through is a matter of buffers; a whole answer did not.
+	// Whether the header has arrived depends on buffers, but a complete answer has not.
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err == nil {
 		_, err = io.ReadAll(resp.Body)
@@ -207,7 +210,7 @@ func TestAClientThatLeavesIsNoUpstreamFailure(t *testing.T) {
 	entered, left := make(chan struct{}), make(chan struct{})
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(entered)
-		<-r.Context().Done() // the proxy gave the request up
+		<-r.Context().Done() // weir has given up the request
 		close(left)
 	})
 	s := start(t, "upstream: "+upstream+"\n"+one)
@@ -233,7 +236,7 @@ func TestHalfABodyIsTheClientsFault(t *testing.T) {
 		return resp.StatusCode
 	}
 	assert.Equal(t, 400, status(true))
-	// The header must come within this, too, also on a busy machine.
+	// The header must arrive within this time, too, even on a busy machine.
 	s.change("server: {read_timeout: 1s}\nupstream: " + upstream + "\n" + one)
 	assert.Equal(t, 408, status(false))
 	s.stop()
@@ -252,8 +255,8 @@ func TestAGoodAnswerGivesTheTokenBack(t *testing.T) {
 	assert.Equal(t, "429", s.statuses(1))
 }
 
-// TestALeavingClientGetsNothingBack: a client that leaves gets nothing back, neither before the answer, which is
-// recorded as none, nor in the middle of it.
+// TestALeavingClientGetsNothingBack: a client that disconnects gets no tokens back. This is tested before the answer,
+// which is then recorded as no answer, and in the middle of the answer.
 func TestALeavingClientGetsNothingBack(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		entered := make(chan struct{})
@@ -281,14 +284,14 @@ func TestALeavingClientGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestWeirsOwnAnswersGiveNothingBack.
+// TestWeirsOwnAnswersGiveNothingBack: answers that weir itself writes give no tokens back.
 func TestWeirsOwnAnswersGiveNothingBack(t *testing.T) {
 	s := start(t, "upstream: http://"+freeAddress(t)+
 		"\nrules: [{name: a, rate: 1/h, burst: 1, refund_status: 5xx}]")
 	assert.Equal(t, "502 429", s.statuses(2))
 }
 
-// upgradeUpstream changes to a protocol that answers each line with itself, until either side closes.
+// upgradeUpstream changes to a protocol that sends each line back, until one side closes the connection.
 func upgradeUpstream(w http.ResponseWriter, _ *http.Request) {
 	conn, both, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -320,7 +323,7 @@ func TestAnUpgradedConnectionPassesAndEndsWithTheServer(t *testing.T) {
 		word, err := in.ReadString('\n')
 		require.NoError(t, err)
 		assert.Equal(t, "hello\n", word)
-		s.change("headers: both\n" + one) // under it
+		s.change("headers: both\n" + one) // while the connection is open
 	}
 	s.stop()
 	_, err = in.ReadString('\n')
@@ -353,9 +356,9 @@ func TestEventsAreNotHeldBack(t *testing.T) {
 	close(next)
 }
 
-// TestEventsOfAKnownLengthAreNotHeldBack: ReverseProxy recognizes events only by their media type, so weir removes it
-// from the header. ReverseProxy tells them by their media type alone, and the header is taken from it. The client gets
-// the fields once, as the upstream sent them.
+// TestEventsOfAKnownLengthAreNotHeldBack: events are passed on at once, even if their length is known. ReverseProxy
+// recognizes events only by the media type in the upstream's header, so weir leaves it there. The client gets each
+// field once, as the upstream has sent it.
 func TestEventsOfAKnownLengthAreNotHeldBack(t *testing.T) {
 	next := make(chan struct{})
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -380,8 +383,8 @@ func TestEventsOfAKnownLengthAreNotHeldBack(t *testing.T) {
 	assert.Len(t, resp.Header["Ratelimit"], 1)
 }
 
-// TestTheQueryIsPassedOnAsTheRulesSawIt: ReverseProxy leaves out pairs that it cannot read. Then a rule would judge a
-// query that the upstream does not get.
+// TestTheQueryIsPassedOnAsTheRulesSawIt: the upstream gets the same query as the rules. ReverseProxy alone would remove
+// pairs that it cannot parse, so a rule could judge a query that the upstream does not get.
 func TestTheQueryIsPassedOnAsTheRulesSawIt(t *testing.T) {
 	got := make(chan string, 1)
 	s := start(t, "upstream: "+newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.URL.RawQuery })+`

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// startQuota starts a server whose rule has the limits of plans.csv, and returns what writes that file as programs do.
+// startQuota starts a server with a rule whose limits are in plans.csv. It also returns a function that writes this
+// file as programs do.
 func startQuota(t *testing.T, plans, quota string) (s *running, write func(plans string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.yaml")
@@ -31,7 +32,7 @@ func startQuota(t *testing.T, plans, quota string) (s *running, write func(plans
 	return startAt(t, path), write
 }
 
-// passed returns how many of n requests with a key pass.
+// passed sends n requests with a key, and returns how many pass.
 func passed(s *running, key string, n int) (passed int) {
 	for range n {
 		if a, _ := s.ask("/", "X-Key: "+key); a.status == 200 {
@@ -41,8 +42,8 @@ func passed(s *running, key string, n int) (passed int) {
 	return passed
 }
 
-// TestAFileOfLimitsIsWatched: a key has its new limit soon, and keeps what it has used. A bad file changes nothing. The
-// log has the line and the value, and no key.
+// TestAFileOfLimitsIsWatched: if the file changes, a key soon has its new limit, and what it has used still counts. A
+// bad file changes nothing. The log then has the line and the value, but no key.
 func TestAFileOfLimitsIsWatched(t *testing.T) {
 	s, write := startQuota(t, "key,plan\nanna-secret,free\nberta,paid\n", "")
 	assert.Contains(t, s.log.String(), "limits read")
@@ -67,7 +68,7 @@ func TestAFileOfLimitsIsWatched(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "secret")
 }
 
-// TestKeysThatTheFileDoesNotHave: keys that are not in the file are refused if the rule says so, forever and without a
+// TestKeysThatTheFileDoesNotHave: if the rule says so, keys that are not in the file are refused forever, and have no
 // record.
 func TestKeysThatTheFileDoesNotHave(t *testing.T) {
 	s, write := startQuota(t, "anna,free\n", ", unknown: refuse")
@@ -84,7 +85,8 @@ func TestKeysThatTheFileDoesNotHave(t *testing.T) {
 	assert.Equal(t, 2, passed(s, "berta", 9))
 }
 
-// TestMoreTiersThanALimiterHas: a reload to more tiers, to fewer, or to other numbers keeps what keys have used.
+// TestMoreTiersThanALimiterHas: after a reload to more tiers, to fewer tiers or to other numbers, what keys have used
+// still counts.
 func TestMoreTiersThanALimiterHas(t *testing.T) {
 	tiers := func(n, more int) string {
 		var b strings.Builder
@@ -111,11 +113,11 @@ func TestMoreTiersThanALimiterHas(t *testing.T) {
 	assert.Equal(t, 32+13-17, passed(s, "v13", 99))
 }
 
-// header is a rule whose limits a trusted proxy says, with an upstream that answers 200.
+// header is a rule whose limits come from a trusted proxy. The upstream answers 200.
 const header = "rules: [{name: a, rate: 1/h, key: header:X-Key, max_keys: 100, quota: {header: X-RateLimit-Policy}}]\n"
 
-// TestALimitOfATrustedProxy: the limit that a trusted proxy sets counts and is in the answer. No other client can set
-// one. A bad one is as none, and is logged.
+// TestALimitOfATrustedProxy: the limit that a trusted proxy sends applies, and is shown in the answer. Other clients
+// cannot set a limit. A bad limit is logged, and counts as none.
 func TestALimitOfATrustedProxy(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\n"+administered+header)
 	ask := func(key string, n int, fields ...string) (passed int, policy string) {
@@ -135,7 +137,7 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	passed, policy = ask("berta", 9)
 	assert.Equal(t, 1, passed)
 	assert.Equal(t, `"a";q=1;w=3600`, policy)
-	// Two lines are one list.
+	// Two lines of the field are read as one list.
 	passed, _ = ask("carl", 9, `X-RateLimit-Policy: "b";q=9`, `X-RateLimit-Policy: "a";q=4`)
 	assert.Equal(t, 4, passed)
 	passed, policy = ask("dora", 9, `X-RateLimit-Policy: "a";q=many`)
@@ -144,7 +146,7 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	assert.Contains(t, s.log.String(), `the header X-Ratelimit-Policy: `)
 	_, metrics := s.askAdmin("/metrics")
 	assert.Contains(t, metrics, `weir_requests_total{outcome="store_failed",rule="a"} 9`)
-	// A client that has the proxy drop the field for this hop gets no other limit by it.
+	// A client may name the field in Connection, so that the proxy could drop it. This does not change its limit.
 	passed, _ = ask("emil", 9, `X-RateLimit-Policy: "a";q=2`, "Connection: X-RateLimit-Policy")
 	assert.Equal(t, 2, passed)
 
@@ -155,8 +157,8 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	assert.Equal(t, 1, passed)
 }
 
-// TestTheLimitOfAProxyProtocolIsTheClientS: behind a balancer that names its clients, or names none, a client is not a
-// proxy.
+// TestTheLimitOfAProxyProtocolIsTheClientS: behind a balancer with the PROXY protocol, a client is not a trusted proxy,
+// no matter whether the balancer names its clients.
 func TestTheLimitOfAProxyProtocolIsTheClientS(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\nlisten: {address: \"127.0.0.1:0\", proxy_protocol: true}\n"+
 		strings.Replace(header, "key: header:X-Key", "key: global", 1))
@@ -166,7 +168,8 @@ func TestTheLimitOfAProxyProtocolIsTheClientS(t *testing.T) {
 	assert.Equal(t, 429, s.status("PROXY UNKNOWN\r\n", request))
 }
 
-// A file that is cut to nothing changes nothing, and no server starts with it.
+// TestAFileThatIsCutToNothing: if the file of limits becomes empty, nothing changes. A server does not start with an
+// empty file.
 func TestAFileThatIsCutToNothing(t *testing.T) {
 	s, write := startQuota(t, "anna,free\n", "")
 	first := s.current.Load()

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// redisSettings returns the settings of the current generation; nil if there are none. Their Leave leaves the
-// generation.
+// redisSettings returns the settings of the current generation, or nil if there are none. Their Leave calls leave on
+// the generation.
 func (s *Server) redisSettings() *resp.Settings {
 	g := s.enter()
 	if g == nil {
@@ -26,7 +26,8 @@ func (s *Server) redisSettings() *resp.Settings {
 	return g.redis
 }
 
-// openRedis puts the tables and settings for Redis clients into g: the existing table, or a new one.
+// openRedis puts the tables and settings for Redis clients into g. For each table, it uses the existing one if
+// possible, or else a new one.
 //
 // undo has the previous limits of existing tables that were changed.
 func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
@@ -41,7 +42,7 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 		rule, change := l.Rule(g.file.Redis), rulefile.RuleChange{Limit: rulefile.Add}
 		was := before.counted[rule.Name]
 		switch {
-		case was != nil: // the limit is now a token bucket; its table stays, so that what keys have used still counts
+		case was != nil: // the limit is a token bucket now; its table stays, so that what keys have used still counts
 			change = rulefile.Compare(was, rule)
 		case !l.HasTable():
 			continue
@@ -61,8 +62,9 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 	return undo, nil
 }
 
-// handOverBucket makes the table of a limit take over what its keys owe as token buckets in the common table. The
-// generation that decides by those buckets releases them.
+// handOverBucket makes the table of a limit take over what its keys owe in the common table, where the limit was a
+// token bucket. While a generation still decides by these buckets, the debts stay in the common table. That generation
+// releases them.
 func (s *Server) handOverBucket(before *generation, name string, to *live.Limiter) error {
 	own := before.buckets[name]
 	if own == nil {
@@ -77,7 +79,7 @@ func (s *Server) handOverBucket(before *generation, name string, to *live.Limite
 	return own.HandOver(to)
 }
 
-// openRedisTable is openRedis without the limits that have tables of their own.
+// openRedisTable is openRedis for the common table, without the limits that have separate tables.
 func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes) error {
 	want := g.file.Redis
 	passwords, err := want.Passwords()
@@ -101,7 +103,7 @@ func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes
 			g.redisTable = next
 		}
 	}
-	if s.redis.holds == nil { // the holds outlive all generations; otherwise a used id would be valid again
+	if s.redis.holds == nil { // the holds outlive all generations, because otherwise a used id would be valid again
 		if s.redis.holds, err = resp.NewHolds(want.MaxKeys, s.config.Clock, s.config.LimiterOptions...); err != nil {
 			return err
 		}
@@ -118,8 +120,8 @@ func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes
 	return nil
 }
 
-// redisPlaces returns the Places of Redis clients; nil if the file wants none. It always returns the Places of the
-// first file that wanted them, because requests in flight cannot move to others.
+// redisPlaces returns the Places of Redis clients, or nil if the file does not want them. It always returns the Places
+// of the first file that wanted them, because requests in flight cannot be moved to others.
 func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	switch {
 	case want.InFlight == 0:
@@ -133,17 +135,18 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	return s.redis.places, err
 }
 
-// redisCollector reads the statistics of Redis clients at each scrape. There are none without a listener for them.
+// redisCollector reads the statistics of Redis clients when Prometheus scrapes. Without a listener for Redis clients,
+// there are none.
 type redisCollector struct {
 	server            *Server
 	collecting        sync.Mutex
 	evictions, noRoom rising
 }
 
-// A rising is a sum of several counters, which does not decrease when one of them is removed.
+// A rising is the sum of several counters. It does not decrease if one of the counters is removed.
 type rising struct{ last, gone uint64 }
 
-// at returns the sum if the remaining counters have n.
+// at returns the sum, if the counters that are left have the sum n.
 func (r *rising) at(n uint64) uint64 {
 	if n < r.last {
 		r.gone += r.last - n

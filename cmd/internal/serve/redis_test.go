@@ -20,12 +20,12 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// redisFile is a file with only a listener for clients of Redis; more has its other settings.
+// redisFile returns a file with only a listener for Redis clients. more has other settings of the listener.
 func redisFile(more string) string {
 	return "redis: {address: \"127.0.0.1:0\", max_keys: 100" + more + "}\n"
 }
 
-// startRedis starts a server with a rule file as it is.
+// startRedis starts a server with exactly the given rule file.
 func startRedis(t *testing.T, text string) *running {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.yaml")
@@ -33,7 +33,7 @@ func startRedis(t *testing.T, text string) *running {
 	return startAt(t, path)
 }
 
-// rewrite puts another rule file in force.
+// rewrite makes another rule file active.
 func (r *running) rewrite(text string) {
 	r.t.Helper()
 	require.NoError(r.t, os.WriteFile(r.path+"~", []byte(text), 0o600))
@@ -58,7 +58,7 @@ func dialRedis(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// says asks one thing and returns the answer, which is short, on one line.
+// says sends one command and returns its answer, which must be short, on one line.
 func says(t *testing.T, c net.Conn, command string) string {
 	t.Helper()
 	_, err := io.WriteString(c, command+"\r\n")
@@ -76,7 +76,8 @@ const (
 	refused = "*5 :1 :2 :0 :3600 :7200"
 )
 
-// TestAReloadKeepsConnectionsAndKeysOfRedis: connections and keys stay, and only later connections need a new password.
+// TestAReloadKeepsConnectionsAndKeysOfRedis: after a reload, connections and keys stay. Only connections that are
+// opened later need a new password.
 func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -93,7 +94,7 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, "+OK", says(t, other, "AUTH old"))
 
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(s.path), "password"), []byte("new\n"), 0o600))
-	require.Eventually(t, func() bool { // the file is watched
+	require.Eventually(t, func() bool { // because the file is watched
 		return says(t, dialRedis(t, s.redisAddress()), "AUTH new") == "+OK"
 	}, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, "+PONG", says(t, other, "PING"))
@@ -107,8 +108,8 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, refused, says(t, c, takes))
 }
 
-// TestNamedLimitsOfEveryAlgorithm: each named limit has its own keys in every command, and a reload keeps what they
-// have used.
+// TestNamedLimitsOfEveryAlgorithm: each named limit has its own keys, in every command. After a reload, what keys have
+// used still counts.
 func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	limits := func(n int) string {
 		return redisFile(fmt.Sprintf(", limits: {fixed: {rate: %[1]d/h, algorithm: fixed-window}, sliding: {rate: %[1]d/h, algorithm: sliding-window}, "+
@@ -155,8 +156,8 @@ func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	has(":0", "EXISTS fixed:a", "")
 }
 
-// TestABucketThatBecomesAnotherLimit: keys keep all of their debt, also the debt in an earlier table, for as long as
-// they owe it.
+// TestABucketThatBecomesAnotherLimit: if a limit changes from a token bucket to another algorithm, all debts of keys
+// still count as long as the keys owe them. This includes debts in an earlier table.
 func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 	const window = ", limits: {login: {rate: 2/h, algorithm: sliding-window}}"
 	for _, algorithm := range []string{"fixed-window", "sliding-window", "sliding-log", "batch-refill"} {
@@ -164,11 +165,11 @@ func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 			window := strings.Replace(window, "sliding-window", algorithm, 1)
 			s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 			c := dialRedis(t, s.redisAddress())
-			assert.Contains(t, says(t, c, "WEIR.CHARGE a LIMIT login COST 15"), "lost :0") // seven hours and a half
+			assert.Contains(t, says(t, c, "WEIR.CHARGE a LIMIT login COST 15"), "lost :0") // seven and a half hours
 			assert.Contains(t, says(t, c, "WEIR.TAKE b LIMIT login COST 2"), "allowed :1")
 			s.rewrite(redisFile(window))
-			for hour := range 4 { // in each, two tokens come back to the bucket, and two to the limit
-				for range 130 { // so that tables are dropped in which nothing is owed any more
+			for hour := range 4 { // in each hour, two tokens come back to the bucket, and two to the limit
+				for range 130 { // so tables are dropped in which no key owes anything
 					assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0", hour)
 				}
 				s.clock.advance(time.Hour)
@@ -185,7 +186,7 @@ func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 }
 
 // TestABucketOfTheGenerationBefore: while the previous generation still decides by the bucket, the debts of keys stay
-// there. A reload that is refused changes nothing.
+// there. A reload that fails changes nothing.
 func TestABucketOfTheGenerationBefore(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
@@ -212,8 +213,8 @@ func TestABucketOfTheGenerationBefore(t *testing.T) {
 	assert.Zero(t, owed())
 }
 
-// TestHoldsOfNamedLimits: an estimate under any algorithm is settled, also after a reload, and an id whose limit is
-// gone is an error.
+// TestHoldsOfNamedLimits: a hold under a limit of any algorithm can be settled, even after a reload. If the limit of an
+// id no longer exists, the answer is an error.
 func TestHoldsOfNamedLimits(t *testing.T) {
 	limits := func(n int) string {
 		return redisFile(fmt.Sprintf(", limits: {fixed: {rate: %[1]d/h, algorithm: fixed-window}, sliding: {rate: %[1]d/h, algorithm: sliding-window}, bucket: %[1]d/h}", n))
@@ -249,8 +250,8 @@ func TestHoldsOfNamedLimits(t *testing.T) {
 	assert.Contains(t, says(t, c, "WEIR.SETTLE "+third+" 1"), "outcome", "the id is good again")
 }
 
-// TestNamedLimitsOfRedis: the numbers of named limits are the numbers in the file, and a reload keeps what keys have
-// used. A limit of a month needs no longest, and a removed limit is unknown.
+// TestNamedLimitsOfRedis: named limits have the numbers that are in the file, and after a reload what keys have used
+// still counts. A limit per month does not need longest. A removed limit is unknown.
 func TestNamedLimitsOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
@@ -267,8 +268,8 @@ func TestNamedLimitsOfRedis(t *testing.T) {
 	assert.Equal(t, "*5 :1 :2 :0 :3600 :5400", strings.Replace(says(t, c, "CL.THROTTLE a login"), ":3601", ":3600", 1), "what was used is not forgotten")
 }
 
-// TestKeysOfRedisMoveToANewTable: every command that names a key moves it to the new table, whether the limit fits the
-// previous table or not. A reset also resets it in the previous table.
+// TestKeysOfRedisMoveToANewTable: every command that names a key moves the key to the new table, even if the limit did
+// not fit the previous table. A reset also resets the key in the previous table.
 func TestKeysOfRedisMoveToANewTable(t *testing.T) {
 	file := "redis: {address: \"127.0.0.1:0\", max_keys: %d, longest: %s}\n"
 	for name, c := range map[string]struct{ take, after, want string }{
@@ -294,7 +295,7 @@ func TestKeysOfRedisMoveToANewTable(t *testing.T) {
 	}
 }
 
-// TestRedisComesAndGoes: a reload may add or remove the listener for clients of Redis in a file with rules. When it is
+// TestRedisComesAndGoes: in a file with rules, a reload may add or remove the listener for Redis clients. If it is
 // removed, its connections end.
 func TestRedisComesAndGoes(t *testing.T) {
 	s := start(t, one)
@@ -314,7 +315,7 @@ func TestRedisComesAndGoes(t *testing.T) {
 	assert.Equal(t, first, says(t, dialRedis(t, s.redisAddress()), takes), "a new table")
 }
 
-// TestRedisAtTheEnd: waiting connections end at once.
+// TestRedisAtTheEnd: when the server ends, connections that wait for a command end at once.
 func TestRedisAtTheEnd(t *testing.T) {
 	s := startRedis(t, redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -370,7 +371,8 @@ func plainOver(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// TestMetricsOfRedis: metrics of Redis exist only with a listener for it, and INFO has some of them.
+// TestMetricsOfRedis: the metrics about Redis clients exist only if there is a listener for them. INFO has some of
+// these numbers, too.
 func TestMetricsOfRedis(t *testing.T) {
 	s := startRedis(t, "admin: 127.0.0.1:0\n"+redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -392,8 +394,8 @@ func TestMetricsOfRedis(t *testing.T) {
 	assert.NotContains(t, s.metrics(), "weir_redis_")
 }
 
-// TestMetricsOfNamedLimits: the metrics include the tables of named limits, and do not fall when one of these is
-// removed.
+// TestMetricsOfNamedLimits: the metrics include the tables of named limits. If one of these is removed, the metrics do
+// not decrease.
 func TestMetricsOfNamedLimits(t *testing.T) {
 	file := func(more string) string { return "admin: 127.0.0.1:0\n" + redisFile(more) }
 	for overflow, name := range map[string]string{"evict": "weir_redis_evictions_total", "refuse": "weir_redis_no_room_refusals_total"} {
@@ -448,8 +450,7 @@ func (r *running) metrics() string {
 	return string(text)
 }
 
-// TestPlacesOutliveAReload: requests in flight still count after a reload, and the time for which they count cannot
-// change.
+// TestPlacesOutliveAReload: requests in flight still count after a reload. The time for which they count cannot change.
 func TestPlacesOutliveAReload(t *testing.T) {
 	r := startRedis(t, redisFile(", in_flight: 1h"))
 	ask := func(command string) string { return flatReply(t, r, command) }
@@ -464,7 +465,7 @@ func TestPlacesOutliveAReload(t *testing.T) {
 	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), " allowed :0 ")
 }
 
-// TestHoldsOutliveAReload: a used id stays invalid after a reload.
+// TestHoldsOutliveAReload: an id that was used stays used after a reload.
 func TestHoldsOutliveAReload(t *testing.T) {
 	r := startRedis(t, redisFile(""))
 	fields := strings.Fields(flatReply(t, r, "WEIR.HOLD a LIMIT 100/d COST 40"))
@@ -475,7 +476,7 @@ func TestHoldsOutliveAReload(t *testing.T) {
 	require.Contains(t, flatReply(t, r, "WEIR.PEEK a LIMIT 100/d"), " remaining :60 ")
 }
 
-// flatReply returns the answer to an inline command, on one line.
+// flatReply sends an inline command, and returns its answer on one line.
 func flatReply(t *testing.T, r *running, command string) string {
 	t.Helper()
 	address, err := url.Parse(r.urlOf(redisClients))

@@ -13,14 +13,14 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A look is the form of a rule's refusals, with its template.
+// A look is the form of the refusals of a rule, with its template.
 type look struct {
 	rulefile.Refusal
-	body rulefile.Template // nil for the usual body
+	body rulefile.Template // nil if the body has no template
 }
 
-// refusals returns the options that answer refused requests as the file says; none if it says nothing. Rules with a
-// meter answer in the form of the API that was called, unless they have a template.
+// refusals returns the options with which refused requests are answered as the file says. It returns none if the file
+// says nothing. A rule with a meter answers in the form of the API that was called, unless the rule has a template.
 func refusals(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, error) {
 	byRule := map[string]look{}
 	for i := range f.Rules {
@@ -69,7 +69,7 @@ func (l *look) begin(h http.Header, res *httplimit.Result) (status int) {
 	return status
 }
 
-// answer writes a refusal by a check.
+// answer writes the refusal of a request by a check.
 func (l *look) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *httplimit.Check) {
 	status, h := l.begin(w.Header(), res), w.Header()
 	if l.body == nil {
@@ -83,12 +83,12 @@ func (l *look) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Res
 		values.RetryAfter = int64(wait / time.Second)
 	}
 	var body bytes.Buffer
-	if err := l.body.Execute(&body, values); err != nil { // reading the file tried the template
+	if err := l.body.Execute(&body, values); err != nil { // never fails: the template was tried when it was read
 		res.Answer(w, r, status)
 		return
 	}
 	h.Set("Content-Type", l.ContentType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // an error means that the client is gone
+	_, _ = w.Write(body.Bytes()) // an error means that the client has gone
 }

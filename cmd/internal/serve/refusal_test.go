@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRefusalsThatFitTheSite: a refusal has the status, headers and body of the file, or of the rule that refuses.
+// TestRefusalsThatFitTheSite: a refusal has the status, the headers and the body that the file says, or that the
+// refusing rule says.
 func TestRefusalsThatFitTheSite(t *testing.T) {
 	s := start(t, `
 response:
@@ -62,7 +63,7 @@ rules:
 	}
 }
 
-// TestAReloadChangesRefusals: a reload changes the refusals of a rule even if its limit stays.
+// TestAReloadChangesRefusals: a reload changes the refusals of a rule, even if the limit of the rule does not change.
 func TestAReloadChangesRefusals(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 0, response: {template: one}}]\n")
 	assert.Equal(t, "one", s.get("/").body)

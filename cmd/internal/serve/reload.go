@@ -7,9 +7,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// Reload reads the rule file again and makes it active. No connection is dropped, and no bucket is filled unless the
-// file changes its identity. After an error nothing has changed. The error is logged unless it says that the server
-// ends. Reload may be called from any goroutine, and waits for an upgrade in progress.
+// Reload reads the rule file again and makes it active. No connection is dropped. A bucket becomes full only if the
+// file changes its identity. After an error nothing has changed. The error is logged, unless it says that the server
+// ends. Reload may be called from any goroutine. If an upgrade is in progress, Reload waits for it.
 func (s *Server) Reload() error {
 	log := s.config.Log
 	if s.config.Load == nil {
@@ -35,7 +35,7 @@ func (s *Server) Reload() error {
 		}
 	}
 	if errors.Is(err, errStopped) {
-		return err // nothing is wrong with the file
+		return err // the file is not wrong
 	}
 	s.note(err)
 	for line := range strings.Lines(err.Error()) {
@@ -51,7 +51,7 @@ func (s *Server) Reload() error {
 
 var errStopped = errors.New("the server is stopping")
 
-// replace replaces the current generation by the generation of a file.
+// replace makes the generation of a file, and replaces the current generation by it.
 func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()
@@ -77,7 +77,7 @@ func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	if err != nil {
 		sockets.Abandon()
 		if fresh {
-			_ = observer.Close() // always nil
+			_ = observer.Close() // Close always returns nil
 		}
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	if s.config.SetLog != nil {
 		s.config.SetLog(file.Log)
 	}
-	s.page.access.Store(access) // before the page is replaced, because the new page may need no token
+	s.page.access.Store(access) // before the page is replaced, because the new page may not require a token
 	s.page.replace(observer)
 	s.bound(file)
 	sockets.Apply(file.Server.ShutdownTimeout)

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rule is the rule of one, with something else about it.
+// rule returns the rule of the constant one, with another setting.
 func rule(other string) string {
 	return "rules: [{name: default, rate: 1/h, burst: 5, max_keys: 100, " + other + "}]\n"
 }
@@ -31,7 +31,7 @@ func TestAReloadDoesNotRefillBuckets(t *testing.T) {
 	assert.Equal(t, 200, a.status)
 	assert.Equal(t, "1", h.Get("X-RateLimit-Remaining"))
 
-	s.change("rules: [{name: default, rate: 1/h, burst: 10, max_keys: 100}]") // 4 are taken: 6 of 10 are left
+	s.change("rules: [{name: default, rate: 1/h, burst: 10, max_keys: 100}]") // 4 tokens are taken, so 6 of 10 are left
 	assert.Equal(t, "200 200 200 200 200 200 429", s.statuses(7))
 	assert.Contains(t, s.log.String(), "reload: rule default: token bucket 1/h burst 10, was token bucket 1/h burst 5; "+
 		"the tokens that a key has used still count, and what exceeds a lower limit must come back first")
@@ -41,7 +41,8 @@ func TestAReloadDoesNotRefillBuckets(t *testing.T) {
 		"reload: rule default: starts over with full buckets, because the key was ip and is global")
 }
 
-// A limiter that was adjusted once may know narrower bounds than one of the old numbers would.
+// TestALimiterThatDoesNotTakeTheNumbersIsReplaced: a limiter that was adjusted before may accept fewer numbers than a
+// new limiter with the old numbers. If it does not accept the new numbers, it is replaced.
 func TestALimiterThatDoesNotTakeTheNumbersIsReplaced(t *testing.T) {
 	log := "rules: [{name: a, rate: %d/h, algorithm: sliding-log, max_keys: 100}]"
 	s := start(t, fmt.Sprintf(log, 2))
@@ -74,7 +75,8 @@ func TestABadReloadKeepsTheOldFileAndSaysSo(t *testing.T) {
 	assert.Equal(t, "200 200 429", s.statuses(3))
 }
 
-// A reload that fails restores the old numbers of the limits that it has already adjusted.
+// TestAReloadThatFailsHalfwayIsUndone: if a reload fails, it restores the old numbers of the limits that it has already
+// adjusted.
 func TestAReloadThatFailsHalfwayIsUndone(t *testing.T) {
 	s := start(t, one)
 	s.write("rules: [{name: default, rate: 1/h, burst: 50, max_keys: 100}, " +
@@ -93,12 +95,13 @@ func TestTheFileIsWatched(t *testing.T) {
 	assert.Equal(t, "200", s.statuses(1))
 	s.write("rules: none")
 	s.waitFor("reload failed")
-	require.NoError(t, os.WriteFile(s.path, []byte("listen: 127.0.0.1:0\n"+one), 0o600)) // in place
+	require.NoError(t, os.WriteFile(s.path, []byte("listen: 127.0.0.1:0\n"+one), 0o600)) // not by a new file
 	s.waitFor("generation=2")
 	assert.Equal(t, "429", s.statuses(1))
 }
 
-// Kubernetes mounts weir.yaml as a link to ..data/weir.yaml, and turns ..data.
+// TestTheFileIsWatchedBehindLinks: Kubernetes mounts weir.yaml as a link to ..data/weir.yaml, and makes ..data a link
+// to another folder when the file changes. weir must notice this change.
 func TestTheFileIsWatchedBehindLinks(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, text string) {
@@ -133,7 +136,7 @@ func TestConnectionsOutliveAReload(t *testing.T) {
 	}
 	assert.Equal(t, 200, ask())
 	address := s.address()
-	// With other timeouts there is another http.Server on the port; this connection keeps its own.
+	// With other timeouts, the port gets a new http.Server. The open connection stays with its old http.Server.
 	s.change("server: {idle_timeout: 1m, max_header_bytes: 1KiB}\n" + one)
 	assert.Equal(t, 200, ask())
 	s.change("server: {read_timeout: 1m}\n" + one)
@@ -167,8 +170,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestAReloadStormUnderLoad: hundreds of reloads of every kind run concurrently with requests. No request fails, and as
-// many pass as one bucket has tokens, because the clock stands still.
+// TestAReloadStormUnderLoad: hundreds of reloads of every kind run concurrently with requests. No request fails.
+// Because the clock stands still, the number of requests that pass is the number of tokens in one bucket.
 func TestAReloadStormUnderLoad(t *testing.T) {
 	const burst, storms = 2000, 300
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
@@ -222,7 +225,7 @@ func TestNothingIsReloadedWhileStopping(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "reload failed", "nothing is wrong with the file")
 }
 
-// A connection that is cut off may have read its last request just then.
+// TestARequestAfterTheEndIsAborted: a connection that is being cut off may just have read its last request.
 func TestARequestAfterTheEndIsAborted(t *testing.T) {
 	s := start(t, one)
 	s.stop()
@@ -231,10 +234,10 @@ func TestARequestAfterTheEndIsAborted(t *testing.T) {
 	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { s.decide(httptest.NewRecorder(), r) })
 }
 
-// TestAServerEndsWhileAnUpgradeIsUnderWay: a reload that waits for an upgrade does not delay the end.
+// TestAServerEndsWhileAnUpgradeIsUnderWay: a reload that waits for an upgrade does not delay the end of the server.
 func TestAServerEndsWhileAnUpgradeIsUnderWay(t *testing.T) {
 	s := start(t, one)
-	s.life.turn <- struct{}{} // as an upgrade does
+	s.life.turn <- struct{}{} // takes the turn, as an upgrade does
 	reloaded := make(chan error, 1)
 	go func() { reloaded <- s.Reload() }()
 	s.stop()

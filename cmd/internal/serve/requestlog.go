@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A requestLog writes the access log and the refusal log of a generation. Neither has a query, a header or a key: they
-// may be secrets.
+// A requestLog writes the access log and the refusal log of a generation. Neither log has queries, headers or keys,
+// because these may contain secrets.
 type requestLog struct {
 	settings rulefile.Log
 	ip       *httplimit.ClientIP
-	matches  map[string]string // which requests a rule matches, by its name
+	matches  map[string]string // texts about which requests a rule matches, by the rule's name
 	log      *slog.Logger
 }
 
@@ -28,10 +28,10 @@ func newRequestLog(f *rulefile.File, ip *httplimit.ClientIP, log *slog.Logger) *
 	return l
 }
 
-// isSampled reports, by chance, whether a request has a line.
+// isSampled decides at random whether a request has a line.
 func isSampled(s rulefile.Sample) bool { return s == 1 || s > 1 && rand.Uint32N(uint32(s)) == 0 }
 
-// answered writes a line of the access log.
+// answered writes a line into the access log.
 func (l *requestLog) answered(x *exchange, r *http.Request) {
 	if !isSampled(l.settings.Access) {
 		return
@@ -49,7 +49,7 @@ func (l *requestLog) answered(x *exchange, r *http.Request) {
 	)
 }
 
-// refused writes a line of the refusal log. It is for [httplimit.OnLimited].
+// refused writes a line into the refusal log. It is for [httplimit.OnLimited].
 func (l *requestLog) refused(r *http.Request, c httplimit.Check) {
 	if !isSampled(l.settings.Refusals) {
 		return

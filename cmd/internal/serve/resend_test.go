@@ -17,13 +17,14 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A hangUp is an upstream that answers, until it is told to read requests and close their connections.
+// A hangUp is an upstream that answers requests. After hangUp is set, it reads a request and closes the connection
+// instead.
 type hangUp struct {
 	url      string
 	closes   atomic.Bool
 	executed atomic.Int64
 	last     atomic.Pointer[http.Request]
-	together sync.WaitGroup // requests that it answers when all are there
+	together sync.WaitGroup // requests that it answers only when all of them have arrived
 }
 
 func newHangUp(t *testing.T) *hangUp {
@@ -64,7 +65,7 @@ func (c *hangUp) serve(conn net.Conn) {
 	}
 }
 
-// keep has weir keep n connections to the upstream.
+// keep makes weir keep n connections to the upstream open.
 func (c *hangUp) keep(s *running, n int) {
 	c.closes.Store(false)
 	c.together.Add(n)
@@ -77,8 +78,8 @@ func (c *hangUp) keep(s *running, n int) {
 	c.executed.Store(0)
 }
 
-// TestOneTokenOneExecution: a server that closes kept connections without an answer gets a request at most twice. It
-// gets a request whose method may change something once, whatever the client writes.
+// TestOneTokenOneExecution: if a server closes kept connections without an answer, it gets a request at most twice. If
+// the method of a request may change something, it gets the request only once, no matter what the client writes.
 func TestOneTokenOneExecution(t *testing.T) {
 	upstream := newHangUp(t)
 	for _, servers := range []string{upstream.url, "[\"" + upstream.url + "\", \"" + upstream.url + "/b\"]"} {
@@ -122,7 +123,7 @@ func TestOneTokenOneExecution(t *testing.T) {
 	}
 }
 
-// TestAServerThatComesBack: the loss of one kept connection costs a client nothing.
+// TestAServerThatComesBack: if a connection that was kept open is lost, a client does not notice it.
 func TestAServerThatComesBack(t *testing.T) {
 	upstream := newHangUp(t)
 	s := start(t, administered+"upstream: "+upstream.url+many)
@@ -130,19 +131,20 @@ func TestAServerThatComesBack(t *testing.T) {
 	done := make(chan int)
 	upstream.together.Add(1)
 	go func() { done <- s.get("/").status }()
-	for upstream.executed.Load() == 0 { // the kept connection has the request, and closes
+	for upstream.executed.Load() == 0 { // the kept connection has received the request, and is closed
 		continue
 	}
 	upstream.closes.Store(false)
 	status := <-done
-	if status != 200 { // the second attempt came before that
+	if status != 200 { // if the second attempt came too early
 		assert.Equal(t, 502, status)
 		assert.EqualValues(t, 2, upstream.executed.Load())
 	}
 	assert.Equal(t, "1", s.metric("weir_upstream_retries_total"))
 }
 
-// resets serves HTTP/2. It ends the first answerAfter streams with a code, and answers later ones. It counts streams.
+// resets starts a server for HTTP/2. It ends the first answerAfter streams with an error code, and answers later
+// streams. It also counts streams.
 func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, streams *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -183,7 +185,8 @@ func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, st
 			if err != nil {
 				return
 			}
-			// One whose stream has just been reset is not idle yet, and stays in the pool until its idle timeout.
+			// A connection whose stream has just been reset is not idle yet, and stays in the pool until its idle
+			// timeout.
 			t.Cleanup(func() { conn.Close() })
 			go serve(conn)
 		}
@@ -191,7 +194,8 @@ func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, st
 	return "http://" + listener.Addr().String(), streams
 }
 
-// TestOneTokenOneExecutionOverHTTP2: a stream that is reset may have been executed, unless it was refused.
+// TestOneTokenOneExecutionOverHTTP2: if a stream is reset, the request may have been executed, unless the stream was
+// refused.
 func TestOneTokenOneExecutionOverHTTP2(t *testing.T) {
 	for _, test := range []struct {
 		method, body string
@@ -199,7 +203,7 @@ func TestOneTokenOneExecutionOverHTTP2(t *testing.T) {
 		resets, most int64
 		status       int
 	}{
-		// net/http wants another connection, and asks GetBody once more
+		// net/http tries another connection, and calls GetBody once more.
 		{"GET", "", http2.ErrCodeProtocol, 100, 1, 502},
 		{"POST", "", http2.ErrCodeProtocol, 100, 1, 502},
 		{"DELETE", "", http2.ErrCodeProtocol, 100, 1, 502},

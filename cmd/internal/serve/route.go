@@ -6,11 +6,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// routes passes each request to the first route that matches it.
+// routes is a handler that passes each request to the first route that matches it.
 type routes struct {
 	file     *rulefile.File
-	routed   []http.Handler // of file.Routes
-	fallback http.Handler   // of all other requests; nil for none
+	routed   []http.Handler // handlers of file.Routes
+	fallback http.Handler   // for all other requests; nil if there is none
 }
 
 // ServeHTTP implements [http.Handler].

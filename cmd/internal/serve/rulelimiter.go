@@ -5,10 +5,10 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// limiter puts the limiter of a rule into g: the existing one, or a new one. undo has the previous limits that it may
-// have changed, including those in a file that other processes use.
+// limiter puts the limiter of a rule into g: the existing one if possible, or else a new one. undo has the previous
+// limits that it may have changed, including limits in a file that other processes use, too.
 //
-// A rule that counts no request (rate: 0, rate: unlimited) keeps its limiter, in case it counts again later.
+// If a rule counts no request (rate: 0, rate: unlimited), it keeps its limiter, because it may count again later.
 func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rulefile.RuleChange) (undo []ruleLimits, err error) {
 	old := before.limiters[rule.Name]
 	g.counted[rule.Name] = rule
@@ -52,7 +52,7 @@ func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rul
 	return undo, nil
 }
 
-// adjust sets the limiter of a rule to the rule's current numbers.
+// adjust sets the numbers of a rule's limiter to the current numbers of the rule.
 func adjust(l *live.Limiter, rule *rulefile.Rule, change *rulefile.RuleChange) ([]ruleLimits, error) {
 	limits := limitsOf(rule, l)
 	change.Correct(rule, limits.had)

@@ -10,27 +10,27 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// ruleLimits are the policies that the limiter of a rule had at some time.
+// ruleLimits has the policies that the limiter of a rule had at some time.
 type ruleLimits struct {
 	rule    string
 	limiter adjustable
 	had     []engine.Policy
 }
 
-// An adjustable has policies that can be changed: an [engine.Limiter], or a oneBucket.
+// An adjustable has policies that can be changed. It is an [engine.Limiter] or a oneBucket.
 type adjustable interface {
 	Policy(tier int) engine.Policy
 	SetPolicy(p engine.Policy, tiers ...engine.Policy) error
 }
 
-// A oneBucket is an [engine.Spread], which has no tiers.
+// A oneBucket is an [engine.Spread] as an adjustable. It has no tiers.
 type oneBucket struct{ *engine.Spread }
 
 func (b oneBucket) Policy(int) engine.Policy { return b.Spread.Policy() }
 
 func (b oneBucket) SetPolicy(p engine.Policy, _ ...engine.Policy) error { return b.Spread.SetPolicy(p) }
 
-// adjustableOf returns the adjustable of a limit.
+// adjustableOf returns the limiter of a limit as an adjustable.
 func adjustableOf(l *live.Limiter) adjustable {
 	if l.Spread != nil {
 		return oneBucket{l.Spread}
@@ -38,13 +38,14 @@ func adjustableOf(l *live.Limiter) adjustable {
 	return l.Limiter
 }
 
-// limitsOf returns the current policies of a rule's limiter. For a file, another process may have changed them.
+// limitsOf returns the current policies of a rule's limiter. If the limiter has a file, another process may have
+// changed them.
 func limitsOf(rule *rulefile.Rule, l *live.Limiter) ruleLimits {
 	of := adjustableOf(l)
 	return ruleLimits{rule.Name, of, policiesOf(of, len(rule.TierPolicies())+1)}
 }
 
-// policiesOf returns the first n policies of a limiter: its own, then those of its tiers.
+// policiesOf returns the first n policies of a limiter: its own policy, and then those of its tiers.
 func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	for tier := range n {
 		all = append(all, l.Policy(tier))
@@ -52,7 +53,7 @@ func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	return all
 }
 
-// putBack restores the limiter's policies, if it has others. The error is a limitsError.
+// putBack restores the policies of the limiter, if it has others now. The error is a limitsError.
 func (l ruleLimits) putBack() error {
 	has := policiesOf(l.limiter, len(l.had))
 	if slices.Equal(has, l.had) {
@@ -64,19 +65,19 @@ func (l ruleLimits) putBack() error {
 	return nil
 }
 
-// A limitsError says why the limits of a rule could not be put back.
+// A limitsError says why the limits of a rule could not be restored.
 type limitsError struct {
 	rule string
 	has  []engine.Policy
 	err  error
 }
 
-// Error names the rule and its limits.
+// Error returns a text with the rule and its limits.
 func (e *limitsError) Error() string {
 	return fmt.Sprintf("rule %s: the active limits are %v, and the previous ones cannot be restored: %v", e.rule, e.has, e.err)
 }
 
-// stateLimits returns the limits of all rules with a file.
+// stateLimits returns the limits of all rules that have a file.
 func (s *Server) stateLimits() (all []ruleLimits) {
 	g := s.current.Load()
 	for i := range g.file.Rules {
@@ -87,18 +88,18 @@ func (s *Server) stateLimits() (all []ruleLimits) {
 	return all
 }
 
-// putBack undoes changes of the limits in files that a killed process has made, or was about to make.
+// putBack undoes the changes of limits in files that a killed process has made or announced.
 func (s *Server) putBack(limits []ruleLimits) (err error) {
 	for _, l := range limits {
 		if in, ok := l.limiter.(*engine.Limiter); ok {
-			in.Sweep() // completes an announced change, which would otherwise replace the restored limits
+			in.Sweep() // completes an announced change, which would otherwise replace the restored limits later
 		}
 		err = errors.Join(err, l.putBack())
 	}
 	return err
 }
 
-// policiesIn returns the policies in a file; nil if they cannot be read.
+// policiesIn returns the policies in a file, or nil if they cannot be read.
 func policiesIn(path string) []engine.Policy {
 	table, _ := engine.ReadShared(path)
 	return table.Policies

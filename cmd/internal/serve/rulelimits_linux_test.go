@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// stateWords are the words of a rule's file, as shard/sharedplan.go and internal/sharedfile place them. A test writes
-// what a process that was stopped or killed has left.
+// stateWords are the words of a rule's file, in the places that shard/sharedplan.go and internal/sharedfile define. A
+// test writes them as a process would have left them when it was stopped or killed.
 type stateWords struct {
 	t *testing.T
 	*os.File
@@ -52,14 +52,14 @@ func (w stateWords) put(at int64, word uint64) {
 	require.NoError(w.t, err)
 }
 
-// stop is a process that is about to change the policy, as the one with a seat, and was stopped.
+// stop writes what a process leaves if it has the given seat, is about to change the policy, and is stopped.
 func (w stateWords) stop(seat uint64) {
 	taken := w.get(seatsAt + int64(seat)*seatBytes)
 	require.NotZero(w.t, taken)
 	w.put(settingAt, taken<<seatBits|seat)
 }
 
-// policyIn returns the policy that the file of a rule has.
+// policyIn returns the policy in the file of a rule.
 func policyIn(t *testing.T, s *running, rule int) string {
 	t.Helper()
 	policies := policiesIn(s.current.Load().file.Rules[rule].State)
@@ -67,7 +67,7 @@ func policyIn(t *testing.T, s *running, rule int) string {
 	return policies[0].String()
 }
 
-// TestAReloadBesideAProcessThatIsStopped: while another process is stopped in the middle of a change of the policy, a
+// TestAReloadBesideAProcessThatIsStopped: if another process is stopped in the middle of a change of the policy, a
 // reload with another policy fails and says why. The active limits do not change.
 func TestAReloadBesideAProcessThatIsStopped(t *testing.T) {
 	if testing.Short() {
@@ -75,10 +75,10 @@ func TestAReloadBesideAProcessThatIsStopped(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := start(t, numbered(dir, 2, ""))
-	start(t, numbered(dir, 2, "")) // has the next seat
+	start(t, numbered(dir, 2, "")) // takes the next seat
 	words := wordsOf(t, s, 0)
 	words.stop(1)
-	s.path = filepath.Join(t.TempDir(), "weir.yaml") // not where it watches
+	s.path = filepath.Join(t.TempDir(), "weir.yaml") // not the file that the server watches
 	s.write(numbered(dir, 100, ""))
 	err := s.Reload()
 	assert.EqualError(t, err, "rule default: engine: the policy token bucket 1/h burst 100: another process has been about to "+
@@ -91,8 +91,8 @@ func TestAReloadBesideAProcessThatIsStopped(t *testing.T) {
 	assert.Equal(t, "token bucket 1/h burst 100", policyIn(t, s, 0))
 }
 
-// TestLimitsThatCannotBePutBack: if a reload fails, and cannot restore a limit that it has changed, the error says
-// which limit is active.
+// TestLimitsThatCannotBePutBack: if a reload fails and cannot restore a limit that it has changed, the error says which
+// limit is active.
 func TestLimitsThatCannotBePutBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for five seconds, as a reload does")
@@ -100,16 +100,16 @@ func TestLimitsThatCannotBePutBack(t *testing.T) {
 	dir := t.TempDir()
 	const changed = "token bucket 1/h burst 100"
 	s := start(t, numbered(dir, 2, ""))
-	start(t, numbered(dir, 2, "")) // has the next seat
+	start(t, numbered(dir, 2, "")) // takes the next seat
 	words := wordsOf(t, s, 0)
-	// The clock is asked when the limiter of the next rule is made.
+	// The clock is read when the limiter of the next rule is made.
 	s.config.LimiterOptions = []engine.Option{engine.ClockFunc(func() time.Time {
 		if words.get(settingAt) == 0 && policyIn(t, s, 0) == changed {
 			words.stop(1)
 		}
 		return s.clock.now()
 	})}
-	s.path = filepath.Join(t.TempDir(), "weir.yaml") // not where it watches
+	s.path = filepath.Join(t.TempDir(), "weir.yaml") // not the file that the server watches
 	s.write(numbered(dir, 100, "- {name: broken, rate: 1/h, max_keys: 100}\n"))
 	file, err := rulefile.Load(s.path)
 	require.NoError(t, err)
@@ -123,17 +123,17 @@ func TestLimitsThatCannotBePutBack(t *testing.T) {
 	words.put(settingAt, 0)
 }
 
-// TestWhatAKilledProcessHadAnnouncedIsPutBack: the announced change of a killed process is undone, even if no process
-// has followed it yet.
+// TestWhatAKilledProcessHadAnnouncedIsPutBack: if a killed process has announced a change, the change is undone, even
+// if no process has followed it yet.
 func TestWhatAKilledProcessHadAnnouncedIsPutBack(t *testing.T) {
 	s := start(t, numbered(t.TempDir(), 2, ""))
 	words := wordsOf(t, s, 0)
 	limits := s.stateLimits()
 	const policyWords = 7
-	for at := int64(0); at <= 2*policyWords; at++ { // plan 1 is the present one, and the next stands where plan 0 would
+	for at := int64(0); at <= 2*policyWords; at++ { // plan 1 is the current one; the next is in the place of plan 0
 		word := words.get(plansAt + planBytes + 8*at)
 		switch at {
-		case 4, 7, 4 + policyWords, 7 + policyWords: // the limit and the room, of the base and of the policy itself
+		case 4, 7, 4 + policyWords, 7 + policyWords: // the limit and the room, of the base and of the policy
 			require.EqualValues(t, 2, word)
 			word = 100
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// limitOf returns the limit of a rule with its limiter or source in this generation.
+// limitOf returns the limit of a rule, with its limiter or source in this generation.
 func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 	l := rule.Limit()
 	if m := g.meters.Of(rule.Name); m != nil {
@@ -25,20 +25,20 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 		limiter := g.limiters[rule.Name]
 		l.Limiter, l.Spread = limiter.Limiter, limiter.Spread
 		if l.Spread != nil {
-			l.Key = nil // it is global
+			l.Key = nil // the key is global
 		}
 		if rule.Counts() {
 			l.Formers = limiter.Formers()
 		}
 		return l
 	}
-	// The stored limiter applies on_loss itself. It returns an error only for a rule with on_loss: closed, or for a
-	// client that has gone. In both cases the request must not reach the upstream.
+	// The stored limiter itself applies on_loss. It returns an error only if the rule has on_loss: closed, or if the
+	// client has gone. In both cases the request must not reach the upstream.
 	l.Source, l.OnLoss = g.stored[rule.Name].Value.Source(), limits.Closed
 	return l
 }
 
-// styles are the header styles of a rule file.
+// styles has the header styles of a rule file.
 var styles = map[rulefile.Headers]httplimit.HeaderStyle{
 	rulefile.HeadersIETF:    httplimit.IETF,
 	rulefile.HeadersLegacy:  httplimit.Legacy,
@@ -47,7 +47,7 @@ var styles = map[rulefile.Headers]httplimit.HeaderStyle{
 	rulefile.HeadersNone:    httplimit.NoHeaders,
 }
 
-// answerOptions say how answers look.
+// answerOptions returns the options that determine what answers look like.
 func answerOptions(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, error) {
 	options, err := refusals(f, meters)
 	if err != nil {

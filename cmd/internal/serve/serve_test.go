@@ -25,10 +25,10 @@ import (
 	"github.com/weir-go/weir/internal/testlog"
 )
 
-// The client of the store leaves a goroutine that sleeps for up to a second and ends.
+// The store's client may leave a goroutine that sleeps for up to a second and then ends.
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// clock is a time that moves only when the test says so.
+// clock is a clock that the test moves.
 type clock struct{ nanos atomic.Int64 }
 
 func newClock() *clock {
@@ -40,24 +40,24 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.Unix(0, c.nanos.Load()) }
 func (c *clock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// running is a server under test, on real loopback ports, with a rule file that can be changed.
+// running is the server under test. It has real ports on loopback, and its rule file can be changed.
 type running struct {
 	*Server
 	t      *testing.T
-	path   string // of the rule file
+	path   string // path of the rule file
 	clock  *clock
 	log    *testlog.Log
 	client *http.Client
-	stop   func() // ends Run and waits; may be called twice
+	stop   func() // ends Run and waits for it; may be called twice
 
 	transports   replaced
-	asleep, wake chan time.Duration // of a Sleep of the server: it sends to asleep and receives from wake
+	asleep, wake chan time.Duration // used by Sleep of the server: it sends to asleep and then receives from wake
 }
 
-// one is a rule of one an hour, burst 5, so exactly five requests pass.
+// one is a rule of one request per hour with a burst of 5, so exactly five requests pass.
 const one = "rules: [{name: default, rate: 1/h, burst: 5, max_keys: 100}]\n"
 
-// start starts a server with a rule file, which listens on a free port if it says nothing else.
+// start starts a server with a rule file. If the file has no listener, the server listens on a free port.
 func start(t *testing.T, text string) *running {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.yaml")
@@ -65,13 +65,13 @@ func start(t *testing.T, text string) *running {
 	return startAt(t, path)
 }
 
-// startAt starts one with a rule file that is there.
+// startAt starts a server with the rule file at a path.
 func startAt(t *testing.T, path string) *running {
 	t.Helper()
 	return startInheriting(t, path, nil)
 }
 
-// startInheriting starts one that has sockets already.
+// startInheriting starts a server that has inherited sockets.
 func startInheriting(t *testing.T, path string, inherited *listen.Inherited) *running {
 	t.Helper()
 	r := &running{
@@ -101,13 +101,13 @@ func startInheriting(t *testing.T, path string, inherited *listen.Inherited) *ru
 	return r
 }
 
-// replaced are the connections to upstreams, which a test may replace.
+// replaced has the transport that a test uses instead of the connections to upstreams.
 type replaced struct {
 	own  []*http.Transport
-	with atomic.Pointer[http.RoundTripper] // what all servers are asked by; nil for their connections
+	with atomic.Pointer[http.RoundTripper] // replaces the connections to all servers; nil if they are not replaced
 }
 
-// of is for [Config].
+// of is the function Transport of [Config].
 func (x *replaced) of(_ proxy.Target, own http.RoundTripper) http.RoundTripper {
 	x.own = append(x.own, own.(*http.Transport))
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -120,7 +120,7 @@ func (x *replaced) of(_ proxy.Target, own http.RoundTripper) http.RoundTripper {
 
 func (x *replaced) by(with http.RoundTripper) { x.with.Store(&with) }
 
-// write writes the rule file as editors do: a new file in place of the old.
+// write writes the rule file as editors do: it replaces the old file by a new one.
 func (r *running) write(text string) {
 	r.t.Helper()
 	if !strings.Contains(text, "listen:") && !strings.Contains(text, "decide:") {
@@ -131,14 +131,14 @@ func (r *running) write(text string) {
 	require.NoError(r.t, os.Rename(beside, r.path))
 }
 
-// change writes the rule file and reloads it; the watcher may be faster.
+// change writes the rule file and reloads it. The watcher may have reloaded it before.
 func (r *running) change(text string) {
 	r.t.Helper()
 	r.write(text)
 	require.NoError(r.t, r.Reload())
 }
 
-// waitFor waits until the log says something.
+// waitFor waits until the log contains a text.
 func (r *running) waitFor(text string) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool { return strings.Contains(r.log.String(), text) }, 20*time.Second,
@@ -156,7 +156,7 @@ type answer struct {
 	body       string
 }
 
-// ask asks for path with the given header lines, "Name: value".
+// ask sends a request for path. Header lines are in the form "Name: value".
 func (r *running) ask(path string, header ...string) (answer, http.Header) {
 	r.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(r.URL(), "/")+path, nil)
@@ -183,7 +183,7 @@ func (r *running) get(path string, header ...string) answer {
 	return a
 }
 
-// statuses asks n times and returns what came back.
+// statuses sends n requests and returns the statuses of the answers.
 func (r *running) statuses(n int, header ...string) string {
 	r.t.Helper()
 	var got []string

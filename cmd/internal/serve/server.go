@@ -20,34 +20,34 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Config holds the settings of a [Server].
+// Config has the settings of a [Server].
 type Config struct {
 	File *rulefile.File
-	// Load reads the rule file again, for a reload. nil if there is no rule file.
+	// Load reads the rule file again, for a reload. It is nil if there is no rule file.
 	Load    func() (*rulefile.File, error)
-	Version string // of the program
+	Version string // version of the program
 	Log     *slog.Logger
-	// SetLog is called with the settings of every file that becomes active. nil for none.
+	// SetLog is called with the log settings of every file that becomes active. It may be nil.
 	SetLog func(rulefile.Log)
 
-	// LimiterOptions, Clock and Sleep are for tests that move the time. nil means the system's time.
+	// LimiterOptions, Clock and Sleep are for tests that move the time. If they are nil, the system's time is used.
 	LimiterOptions []engine.Option
 	Clock          func() time.Time
 	Sleep          func(time.Duration)
-	// Transport is for tests: [proxy.Config].
+	// Transport is for tests: see [proxy.Config].
 	Transport func(proxy.Target, http.RoundTripper) http.RoundTripper
-	// Inherited has the sockets that the process was started with: see [listen.Inherit].
+	// Inherited has the sockets that the process got at its start: see [listen.Inherit].
 	Inherited *listen.Inherited
 
-	// OpenFiles is for tests: how many files the process may have open. 0 stands for the system's limit.
+	// OpenFiles is for tests. It is how many files the process may have open; 0 means the system's limit.
 	OpenFiles uint64
 }
 
-// Server is a running server. Make one with [Start], then call [Server.Run].
+// Server is a running server. Make one with [Start], and then call [Server.Run].
 type Server struct {
 	config      Config
 	current     atomic.Pointer[generation]
-	generations sync.WaitGroup // generations with requests in progress
+	generations sync.WaitGroup // waits for the generations that have requests in progress
 	traffic     *traffic
 	connections map[listen.Role]*listen.ConnLimit
 	sockets     *listen.Sockets
@@ -59,14 +59,14 @@ type Server struct {
 	life        life
 }
 
-// A door has the state of Redis clients that outlives all generations.
+// A door has the state of the listener for Redis clients that outlives all generations.
 type door struct {
 	counters resp.Counters
-	holds    *resp.Holds  // nil before there are any
-	places   *resp.Places // the same
+	holds    *resp.Holds  // nil until they are needed
+	places   *resp.Places // nil until they are needed
 }
 
-// Start binds the ports and serves. After an error nothing is left open.
+// Start binds the ports and serves. After an error nothing stays open.
 func Start(c Config) (*Server, error) {
 	if c.OpenFiles == 0 {
 		c.OpenFiles = openFiles()
@@ -98,7 +98,7 @@ func Start(c Config) (*Server, error) {
 	for i := range c.File.Rules {
 		r := &c.File.Rules[i]
 		line := []any{"rule", r.Name, "policy", r.OwnLimit(), "key", r.Key, "for", r.Match}
-		if !r.Spread { // which has no table
+		if !r.Spread { // a spread rule has no table
 			line = append(line, "max_keys", r.MaxKeys)
 		}
 		c.Log.Info("limiting", line...)
@@ -106,10 +106,11 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// lastReload is how long [Server.Run] waits at its end for a reload that has begun.
+// lastReload is how long [Server.Run] waits, at its end, for a reload that has begun.
 const lastReload = time.Second
 
-// URL returns the URL of the first endpoint for clients as seen from this machine, with the port that the system chose.
+// URL returns the URL of the first endpoint for clients, as seen from this machine. It has the actual port, even if the
+// system has chosen the port.
 func (s *Server) URL() string { return s.urlOf(clients) }
 
 func (s *Server) urlOf(r listen.Role) string {
@@ -118,9 +119,9 @@ func (s *Server) urlOf(r listen.Role) string {
 	return s.sockets.URL(r)
 }
 
-// Run serves until ctx ends or [Server.HandOver] is done, and reloads the rule file when it changes. Then it stops: it
-// accepts no more connections, waits for the requests in progress for at most shutdown_timeout, and logs a summary.
-// Call it once. It returns an error if a listener failed, otherwise nil.
+// Run serves until ctx ends or [Server.HandOver] has succeeded, and reloads the rule file when it changes. Then it
+// stops: it accepts no more connections, waits for the requests in progress for at most shutdown_timeout, and logs a
+// summary. It must be called only once. It returns an error if a listener has failed, and otherwise nil.
 func (s *Server) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -129,7 +130,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	watch.Go(func() { s.watchStates(watching) })
 	watch.Go(func() { s.watchActions(watching) })
-	if !s.config.Inherited.HandedOver() { // otherwise the previous process reports the main process
+	if !s.config.Inherited.HandedOver() { // otherwise the previous process tells systemd the main process
 		tellSystemd(daemon.SdNotifyReady)
 	}
 	var err error
@@ -142,8 +143,8 @@ func (s *Server) Run(ctx context.Context) error {
 	close(s.life.ending)
 	unwatch()
 	s.stop()
-	// A reload that is still running changes nothing any more. It may wait for a file forever: a pipe, or a disk of
-	// another machine.
+	// A reload that is still running changes nothing any more. It may wait forever for a file, for example for a pipe
+	// or for a disk of another machine.
 	ended := make(chan struct{})
 	go func() {
 		watch.Wait()

@@ -67,7 +67,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	<-entered
 	stopped := make(chan struct{})
 	go func() { s.stop(); close(stopped) }()
-	// The port closes first: as soon as it does, the request is one under way.
+	// The port is closed first. So when it is closed, the request counts as in progress.
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -91,7 +91,8 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=1 allowed=1 refused=0")
 }
 
-// A load balancer sends requests until it has asked /readyz again.
+// TestAServerThatIsNotReadyStillServes: a server still serves after /readyz has changed, because a load balancer
+// continues to send requests until it checks /readyz again.
 func TestAServerThatIsNotReadyStillServes(t *testing.T) {
 	s := start(t, "server: {shutdown_delay: 1h}\n"+one)
 	stopped := make(chan struct{})
@@ -124,9 +125,9 @@ func TestShutdownCutsOffWhatTakesTooLong(t *testing.T) {
 func TestASlowHeaderIsCutOff(t *testing.T) {
 	s := start(t, "server: {read_header_timeout: 20ms}\n"+one)
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-	_, err := io.Copy(io.Discard, conn) // until the server has had enough
+	_, err := io.Copy(io.Discard, conn) // until the server closes the connection
 	assert.NoError(t, err)
-	s.change(one) // with 20 ms a busy machine would cut off a good request, too
+	s.change(one) // with the 20 ms, a request on a busy machine could be cut off, too
 	assert.Equal(t, "200", s.statuses(1))
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// spreadRule is a rule whose bucket is on all processors.
+// spreadRule returns a rule whose bucket is spread over all processors.
 func spreadRule(rate string) string {
 	return "rules: [{name: default, key: global, spread: true, burst: 5, rate: " + rate + "}]\n"
 }
 
-// TestTheFormOfASpreadRule: the form shows and resets the bucket and the debts to its previous limiters, and the list
+// TestTheFormOfASpreadRule: the form peeks at and resets the bucket, and the debts in its previous limiters. The list
 // of refused keys has the bucket.
 func TestTheFormOfASpreadRule(t *testing.T) {
 	s := start(t, administered+spreadRule("1/m"))
@@ -46,7 +46,7 @@ func TestTheFormOfASpreadRule(t *testing.T) {
 	assert.NotContains(t, metrics, `weir_table_slots{rule="default"}`, "it has no table")
 }
 
-// TestABadReloadOfASpreadRule: changes that were made in place are undone.
+// TestABadReloadOfASpreadRule: if a reload fails, changes that it has already made to the bucket are undone.
 func TestABadReloadOfASpreadRule(t *testing.T) {
 	s := start(t, spreadRule("1/m"))
 	assert.Equal(t, "200 200", s.statuses(2))

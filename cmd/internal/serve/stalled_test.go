@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// TestIdleConnectionsMakeRoom, those first that have been idle for longest, and none that has a request under way.
+// TestIdleConnectionsMakeRoom: if there is no room, the connections that have been idle for longest are closed.
+// Connections with a request in progress are not closed.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	entered, finish := make(chan struct{}), make(chan struct{})
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -37,7 +38,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		want200(t, conn)
 	}
 	var idle []net.Conn
-	rested := func() { // an answer has been read before the server takes its connection for idle
+	rested := func() { // the client has read an answer before the server counts the connection as idle
 		t.Helper()
 		require.Eventually(t, func() bool { return s.connections[clients].Idle() == len(idle) }, 20*time.Second, time.Millisecond)
 	}
@@ -47,14 +48,14 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		idle = append(idle, conn)
 		rested()
 	}
-	ask(idle[0]) // now the second has been idle for longest
+	ask(idle[0]) // now the second connection has been idle for longest
 	rested()
 	ask(s.dial(""))
 	_, err := idle[1].Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
 	ask(idle[0])
 	ask(idle[2])
-	for range 40 { // new ones with half a header, too
+	for range 40 { // also new connections that have sent half a header
 		s.dial("GET / HTTP/1.1\r\nX-Slow: ")
 	}
 	ask(s.dial(""))
@@ -62,7 +63,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	want200(t, busy)
 }
 
-// want200 reads an answer, which must be a 200.
+// want200 reads an answer, which must be 200.
 func want200(t *testing.T, conn net.Conn) {
 	t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -72,7 +73,7 @@ func want200(t *testing.T, conn net.Conn) {
 	require.Equal(t, 200, resp.StatusCode)
 }
 
-// TestOneClientCannotTakeAllConnections, unless it is a trusted proxy.
+// TestOneClientCannotTakeAllConnections: one client cannot use all connections, unless it is a trusted proxy.
 func TestOneClientCannotTakeAllConnections(t *testing.T) {
 	s := start(t, "server: {max_connections: 1000, max_connections_per_client: 2}\n"+one)
 	for range 2 {
@@ -97,7 +98,8 @@ func TestOneClientCannotTakeAllConnections(t *testing.T) {
 			perClient(rulefile.ByShare, 1000), perClient(7, 1000)})
 }
 
-// TestOneClientBehindABalancer: the bound on connections applies to the client that the PROXY protocol names.
+// TestOneClientBehindABalancer: the bound on connections of one client applies to the client that the PROXY protocol
+// names.
 func TestOneClientBehindABalancer(t *testing.T) {
 	s := start(t, byProxyProtocol+"trusted_proxies: 127.0.0.1\nserver: {max_connections: 1000, max_connections_per_client: 2}\n"+one)
 	const ann, bob, balancer = "PROXY TCP4 192.0.2.1 192.0.2.9 5 80\r\n", "PROXY TCP4 192.0.2.2 192.0.2.9 5 80\r\n", "PROXY UNKNOWN\r\n"
@@ -118,8 +120,8 @@ func TestOneClientBehindABalancer(t *testing.T) {
 	require.Eventually(t, func() bool { return s.status(ann, request) == 200 }, time.Minute, time.Millisecond)
 }
 
-// TestAClientThatDoesNotReadIsDropped: a client that does not read is dropped, which frees its place and the connection
-// to the upstream.
+// TestAClientThatDoesNotReadIsDropped: if a client does not read its answer, its connection is closed. Its request then
+// no longer counts as in flight, and the connection to the upstream is closed.
 func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// newLimiter makes the limiter of a rule, and logs the state of its file, if it has one.
+// newLimiter makes the limiter of a rule. If the rule has a file, it logs the state of the file.
 func (s *Server) newLimiter(rule *rulefile.Rule) (*live.Limiter, error) {
 	if rule.Spread {
 		bucket, err := engine.NewSpread(rule.Policy, s.config.LimiterOptions...)
@@ -33,7 +33,7 @@ func (s *Server) newLimiter(rule *rulefile.Rule) (*live.Limiter, error) {
 	return live.New(limiter), nil
 }
 
-// newRedisLimiter makes the limiter of Redis clients, and logs the state of its file, if it has one.
+// newRedisLimiter makes the limiter of Redis clients. If it has a file, newRedisLimiter logs the state of the file.
 func (s *Server) newRedisLimiter(redis *rulefile.Redis) (*engine.Limiter, error) {
 	_, err := os.Lstat(redis.State)
 	begun := errors.Is(err, fs.ErrNotExist)
@@ -44,16 +44,16 @@ func (s *Server) newRedisLimiter(redis *rulefile.Redis) (*engine.Limiter, error)
 	return limiter, err
 }
 
-// A withFile has a file in the state folder: a rule, or the Redis listener.
+// A withFile is a rule or a Redis listener that can have a file in the state folder.
 type withFile interface {
 	OtherLayouts() []string
 	FormerStates() []string
 }
 
-// logState logs whether a file is new or existed before, and how many of its keys owe something.
+// logState logs whether a file is new, and how many of its keys owe something.
 func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool) {
 	table, err := engine.ReadShared(path)
-	if err != nil { // although the limiter uses the file
+	if err != nil { // not expected, because the limiter uses the file
 		log.Warn("state: cannot look into the file", "err", err)
 		return
 	}
@@ -72,7 +72,7 @@ func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool
 	log.Info("state: "+found, "indebted", table.Indebted, "processes", len(table.Attached))
 }
 
-// logUnusedStates logs which files in the state folder nothing uses, as far as this server knows.
+// logUnusedStates logs which files in the state folder are not used, as far as this server knows.
 func (s *Server) logUnusedStates(file *rulefile.File) {
 	if unused := file.UnusedStates(); len(unused) > 0 {
 		s.config.Log.Info("state: these files belong to no rule; weir does not remove them", "files", strings.Join(unused, " "))

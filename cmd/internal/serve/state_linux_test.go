@@ -16,12 +16,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// stated is the rule file of one with a folder for its state, and what else a rule says.
+// stated returns the rule file of the constant one, with a state folder. more has other settings of the rule.
 func stated(dir, more string) string {
 	return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: 5, max_keys: 100%s}]\n", dir, more)
 }
 
-// TestARestartHandsOutNoFreshBucket: with state, a restarted server and a concurrent one continue with the same
+// TestARestartHandsOutNoFreshBucket: with a state folder, a restarted server and a concurrent server use the same
 // buckets. Another rule starts with full buckets, and so does the same rule in another folder.
 func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	dir := t.TempDir()
@@ -47,8 +47,8 @@ func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	assert.Len(t, files, 2)
 }
 
-// TestOtherNumbersKeepTheState: if a restart or a reload changes the numbers of a limit, the used tokens still count,
-// in the same file, and a concurrent server follows.
+// TestOtherNumbersKeepTheState: if a restart or a reload changes the numbers of a limit, the same file is used, and the
+// tokens that were used still count. A concurrent server follows the change.
 func TestOtherNumbersKeepTheState(t *testing.T) {
 	dir := t.TempDir()
 	numbers := func(burst int) string {
@@ -56,10 +56,10 @@ func TestOtherNumbersKeepTheState(t *testing.T) {
 	}
 	old := start(t, numbers(4))
 	assert.Equal(t, "200 200", old.statuses(2))
-	first := start(t, numbers(8)) // two are taken
+	first := start(t, numbers(8)) // two tokens are taken
 	assert.Equal(t, "200 200", first.statuses(2))
 	first.stop()
-	second := start(t, numbers(4)) // all four are
+	second := start(t, numbers(4)) // now all four are taken
 	assert.Equal(t, "429", old.statuses(1))
 	second.write(numbers(5))
 	require.NoError(t, second.Reload())
@@ -70,8 +70,8 @@ func TestOtherNumbersKeepTheState(t *testing.T) {
 	assert.Len(t, files, 1)
 }
 
-// TestAMonthOutlivesARestart: with state, a limit of the calendar is one limit for all servers, also a limit of tokens.
-// Its period ends for all at once.
+// TestAMonthOutlivesARestart: with a state folder, all servers share one calendar limit. This includes a limit on the
+// tokens of a model. The period ends at the same time for all.
 func TestAMonthOutlivesARestart(t *testing.T) {
 	dir := t.TempDir()
 	monthly := func(limit int, zone string) string {
@@ -99,7 +99,7 @@ func TestAMonthOutlivesARestart(t *testing.T) {
 	assert.Equal(t, "429", beside.statuses(1))
 }
 
-// TestStateThatCannotBeHad: if the state of a server cannot be opened, the error names the rule and the file.
+// TestStateThatCannotBeHad: if the file of a rule cannot be opened, the error names the rule and the file.
 func TestStateThatCannotBeHad(t *testing.T) {
 	s := start(t, one)
 	s.write(stated(filepath.Join(t.TempDir(), "none"), ""))
@@ -110,8 +110,8 @@ func TestStateThatCannotBeHad(t *testing.T) {
 	assert.ErrorContains(t, s.Reload(), "rule default counts by a sliding log")
 }
 
-// TestTheLogSaysWhatAStateHas: the log has a line for each rule with its file. It says whether the file existed, how
-// many keys owe something, and how many processes use it. One line names the files that belong to no rule.
+// TestTheLogSaysWhatAStateHas: the log has a line for each rule with a file. The line says whether the file is new, how
+// many keys owe something, and how many processes use the file. One line names the files that belong to no rule.
 func TestTheLogSaysWhatAStateHas(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, stated(dir, ""))

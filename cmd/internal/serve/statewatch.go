@@ -10,17 +10,17 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// stateInterval is the time between two checks of the files of rules. It equals the time between two sweeps, which
-// detect a lost file.
+// stateInterval is the time between two checks of the files of rules. It is the same as the time between two sweeps,
+// because sweeps detect that a file is lost.
 const stateInterval = engine.DefaultSweepInterval
 
-// stateSeen is the last logged state of a rule's file.
+// stateSeen is the state of a rule's file that was last logged.
 type stateSeen struct {
-	lost   string          // why it is no longer at its path; "" if it is
-	limits []engine.Policy // that another process has set; nil if they are those of the rule file
+	lost   string          // why the file is no longer at its path; "" if it is
+	limits []engine.Policy // limits that another process has set; nil if they are the limits in the rule file
 }
 
-// watchStates checks the files of rules until ctx ends.
+// watchStates checks the files of rules at intervals, until ctx ends.
 func (s *Server) watchStates(ctx context.Context) {
 	ticker := time.NewTicker(stateInterval)
 	defer ticker.Stop()
@@ -33,8 +33,8 @@ func (s *Server) watchStates(ctx context.Context) {
 	}
 }
 
-// lookAtStates logs changes of the files of rules since the last check: a file was removed, moved or replaced, or
-// another process has changed its limits.
+// lookAtStates logs what has changed in the files of rules since the last check: a file was removed, moved or replaced,
+// or another process has changed the limits.
 func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	g := s.enter()
 	if g == nil {
@@ -53,7 +53,7 @@ func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	}
 }
 
-// lookAt is lookAtStates for the file of one limiter. want are the policies of the rule file.
+// lookAt is lookAtStates for the file of one limiter. want has the policies in the rule file.
 func lookAt(limiter *engine.Limiter, want []engine.Policy, log *slog.Logger, before stateSeen) (now stateSeen) {
 	if err := limiter.Stats().FileLost; err != nil {
 		now.lost = err.Error()

@@ -9,17 +9,17 @@ import (
 
 // stop ends the server, in this order:
 //
-//  1. For shutdown_delay, /readyz answers 503. From now on each answer is the last one on its connection.
-//  2. The ports close. Idle connections end, and others when their request has been answered, within
+//  1. For shutdown_delay, /readyz answers 503. From now on, each answer is the last one on its connection.
+//  2. The ports close. Idle connections end. Other connections end when their request has been answered, within
 //     shutdown_timeout.
-//  3. Connections that have changed their protocol, such as WebSockets, are cut, because they would last for hours.
+//  3. Connections that have changed their protocol, such as WebSockets, are cut off, because they could last for hours.
 //  4. The administrator's endpoint closes.
 //  5. Within the rest of shutdown_timeout, the store is charged with what this machine has admitted while the store was
 //     lost.
 //
-// After an upgrade another process has the ports, also the administrator's, and they close here at once. Idle
-// connections may get one more answer, for half of shutdown_timeout. Otherwise a client that sends a request while its
-// connection is being closed could not know whether the request counts.
+// After an upgrade, another process has the ports, including the administrator's port, so they are closed here at once.
+// For half of shutdown_timeout, an idle connection may get one more answer. The reason is that if a client sent a
+// request while its connection is being closed, it could not know whether the request counts.
 func (s *Server) stop() {
 	s.sockets.Leave()
 	upgraded := s.life.upgrade.isDone()
@@ -51,20 +51,20 @@ func (s *Server) stop() {
 	s.current.Load().leave()
 	s.generations.Wait()
 	if s.redis.holds != nil {
-		_ = s.redis.holds.Uses.Close() // always nil
+		_ = s.redis.holds.Uses.Close() // Close always returns nil
 	}
 	if s.redis.places != nil {
-		_ = s.redis.places.Close() // the same
+		_ = s.redis.places.Close() // Close always returns nil
 	}
 	for _, limit := range s.connections {
 		limit.Wait()
 	}
 }
 
-// settle charges the store with all debts, until ctx ends.
+// settle charges the store with all debts. It stops when ctx ends.
 func (s *Server) settle(ctx context.Context) {
 	var all sync.WaitGroup
-	g := s.current.Load() // not earlier generations, whose limiters were closed
+	g := s.current.Load() // only the current generation; the limiters of earlier ones were closed
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
 		stored := g.stored[rule.Name]
@@ -84,7 +84,7 @@ func (s *Server) settle(ctx context.Context) {
 	all.Wait()
 }
 
-// shutAdmin ends the event streams of the administrator's page, and closes its sockets.
+// shutAdmin ends the event streams of the administrator's page, and closes the sockets of the administrator's endpoint.
 func (s *Server) shutAdmin() listen.Servers {
 	s.page.close()
 	return s.sockets.Shut(func(r listen.Role) bool { return r == administrators })

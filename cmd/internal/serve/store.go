@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// openStore puts the store of g's rules into g: the current one if it stays, otherwise a new one. At its start, a
-// server does not need a store that answers, unless a rule would then answer 503, or has limits of keys in the store. A
-// reload and an upgrade fail instead, because the running server knows what its keys have used.
+// openStore puts the store of g's rules into g: the current store if it does not change, or else a new one. A server
+// can start without an answer of the store, unless a rule would then answer 503, or has the limits of its keys in the
+// store. A reload and an upgrade fail in this case, because the running server knows what keys have used.
 func (s *Server) openStore(g, before *generation) error {
 	want, had := g.file.Store, before.file.Store
 	if !hasHash(g.file) && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool { return r.Store != nil }) {
@@ -33,12 +33,12 @@ func (s *Server) openStore(g, before *generation) error {
 	if err != nil {
 		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
 	}
-	g.store = refcount.New(store, func(s *redislimit.Client) { _ = s.Close() }) // always nil
+	g.store = refcount.New(store, func(s *redislimit.Client) { _ = s.Close() }) // Close always returns nil
 	return nil
 }
 
-// storedLimiter puts the limiter of a rule in the store into g. It is the current one if nothing about it changes,
-// because it has leases; otherwise it is a new one.
+// storedLimiter puts the limiter of a rule in the store into g. If nothing about it changes, it is the current limiter,
+// because this has leases. Otherwise it is a new one.
 func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 	if old := before.stored[rule.Name]; old != nil && g.store == before.store && sameStored(before.file, rule) {
 		g.stored[rule.Name] = old.Acquire()
@@ -48,7 +48,7 @@ func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 	if err != nil {
 		return &LimiterError{rule.Name, err}
 	}
-	g.stored[rule.Name] = refcount.New(limiter, func(l *redislimit.Limiter) { _ = l.Close() }) // always nil
+	g.stored[rule.Name] = refcount.New(limiter, func(l *redislimit.Limiter) { _ = l.Close() }) // Close returns nil
 	return nil
 }
 

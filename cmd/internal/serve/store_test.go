@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// stored is a file of the rule of one in a store of two nodes.
+// stored returns a rule file with the rule of the constant one in a store with two nodes.
 func stored(address, more string) string {
 	return administered + "store: {url: \"redis://" + address + "\", timeout: 2s, nodes: 2" + more + "}\n" + one
 }
@@ -51,8 +51,8 @@ func TestServersShareALimit(t *testing.T) {
 	assert.Equal(t, "200 200 200 200 200 429", a.statuses(6))
 }
 
-// TestMachinesWithOtherNumbers: while a rule has other numbers on another machine, both machines share one limit, and
-// the log, the page and the metrics say so.
+// TestMachinesWithOtherNumbers: if a rule has other numbers on another machine, both machines still share one limit.
+// The log, the page and the metrics say that the numbers differ.
 func TestMachinesWithOtherNumbers(t *testing.T) {
 	store := miniredis.RunT(t)
 	a := start(t, stored(store.Addr(), ""))
@@ -69,7 +69,7 @@ func TestMachinesWithOtherNumbers(t *testing.T) {
 	assert.Contains(t, state, `"differs":`)
 }
 
-// TestStorePasswords: a password is in the URL, or in a file that is read for each connection.
+// TestStorePasswords: a password may be in the URL, or in a file that is read again for each connection.
 func TestStorePasswords(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.RequireAuth("first")
@@ -91,7 +91,7 @@ func TestStorePasswords(t *testing.T) {
 
 func TestWhatALostStoreMeans(t *testing.T) {
 	for _, c := range []struct{ policy, want string }{
-		{"share", "200 200 429 429"}, // half of five
+		{"share", "200 200 429 429"}, // half of five, rounded down
 		{"closed", "503 503 503 503"},
 		{"open", "200 200 200 200"},
 	} {
@@ -104,7 +104,7 @@ func TestWhatALostStoreMeans(t *testing.T) {
 			_, metrics := s.askAdmin("/metrics")
 			assert.Contains(t, metrics, `weir_rule_store_fallbacks_total{rule="default"} 4`)
 			assert.NotContains(t, metrics, "weir_store_failures_total 0\n")
-			require.Eventually(t, func() bool { // without an answer for 200 ms
+			require.Eventually(t, func() bool { // the store must not have answered for 200 ms
 				s.statuses(1)
 				_, metrics = s.askAdmin("/metrics")
 				return strings.Contains(metrics, "weir_store_lost_parts 1\n")
@@ -113,8 +113,9 @@ func TestWhatALostStoreMeans(t *testing.T) {
 	}
 }
 
-// TestTheEndSettlesWithTheStore: tokens that a share has admitted are charged before the server ends, even if the store
-// only comes back during shutdown_timeout. A server whose store stays away says so.
+// TestTheEndSettlesWithTheStore: before the server ends, it charges the store with the tokens that its share has
+// admitted, even if the store comes back only during shutdown_timeout. If the store does not come back, the log says
+// so.
 func TestTheEndSettlesWithTheStore(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		store := miniredis.RunT(t)
@@ -123,7 +124,7 @@ func TestTheEndSettlesWithTheStore(t *testing.T) {
 		assert.Equal(t, "200", s.statuses(1))
 		address := store.Addr()
 		store.Close()
-		assert.Equal(t, "200 200 429", s.statuses(3)) // half of five
+		assert.Equal(t, "200 200 429", s.statuses(3)) // half of five, rounded down
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.stop() }()
 		s.waitFor("waiting for requests in progress")
@@ -174,11 +175,11 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	assert.Equal(t, "200 200 200 429", s.statuses(4), "everything stays as it was")
 }
 
-// TestAStartWithoutTheStore: on_loss decides until the store answers, and then the store decides. A rule with closed
-// would answer 503, so such a start fails.
+// TestAStartWithoutTheStore: until the store answers, on_loss decides. Then the store decides. If a rule has on_loss:
+// closed, it would answer 503, so a start without the store fails.
 func TestAStartWithoutTheStore(t *testing.T) {
 	for _, c := range []struct{ policy, want, later string }{
-		{"share", "200 200 429 429", "200 200 200 429"}, // half of five, and the rest of them
+		{"share", "200 200 429 429", "200 200 200 429"}, // half of five, and then the rest
 		{"open", "200 200 200 200", "200 200 200 200 200 429"},
 	} {
 		t.Run(c.policy, func(t *testing.T) {
@@ -207,7 +208,7 @@ func TestAStartWithoutTheStore(t *testing.T) {
 	}
 }
 
-// isCharged reports whether a key of the store is that of a client.
+// isCharged reports whether a key in the store is the key of a client.
 func isCharged(key string) bool {
 	return !strings.Contains(key, "settings") && !strings.Contains(key, "trial")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A keyView is the answer to the form.
+// A keyView is the answer of the form.
 type keyView struct {
 	Hash             string
 	Recorded         bool
@@ -28,7 +28,7 @@ func (r *running) key(action, body string) (status int, view keyView) {
 	return status, view
 }
 
-// A refusal is a line of the list of those refused most.
+// A refusal is a line in the list of the most refused keys.
 type refusal struct {
 	Key, Hash   string
 	Least, Most uint64
@@ -51,14 +51,14 @@ func (r *running) refusals() (keys []refusal, all uint64) {
 	return state.Refused.Keys, state.Refused.All
 }
 
-// byKey is one rule in the store by API key.
+// byKey returns a file with one rule in the store, whose key is the API key.
 func byKey(store *miniredis.Miniredis, keys string) string {
 	return "admin: {address: \"127.0.0.1:0\", keys: " + keys + "}\nstore: {url: \"redis://" + store.Addr() +
 		"\", timeout: 2s}\nrules: [{name: api, rate: 1/h, burst: 3, key: header:X-API-Key}]\n"
 }
 
-// For a rule in the store, the form shows and resets the same key that a client's requests are charged to, on every
-// machine.
+// TestTheFormFindsAKeyInTheStore: for a rule in the store, the form peeks at and resets the key to which a client's
+// requests are charged, on every machine.
 func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 	store := miniredis.RunT(t)
 	a, b := start(t, byKey(store, "full")), start(t, byKey(store, "full"))
@@ -94,7 +94,7 @@ func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 
 func TestTheFormLooksAtALeasedKey(t *testing.T) {
 	store := miniredis.RunT(t)
-	store.SetTime(time.Unix(1_000_000_000, 0)) // nothing comes back
+	store.SetTime(time.Unix(1_000_000_000, 0)) // so that no tokens come back
 	s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\n"+
 		"rules: [{name: fast, rate: 1000/s, burst: 1000}]\n")
 	_, state := s.askAdmin("/state.json")
@@ -110,7 +110,7 @@ func TestTheFormLooksAtALeasedKey(t *testing.T) {
 	assert.EqualValues(t, 1000, view.Remaining)
 }
 
-// TestAListedKeyHasItsLimit: a key that was refused under a limit from outside is shown with this limit.
+// TestAListedKeyHasItsLimit: if a key was refused under a limit from outside, the page shows it with this limit.
 func TestAListedKeyHasItsLimit(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "2/h", "berta", "0")
@@ -128,7 +128,8 @@ func TestAListedKeyHasItsLimit(t *testing.T) {
 	}
 }
 
-// Where keys are hashed or off, no text of one is shown, and a key that is too long to be kept can be typed only.
+// TestKeysInTheStoreAreShownAsConfigured: if keys are hashed or off, the text of a key is never shown. A key that is
+// too long to be kept can only be typed into the form.
 func TestKeysInTheStoreAreShownAsConfigured(t *testing.T) {
 	store := miniredis.RunT(t)
 	s := start(t, byKey(store, "hashed"))

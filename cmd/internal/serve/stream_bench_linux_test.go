@@ -18,12 +18,16 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// BenchmarkScanning measures what it costs to read the usage, and to count the text, of streams of 200 events over
-// loopback. Scanning is the processor time of the process with a rule of tokens, less the time with the same rule and
-// an answer of an encoding that weir does not read. The tokens take that time, less the time with a rule that settles
-// what a field of the header says. The proxy takes the time with a plain rule, less the time of client and upstream
-// alone. The five take turns, and the middle one of all turns counts. Events come one by one, each when the client has
-// the one before, as a model is slower than a proxy, or all at once.
+// BenchmarkScanning measures what it costs to read the usage in streams of 200 events over loopback, and to count their
+// text. It reports differences of the processor time of the process:
+//
+//   - Scanning is the time with a rule of tokens, minus the time with the same rule and an answer in an encoding that
+//     weir does not read.
+//   - The tokens take the time of that second case, minus the time with a rule that settles what a header field says.
+//   - The proxy takes the time with a plain rule, minus the time of the client and the upstream alone.
+//
+// The five cases take turns, and the median of all turns counts. Events are sent one by one, each when the client has
+// received the previous one, because a model is slower than a proxy. In other runs they are sent all at once.
 func BenchmarkScanning(b *testing.B) {
 	b.Run("one by one", func(b *testing.B) { benchmarkScanning(b, true) })
 	b.Run("at once", func(b *testing.B) { benchmarkScanning(b, false) })
@@ -68,7 +72,7 @@ func benchmarkScanning(b *testing.B, paced bool) {
 		urls = append(urls, server.URL())
 	}
 	urls = append(urls[:3], urls[3]+"/unread", urls[3])
-	var all [4][]float64 // what each has taken more than the one before, in microseconds of a stream
+	var all [4][]float64 // the additional time of each case over the previous case, in microseconds per stream
 	for b.Loop() {
 		var took [5]time.Duration
 		for i, url := range urls {

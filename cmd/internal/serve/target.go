@@ -15,12 +15,12 @@ import (
 )
 
 // checkTarget returns an error if rules cannot be applied to the method or the target of a request (RFC 9112, section
-// 3). net/http reads "http:http://a/login" as a URL with an opaque part and no path. No pattern would match it, but an
-// upstream could find a path in it. Over HTTP/2, net/http accepts any text as a method. The transport would then return
-// an error for which the upstream is not to blame.
+// 3). net/http parses "http:http://a/login" as a URL with an opaque part and no path. No pattern would match it, but an
+// upstream could find a path in it. Over HTTP/2, net/http accepts any text as a method. With a bad method, the
+// transport would return an error, and this error would count as a failure of the upstream.
 func checkTarget(r *http.Request) error {
 	u := r.URL
-	if !httpguts.ValidHeaderFieldName(r.Method) { // the same characters
+	if !httpguts.ValidHeaderFieldName(r.Method) { // methods have the same characters
 		return fmt.Errorf("its method %q is not valid", r.Method)
 	}
 	if err := checkHost(r.Host); err != nil {
@@ -31,7 +31,7 @@ func checkTarget(r *http.Request) error {
 		return errors.New("its target has a fragment, which only some servers remove")
 	case u.Opaque != "":
 		return errors.New("its target has no path")
-	case u.Path == "" && u.Host != "": // http://a, which is http://a/
+	case u.Path == "" && u.Host != "": // http://a means http://a/
 		return nil
 	case u.Path == "*" && r.Method == http.MethodOptions:
 		return nil
@@ -45,16 +45,16 @@ func checkTarget(r *http.Request) error {
 	return nil
 }
 
-// endsInBlank reports whether the last byte of a target is 85 or A0, and not the end of a UTF-8 character. Python's
-// http.server treats both as blanks, and only reads the text before them. In a query they do not matter, because
+// endsInBlank reports whether the last byte of a target is 85 or A0 and is not the end of a UTF-8 character. Python's
+// http.server treats both bytes as blanks, and reads only the text before them. In a query they do not matter, because
 // [reading.QueryKey] ignores them.
 func endsInBlank(target string) bool {
 	last, size := utf8.DecodeLastRuneInString(target)
 	return last == utf8.RuneError && size == 1 && spelling.TrimBlanks(target) != target && !strings.Contains(target, "?")
 }
 
-// checkHost returns an error unless a host is empty, a name, or [address], with or without a port. Servers read other
-// texts in different ways: "a.example:80:80" is a.example to nginx, but no rule has such a name.
+// checkHost returns an error unless the host is empty, a name, or [address], with or without a port. Servers read other
+// texts in different ways. For example, nginx reads "a.example:80:80" as a.example, but no rule has such a name.
 func checkHost(host string) error {
 	const longest = 255 + len(":65535") // RFC 1035, section 2.3.4
 	if len(host) > longest {

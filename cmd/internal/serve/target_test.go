@@ -13,13 +13,13 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// stream opens an HTTP/2 connection and sends the header of one request, with the fields as they are.
+// stream opens an HTTP/2 connection and sends the header of one request. It sends the fields unchanged.
 func (r *running) stream(end bool, fields ...string) (*http2.Framer, io.Closer) {
 	r.t.Helper()
 	return r.streamWith(nil, end, fields...)
 }
 
-// streamWith is stream with settings of the client.
+// streamWith is like stream, but with HTTP/2 settings of the client.
 func (r *running) streamWith(settings []http2.Setting, end bool, fields ...string) (*http2.Framer, io.Closer) {
 	r.t.Helper()
 	conn := r.dial(http2.ClientPreface)
@@ -49,8 +49,8 @@ func statusOf(t *testing.T, frames *http2.Framer) string {
 	}
 }
 
-// TestATargetWithoutAPathIsRefused: for a target without a path, the rules see an empty path and the upstream another
-// one, so it is refused.
+// TestATargetWithoutAPathIsRefused: if a target has no path, the rules would use an empty path and the upstream another
+// one. So the request is refused.
 func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	var asked []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })
@@ -69,7 +69,7 @@ func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	assert.Equal(t, 200, s.raw("GET /x:y"))
 	assert.Equal(t, []string{"/login", "/", "/x:y"}, asked)
 
-	// Without h2c the preface of HTTP/2 is a request like others.
+	// Without h2c, the preface of HTTP/2 is an ordinary request.
 	plain := start(t, "upstream: "+upstream+"\n"+one)
 	conn := plain.dial("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	text := make([]byte, len("HTTP/1.1 400"))
@@ -84,8 +84,8 @@ func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoRequestLeavesTheBasePath, by any reading: other applications of the server stay out of reach, and the upstream
-// gets the path that the rules saw.
+// TestNoRequestLeavesTheBasePath: no request can leave the base path in any reading, so other applications on the
+// server stay out of reach. The upstream gets the path that the rules have checked.
 func TestNoRequestLeavesTheBasePath(t *testing.T) {
 	var asked []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })
@@ -119,7 +119,8 @@ func TestNoRequestLeavesTheBasePath(t *testing.T) {
 	}
 }
 
-// TestAHostThatServersReadDifferentlyIsRefused, such as one with two colons.
+// TestAHostThatServersReadDifferentlyIsRefused: if servers read a host in different ways, such as one with two colons,
+// the request is refused.
 func TestAHostThatServersReadDifferentlyIsRefused(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {host: api.example.com}}]")
 	_, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {host: api.example.com}}]")

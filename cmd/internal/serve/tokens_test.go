@@ -22,15 +22,15 @@ import (
 
 const chat = "/v1/chat/completions"
 
-// A model is an upstream that speaks as an answer tells it to.
+// A model is an upstream that answers as its handler says, behind a running server.
 type model struct {
 	*running
 	mu    sync.Mutex
 	serve http.HandlerFunc
-	seen  []string // bodies of requests
+	seen  []string // bodies of the requests
 }
 
-// tokenRule is a rule of 10,000 tokens an hour. No test gets any of them back.
+// tokenRule returns a rule of 10,000 tokens per hour. Within a test, no tokens come back.
 func tokenRule(more string) string {
 	return "{name: tokens, key: global, rate: 10000/h, tokens: {" + more + "}}"
 }
@@ -50,7 +50,7 @@ func startModel(t *testing.T, rules string, serve http.HandlerFunc) *model {
 	return m
 }
 
-// used returns how many tokens of a rule are gone, debt included.
+// used returns how many tokens of a rule are used, including debt.
 func (m *model) used(name string) int {
 	m.t.Helper()
 	g := m.current.Load()
@@ -62,7 +62,7 @@ func (m *model) used(name string) int {
 		key, ok := rule.Limit().Key(limits.HasherOf(l), rule.Typed(nil))
 		require.True(m.t, ok)
 		owes := 0
-		if d := l.Peek(key, 1); !d.Allowed && d.RetryAfter > 0 { // a token comes back in 360 ms of 10000/h
+		if d := l.Peek(key, 1); !d.Allowed && d.RetryAfter > 0 { // a token of 10000/h comes back in 360 ms
 			owes = int((d.RetryAfter - 1) / (time.Hour / time.Duration(d.Limit)))
 		}
 		d := l.Peek(key, 0)
@@ -72,7 +72,8 @@ func (m *model) used(name string) int {
 	return 0
 }
 
-// isSettled waits until a rule has used that many tokens, because a handler settles concurrently with the client.
+// isSettled waits until a rule has used the given number of tokens. It waits because the handler settles concurrently
+// with the client.
 func (m *model) isSettled(name string, tokens int) {
 	m.t.Helper()
 	assert.Eventually(m.t, func() bool { return m.used(name) == tokens }, 10*time.Second, time.Millisecond)
@@ -87,7 +88,7 @@ func (m *model) request(ctx context.Context, method, path, body string) *http.Re
 	return r
 }
 
-// post asks the model, and returns the answer with its body.
+// post sends a request to the model, and returns the answer and its body.
 func (m *model) post(path, body string) (*http.Response, string) {
 	m.t.Helper()
 	resp, err := m.client.Do(m.request(m.t.Context(), http.MethodPost, path, body))
@@ -98,7 +99,7 @@ func (m *model) post(path, body string) (*http.Response, string) {
 	return resp, string(text)
 }
 
-// answers is a handler that answers with a body.
+// answers returns a handler that answers with a body.
 func answers(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -119,8 +120,8 @@ const (
 	lastBytes = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":30,\"completion_tokens\":70,\"total_tokens\":100}}\n\n"
 )
 
-// TestParallelRequestsKeepTheBound (pitfall 1): of 100 concurrent requests on a fresh key, as many pass as their
-// estimates allow.
+// TestParallelRequestsKeepTheBound (pitfall 1): of 100 concurrent requests on a new key, only as many pass as their
+// estimates permit.
 func TestParallelRequestsKeepTheBound(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, tokenRule("estimate: 1000"), func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +151,7 @@ func TestParallelRequestsKeepTheBound(t *testing.T) {
 	m.isSettled("tokens", 10000)
 }
 
-// TestARefusalTakesNothing (pitfall 2): either all limits of a request hold tokens, or none.
+// TestARefusalTakesNothing (pitfall 2): all limits of a request hold tokens, or none does.
 func TestARefusalTakesNothing(t *testing.T) {
 	m := startModel(t, "{name: requests, key: global, rate: 1/h}, "+tokenRule("estimate: 100"), answers(200, jsonType, usageOf(60)))
 	m.post(chat, "{}")
@@ -161,7 +162,8 @@ func TestARefusalTakesNothing(t *testing.T) {
 	assert.Equal(t, 1, m.used("requests"))
 }
 
-// TestTheKeyWithTheLeast: the key that is refused all the time has the least, even if other keys were admitted later.
+// TestTheKeyWithTheLeast: a key that is refused all the time has the least left, even if other keys were admitted
+// later.
 func TestTheKeyWithTheLeast(t *testing.T) {
 	m := startModel(t, "{name: tokens, key: header:X-Team, rate: 100/365d, tokens: {estimate: 50}}", answers(200, jsonType, usageOf(60)))
 	ask := func(team string) int {
@@ -188,8 +190,8 @@ func TestTheKeyWithTheLeast(t *testing.T) {
 	assert.Nil(t, shown().Least)
 }
 
-// TestLimitBelowTheEstimate (pitfalls 3, 4): an estimate above the limit is the limit: the first request passes, and
-// the next one does not pass concurrently.
+// TestLimitBelowTheEstimate (pitfalls 3, 4): if an estimate is above the limit, the limit is held. The first request
+// passes, and a concurrent second one does not.
 func TestLimitBelowTheEstimate(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, "{name: tokens, key: global, rate: 100/h, tokens: {estimate: 5000}}", func(w http.ResponseWriter, r *http.Request) {
@@ -212,7 +214,7 @@ func TestLimitBelowTheEstimate(t *testing.T) {
 	m.isSettled("tokens", 40)
 }
 
-// TestEstimates (pitfalls 5 to 10, 12, 40): the tokens that are held while a request is under way.
+// TestEstimates (pitfalls 5 to 10, 12, 40) checks how many tokens are held while a request is in progress.
 func TestEstimates(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 1000000/h, tokens: {}}", func(w http.ResponseWriter, r *http.Request) {
@@ -241,8 +243,8 @@ func TestEstimates(t *testing.T) {
 	assert.Equal(t, strings.Repeat("no json ", 1000), m.seen[6], "the body passes unchanged")
 }
 
-// TestWhatCostsNothing (pitfalls 13, 14): lists of models, counts of tokens, and requests that the upstream refuses or
-// fails cost nothing.
+// TestWhatCostsNothing (pitfalls 13, 14): requests for lists of models or for counts of tokens cost nothing. Requests
+// that the upstream refuses, or that fail there, cost nothing either.
 func TestWhatCostsNothing(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(500)))
 	resp, err := m.client.Do(m.request(t.Context(), http.MethodGet, "/v1/models", ""))
@@ -265,7 +267,7 @@ func TestWhatCostsNothing(t *testing.T) {
 	m.isSettled("tokens", 520)
 }
 
-// TestUnreached: an upstream that cannot be connected to costs nothing.
+// TestUnreached: if no connection to an upstream can be made, the request costs nothing.
 func TestUnreached(t *testing.T) {
 	s := start(t, "upstream: http://127.0.0.1:1\nrules: ["+tokenRule("")+"]\n")
 	m := &model{running: s}
@@ -274,12 +276,12 @@ func TestUnreached(t *testing.T) {
 	m.isSettled("tokens", 0)
 }
 
-// TestAborts (pitfall 15): a client pays even if it leaves before the first byte, in the middle, or after the usage.
-// The policy decides how much.
+// TestAborts (pitfall 15): a client pays even if it disconnects before the first byte, in the middle, or after the
+// usage. The rule says how much.
 func TestAborts(t *testing.T) {
 	for _, c := range []struct {
 		abort  string
-		before string // of the stream, which then waits for the client to leave
+		before string // beginning of the stream, which then waits until the client disconnects
 		after  string
 		want   int
 	}{
@@ -297,7 +299,7 @@ func TestAborts(t *testing.T) {
 				close(began)
 			}
 			if !strings.HasPrefix(c.abort, "drain") {
-				<-r.Context().Done() // weir ends the request when the client leaves
+				<-r.Context().Done() // weir ends the request when the client disconnects
 				return
 			}
 			<-left
@@ -320,7 +322,7 @@ func TestAborts(t *testing.T) {
 		}
 		leave()
 		<-ended
-		if c.after == lastBytes { // the rest comes when weir has noticed
+		if c.after == lastBytes { // the rest is sent when weir has noticed
 			assert.Eventually(t, func() bool { return m.traffic.inFlight.Load() == 1 }, time.Second, time.Millisecond)
 		}
 		close(left)
@@ -329,8 +331,8 @@ func TestAborts(t *testing.T) {
 	}
 }
 
-// TestSettledBeforeTheEnd (pitfalls 16, 17): the usage settles when it comes, whether [DONE] follows or not, and the
-// connection may stay.
+// TestSettledBeforeTheEnd (pitfalls 16, 17): the usage is settled when it arrives, even if no [DONE] follows and the
+// connection stays open.
 func TestSettledBeforeTheEnd(t *testing.T) {
 	for _, end := range []string{"", endEvent} {
 		release := make(chan struct{})
@@ -354,7 +356,7 @@ func TestSettledBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestBrokenStream (pitfall 18): if a stream breaks off, its usage so far is not its cost.
+// TestBrokenStream (pitfall 18): if a stream breaks off, the usage that it has reported so far is not its cost.
 func TestBrokenStream(t *testing.T) {
 	partial := "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1,\"total_tokens\":%d}}\n\n"
 	for tokens, want := range map[int]int{6: 500, 600: 600} {
@@ -374,7 +376,7 @@ func TestBrokenStream(t *testing.T) {
 	}
 }
 
-// TestNoUsage (pitfall 19): the stream ends without a usage.
+// TestNoUsage (pitfall 19) checks what a stream costs that ends without a usage.
 func TestNoUsage(t *testing.T) {
 	for unknown, want := range map[string]int{"keep": 500, "delivered": 4, "free": 0} {
 		for _, end := range []string{"", endEvent} {
@@ -386,8 +388,7 @@ func TestNoUsage(t *testing.T) {
 	}
 }
 
-// TestAddedUsageIsHidden (pitfall 20): weir asks for the usage, and the client gets the answer that it would have got
-// without that.
+// TestAddedUsageIsHidden (pitfall 20): weir asks for the usage, but the client gets the same answer as without this.
 func TestAddedUsageIsHidden(t *testing.T) {
 	stream := someText + someText + lastBytes + endEvent
 	for body, wants := range map[string]bool{
@@ -397,7 +398,7 @@ func TestAddedUsageIsHidden(t *testing.T) {
 	} {
 		m := startModel(t, tokenRule("ask_usage: true"), func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", sseType)
-			for i := range len(stream) { // cut at every byte
+			for i := range len(stream) { // cuts the stream at every byte
 				_, _ = io.WriteString(w, stream[i:i+1])
 				_ = http.NewResponseController(w).Flush()
 			}
@@ -422,8 +423,8 @@ func TestAddedUsageIsHidden(t *testing.T) {
 	}
 }
 
-// TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every fixture passes unchanged, in its pieces, and settles its
-// cost.
+// TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every answer of the corpus passes unchanged, in its pieces, and
+// its cost is settled.
 func TestCorpusThroughTheProxy(t *testing.T) {
 	m := startModel(t, "{name: tokens, key: global, rate: 10000/h, tokens: {estimate: none, unknown: free}}", nil)
 	used := 0
@@ -448,7 +449,7 @@ func TestCorpusThroughTheProxy(t *testing.T) {
 					out = out[n:]
 				}
 			}
-			_, got := m.post(f.Path, "{}") // the transport of the test decompresses
+			_, got := m.post(f.Path, "{}") // the transport of the test decompresses the answer
 			assert.Equal(t, string(body), got, f.File)
 			if used += int(f.Says.Total); f.Final || f.Says.Total > 0 {
 				m.isSettled("tokens", used)
@@ -457,8 +458,7 @@ func TestCorpusThroughTheProxy(t *testing.T) {
 	}
 }
 
-// TestSmallBodyLargeInput (pitfalls 11, 34): input that was not in the request is charged all the same, and the debt
-// counts.
+// TestSmallBodyLargeInput (pitfalls 11, 34): input that was not in the request is charged, too, and debt counts.
 func TestSmallBodyLargeInput(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, `{"usage":{"input_tokens":50000,"output_tokens":10,"total_tokens":50010}}`))
 	resp, _ := m.post("/v1/responses", `{"previous_response_id":"r1","input":"go on","max_output_tokens":10}`)
@@ -471,7 +471,7 @@ func TestSmallBodyLargeInput(t *testing.T) {
 	assert.Equal(t, 429, resp.StatusCode, "40,010 tokens are owed, and 30,000 are back")
 }
 
-// TestHostileUsageIsNotTaken (pitfall 28): the policy for answers without a usage decides.
+// TestHostileUsageIsNotTaken (pitfall 28): if a usage is impossible, the answer counts as an answer without a usage.
 func TestHostileUsageIsNotTaken(t *testing.T) {
 	for _, bad := range []string{"-600", `"2147483647"`, "9223372036854775807", "NaN", "1.5"} {
 		for _, usage := range []string{`{"total_tokens":` + bad + `}`, `{"prompt_tokens":10,"completion_tokens":` + bad + `}`} {
@@ -483,8 +483,8 @@ func TestHostileUsageIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestOnce (pitfall 30): an answer with two usages settles once, and the larger one is charged. A client's retry is a
-// new request.
+// TestOnce (pitfall 30): if an answer has two usages, it is settled once, and the larger usage is charged. If a client
+// sends a request again, it is a new request.
 func TestOnce(t *testing.T) {
 	for _, c := range [][3]int{{100, 100, 100}, {100, 150, 150}, {100, 50, 100}} {
 		stream := "data: " + usageOf(c[0]) + "\n\ndata: " + usageOf(c[1]) + "\n\n" + endEvent
@@ -498,8 +498,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestWindows (pitfalls 31, 32, 33): a hold that was taken in one window and is settled in the next erases nothing
-// there, and does not make the window longer.
+// TestWindows (pitfalls 31, 32, 33): if a hold is taken in one window and settled in the next, it erases nothing in the
+// next window, and does not extend it.
 func TestWindows(t *testing.T) {
 	for _, actual := range []int{10, 500, 900} {
 		release, began := make(chan struct{}), make(chan struct{})
@@ -527,14 +527,15 @@ func TestWindows(t *testing.T) {
 		m.isSettled("tokens", 300)
 		close(release)
 		<-done
-		m.isSettled("tokens", 300+max(actual-500, 0)) // what is beyond the hold is charged when it is known
+		m.isSettled("tokens", 300+max(actual-500, 0)) // the cost beyond the hold is charged when it is known
 		m.clock.advance(time.Hour + time.Second)
 		assert.Equal(t, 0, m.used("tokens"), "the window of the second request is over")
 		m.stop()
 	}
 }
 
-// TestRefusals (pitfall 38): the form of the API that was called, a status of one's own, and no hurry.
+// TestRefusals (pitfall 38): a refusal has the form of the API that was called, and its own status, and does not make
+// the client try again at once.
 func TestRefusals(t *testing.T) {
 	for path, want := range map[string]string{
 		chat:                               "error.message error.type error.param error.code",
@@ -565,7 +566,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPlaces (pitfall 39): a stream keeps its place in flight until it ends, even if it is settled earlier.
+// TestPlaces (pitfall 39): a stream counts as in flight until it ends, even if it is settled earlier.
 func TestPlaces(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, "{name: streams, key: global, concurrency: 1}, "+tokenRule("estimate: 500"), func(w http.ResponseWriter, _ *http.Request) {
@@ -586,7 +587,7 @@ func TestPlaces(t *testing.T) {
 	close(release)
 }
 
-// TestPlainCosts: the cost is at a path, in a header, or in a trailer of any answer.
+// TestPlainCosts: the cost can be at a path in the body, in a header, or in a trailer of any answer.
 func TestPlainCosts(t *testing.T) {
 	for from, serve := range map[string]http.HandlerFunc{
 		"json:meta.cost": answers(200, jsonType, `{"meta":{"cost":70}}`),
@@ -608,8 +609,8 @@ func TestPlainCosts(t *testing.T) {
 	}
 }
 
-// TestCostInAHeaderOfABrokenAnswer: if a client leaves, or a server breaks off, the cost in the header of the answer is
-// charged all the same.
+// TestCostInAHeaderOfABrokenAnswer: if the client disconnects, or the server breaks off, the cost in the header of the
+// answer is charged nevertheless.
 func TestCostInAHeaderOfABrokenAnswer(t *testing.T) {
 	for cost, want := range map[string]int{"700": 700, "70": 500, "-700": 500} {
 		m := startModel(t, `{name: tokens, key: global, rate: 10000/h, cost: {estimate: 500, from: "header:X-Cost"}}`,

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelingCosts (attacker): a client that always cancels pays for each request, and is refused when it has nothing
-// left.
+// TestCancelingCosts (attacker): if a client cancels all its requests, it pays for each of them, and is refused when it
+// has nothing left.
 func TestCancelingCosts(t *testing.T) {
 	came := make(chan struct{}, 100)
 	m := startModel(t, tokenRule("estimate: 1000"), func(_ http.ResponseWriter, r *http.Request) {
@@ -43,8 +43,8 @@ func TestCancelingCosts(t *testing.T) {
 	assert.Empty(t, came)
 }
 
-// TestModelsThatAreNotThere (attacker): unknown models cost nothing, teach nothing, and hold tokens while the request
-// is under way.
+// TestModelsThatAreNotThere (attacker): requests for unknown models cost nothing, and nothing is learned from them.
+// They hold tokens while they are in progress.
 func TestModelsThatAreNotThere(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: learned, default_output: 100"), answers(404, jsonType, `{"error":{}}`))
 	for i := range 300 {
@@ -62,8 +62,8 @@ func TestModelsThatAreNotThere(t *testing.T) {
 	m.isSettled("tokens", 10)
 }
 
-// TestNoReader (attacker): a stream without a reader ends by send_timeout. It costs what was held, or what the model
-// has sent if that is more.
+// TestNoReader (attacker): a stream that the client does not read is ended by send_timeout. It costs what was held, or
+// what the model has sent if that is more.
 func TestNoReader(t *testing.T) {
 	ended, sent := make(chan struct{}), 0
 	rule := "{name: tokens, key: global, rate: 1000000000/h, tokens: {estimate: 500}}"
@@ -103,8 +103,8 @@ func TestGiantLine(t *testing.T) {
 	}
 }
 
-// TestLargeBodies: the part beyond max_body passes and counts by its length. A compressed body is decompressed for the
-// estimate and passes compressed.
+// TestLargeBodies: the part of a body beyond max_body is passed on, and counts by its length. A compressed body is
+// decompressed for the estimate and passed on compressed.
 func TestLargeBodies(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 1000000/h, tokens: {max_body: 64KiB}}", func(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +129,8 @@ func TestLargeBodies(t *testing.T) {
 	assert.InDelta(t, 1010, held, 20)
 }
 
-// TestAnotherMethodCosts: a GET with a body may call a model, and so may a WebSocket, whose hold is charged.
+// TestAnotherMethodCosts: a GET with a body may call a model, and so may a WebSocket. What is held for a WebSocket is
+// charged.
 func TestAnotherMethodCosts(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(300)))
 	for i, method := range []string{http.MethodGet, http.MethodDelete, http.MethodOptions} {

@@ -17,9 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exact is a server of OpenAI's API that reads a request as OpenAI does: keys have one spelling, and the last of
-// duplicates counts. It streams as many tokens as the request allows, 5,000 without a bound. It has a usage if it is
-// asked for one. It adds to served what it has sent.
+// exact returns a server that reads a request exactly as OpenAI's API does: keys have one spelling, and of two members
+// with the same name, the last one counts. It streams as many tokens as the request permits, or 5,000 if the request
+// has no bound. If the request asks for a usage, the stream has one. exact adds the number of tokens that it has sent
+// to served.
 func exact(seen func() string, served *atomic.Int64, then func(*http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := seen()
@@ -46,7 +47,7 @@ func exact(seen func() string, served *atomic.Int64, then func(*http.Request)) h
 	}
 }
 
-// startExact starts a server with rules in front of one that is exact.
+// startExact starts a server with rules in front of a model that is exact.
 func startExact(t *testing.T, rules string, served *atomic.Int64, then func(*http.Request)) *model {
 	m := startModel(t, rules, nil)
 	m.serve = exact(func() string {
@@ -57,7 +58,8 @@ func startExact(t *testing.T, rules string, served *atomic.Int64, then func(*htt
 	return m
 }
 
-// ignored are members of a body that look like bounds of 1 token, or of 2 in all. Servers of OpenAI's API ignore them.
+// ignored has members of a body that look like bounds of 1 token, or of 2 tokens together. Servers of OpenAI's API
+// ignore them.
 var ignored = []string{
 	`"MAX_TOKENS":1`, `"num_predict":1`, `"max_new_tokens":1`, `"options":{"num_predict":1}`, `"max_output_tokens":1`,
 	`"generationConfig":{"maxOutputTokens":1}`, `"parameters":{"max_new_tokens":1}`, `"inferenceConfig":{"maxTokens":1}`,
@@ -65,7 +67,7 @@ var ignored = []string{
 	`"requests":[{"params":{"max_tokens":1}},{"params":{"max_tokens":1}}]`,
 }
 
-// TestIgnoredBounds (attacker): a bound that the server ignores does not reduce the hold.
+// TestIgnoredBounds (attacker): a bound that the server ignores does not lower the number of held tokens.
 func TestIgnoredBounds(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, tokenRule("estimate: worst, ask_usage: true, clamp: true, api: openai"), func(w http.ResponseWriter, _ *http.Request) {
@@ -79,7 +81,7 @@ func TestIgnoredBounds(t *testing.T) {
 	}
 	for path, body := range map[string]string{
 		"/v1/responses": `{"max_tokens":1}`, "/v1/completions": `{"max_completion_tokens":1}`, "/v1/unknown": `{"max_tokens":1}`,
-		"/v1/messages": `{"max_tokens":1}`, // the rule says what the API is
+		"/v1/messages": `{"max_tokens":1}`, // the rule says which API it is
 	} {
 		m.post(path, body)
 		assert.InDelta(t, 1024, held, 40, path)
@@ -87,7 +89,8 @@ func TestIgnoredBounds(t *testing.T) {
 	}
 }
 
-// TestIgnoredBoundsAreClamped (attacker): in spite of such a bound, an answer is cut to the number of tokens left.
+// TestIgnoredBoundsAreClamped (attacker): even if a request has such a bound, the answer is cut to the number of tokens
+// that are left.
 func TestIgnoredBoundsAreClamped(t *testing.T) {
 	for _, body := range ignored {
 		var served atomic.Int64
@@ -103,8 +106,8 @@ func TestIgnoredBoundsAreClamped(t *testing.T) {
 	}
 }
 
-// TestKeptIsWhatCame (attacker): a client that leaves pays for the part of the answer that has come, if that is longer
-// than its hold. So does a client whose answer has no usage.
+// TestKeptIsWhatCame (attacker): a client that disconnects pays for the part of the answer that has arrived, if this
+// costs more than what was held. The same is true if an answer has no usage.
 func TestKeptIsWhatCame(t *testing.T) {
 	for _, leaves := range []bool{true, false} {
 		var served atomic.Int64
@@ -129,8 +132,8 @@ func TestKeptIsWhatCame(t *testing.T) {
 	}
 }
 
-// TestAskedInSpite (attacker): weir asks for the usage of a stream even if the client declines it in any way, or if the
-// body cannot be changed.
+// TestAskedInSpite (attacker): weir asks for the usage of a stream even if the client declines it in any way. If the
+// body cannot be changed, the part that has arrived counts.
 func TestAskedInSpite(t *testing.T) {
 	var served atomic.Int64
 	m := startExact(t, tokenRule("estimate: none, unknown: free, ask_usage: true"), &served, nil)
@@ -162,7 +165,7 @@ func TestAskedInSpite(t *testing.T) {
 		send(chat, `{"max_tokens":100,`+body+`}`, "")
 	}
 	body := `{"max_tokens":100,"stream":true}`
-	// A server may mind no encoding.
+	// A server may ignore the encoding.
 	for _, encoding := range []string{"identity", "Identity, identity", "gzip", "unknown"} {
 		send(chat, body, encoding)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clamped is a model behind a rule of 10,000 tokens with a clamp. That many of them are used.
+// clamped starts a model behind a rule of 10,000 tokens with clamp. used of these tokens are used.
 func clamped(t *testing.T, used int, more string) *model {
 	m := startModel(t, tokenRule("clamp: true")+more, answers(200, jsonType, usageOf(used)))
 	m.post(chat, "{}")
@@ -25,8 +25,8 @@ func clamped(t *testing.T, used int, more string) *model {
 	return m
 }
 
-// TestClamp: the bound of an answer is lowered to the number left, and the rest of the body stays unchanged. If less
-// than the prompt is left, the request is refused.
+// TestClamp: the bound of an answer is lowered to the number of tokens that are left, and the rest of the body stays
+// unchanged. If less is left than the prompt needs, the request is refused.
 func TestClamp(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var length int64
@@ -35,7 +35,7 @@ func TestClamp(t *testing.T) {
 		length, held = r.ContentLength, m.used("tokens")
 		answers(200, jsonType, usageOf(0))(w, r)
 	}
-	const prompt = 200 // tokens: 4 bytes each, with the keys
+	const prompt = 200 // in tokens of 4 bytes, including the keys
 	words := strings.Repeat("word", prompt-9)
 	body := func(bound int) string {
 		return fmt.Sprintf("{ \"stream\": true, \"max_tokens\": %d, \"messages\" : [{\"content\" : \"%s\"}] }\n", bound, words)
@@ -67,7 +67,7 @@ func TestClamp(t *testing.T) {
 	assert.Len(t, m.seen, n, "the prompt alone is more than what is left")
 }
 
-// TestClampWithRoom: if the complete estimate is left, no body changes, and no bound is added.
+// TestClampWithRoom: if as many tokens are left as the estimate says, the body does not change, and no bound is added.
 func TestClampWithRoom(t *testing.T) {
 	m := clamped(t, 100, "")
 	for _, body := range []string{`{"max_tokens": 5000}`, `{"messages": []}`, "no json", `{"requests":[{"params":{"max_tokens":8000}}]}`} {
@@ -77,8 +77,8 @@ func TestClampWithRoom(t *testing.T) {
 	}
 }
 
-// TestClampKeepsTheLimit: many concurrent requests, whose answers are as long as allowed, do not exceed the limit
-// together.
+// TestClampKeepsTheLimit: many concurrent requests, whose answers are as long as permitted, together do not exceed the
+// limit.
 func TestClampKeepsTheLimit(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
@@ -104,8 +104,8 @@ func TestClampKeepsTheLimit(t *testing.T) {
 	assert.GreaterOrEqual(t, m.used("tokens"), 9000, "all but some prompts is used")
 }
 
-// TestClampCompressed: a compressed body is passed on without compression if its bound is lowered, and unchanged
-// otherwise. A signed body is never changed: its complete cost is held, or the request is refused.
+// TestClampCompressed: if the bound in a compressed body is lowered, the body is passed on uncompressed. Otherwise it
+// is passed on unchanged. A signed body is never changed: its complete cost is held, or the request is refused.
 func TestClampCompressed(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var encoding string
@@ -140,7 +140,8 @@ func TestClampCompressed(t *testing.T) {
 	}
 }
 
-// TestClampOfSeveral: the limit with the least left counts, and a limit in shadow mode changes nothing.
+// TestClampOfSeveral: if several limits apply, the one with the least left counts. A limit in shadow mode changes
+// nothing.
 func TestClampOfSeveral(t *testing.T) {
 	more := ", {name: day, key: global, rate: 9500/h, tokens: {clamp: true}}, " +
 		"{name: shadow, key: global, rate: 9100/h, shadow: true, tokens: {clamp: true}}"
@@ -149,8 +150,8 @@ func TestClampOfSeveral(t *testing.T) {
 	assert.Regexp(t, `^\{"max_tokens":4[0-9][0-9]\}$`, m.seen[len(m.seen)-1])
 }
 
-// TestPrices: a budget in dollars has the weights of the model. For a request that names no model, another one or
-// several, it has the weights of the rule. A request whose cost is less than a token of the limit costs one token.
+// TestPrices: a budget in dollars uses the weights of the model. If a request names no model, another model or several
+// models, it uses the weights of the rule. If a request costs less than a token of the limit, it costs one token.
 func TestPrices(t *testing.T) {
 	m := startModel(t, `{name: dollars, key: global, rate: 1000000/month, algorithm: fixed-window, zone: Europe/Berlin, tokens: {scale: 1000, `+
 		`count: {input: 300, output: 1500, models: {"tiny*": {input: 0.5, output: 1}, tiny-max: {input: 20, output: 100}}}}}`,
@@ -168,7 +169,7 @@ func TestPrices(t *testing.T) {
 		used += c.want
 		m.isSettled("dollars", used)
 	}
-	for _, batch := range []string{ // whose models are inside (pitfall 40)
+	for _, batch := range []string{ // the models of a batch are inside (pitfall 40)
 		`{"requests":[{"params":{"model":"tiny","max_tokens":1}}]}`, `{"model":"tiny","requests":[{"params":{"model":"big","max_tokens":1}}]}`,
 	} {
 		m.post("/v1/messages/batches", batch)

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnswersDoNotWaitForTheStore (pitfall 14): the tokens that an answer gives back are sent to the store
-// concurrently.
+// TestAnswersDoNotWaitForTheStore (pitfall 14): tokens that an answer gives back are sent to the store in the
+// background.
 func TestAnswersDoNotWaitForTheStore(t *testing.T) {
 	for status, want := range map[int]string{200: "00000100", 500: "00000000"} {
 		store := miniredis.RunT(t)
@@ -42,8 +42,8 @@ func TestAnswersDoNotWaitForTheStore(t *testing.T) {
 	}
 }
 
-// TestAnotherServerSettlesOnce (pitfall 30): if a server cannot be reached, the request goes to another server, and is
-// charged the usage of that server once.
+// TestAnotherServerSettlesOnce (pitfall 30): if a server cannot be reached, the request is passed to another server.
+// The usage of that server is charged once.
 func TestAnotherServerSettlesOnce(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: 500"), answers(200, jsonType, usageOf(100)))
 	alive := m.current.Load().file.Upstream.Targets[0].URL.String()
@@ -59,8 +59,8 @@ func TestAnotherServerSettlesOnce(t *testing.T) {
 	m.isSettled("tokens", 100*passed)
 }
 
-// TestLearnedCosts: learned costs belong to the model, even if the path names it. A batch costs the sum of its
-// contents.
+// TestLearnedCosts: costs are learned for each model, even if the model is named in the path. A batch costs the sum of
+// its items.
 func TestLearnedCosts(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 100000000/h, tokens: {estimate: learned, default_output: 1000}}", nil)
@@ -91,8 +91,8 @@ func TestLearnedCosts(t *testing.T) {
 	assert.Greater(t, ask(chat, `{"messages":"`+large+`"}`, 10), 2_000_000, "and what was not read")
 }
 
-// TestAskedForNobody (pitfall 20): an event that weir has asked for is hidden, too, where no rule counts the request
-// after all: an operator has exempted it from the rule, or the store is lost and the rule open.
+// TestAskedForNobody (pitfall 20): an event that weir has asked for is hidden even if no rule counts the request after
+// all. This happens if an operator has exempted the request, or if the store is lost and the rule is open.
 func TestAskedForNobody(t *testing.T) {
 	serve := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", sseType)
@@ -113,8 +113,8 @@ func TestAskedForNobody(t *testing.T) {
 	assert.Equal(t, someText+endEvent, got)
 }
 
-// TestShadowsAreNoRatio: if a rule in shadow mode would have refused, it holds nothing. So the ratio of cost and hold
-// is not learned, and nothing is charged.
+// TestShadowsAreNoRatio: if a rule in shadow mode would have refused a request, it holds nothing. So no ratio of cost
+// and held tokens is learned, and nothing is charged.
 func TestShadowsAreNoRatio(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: 6000")+"]\nadmin: {address: \"127.0.0.1:0\"}\n#", answers(200, jsonType, usageOf(6000)))
 	m.act(200, "shadow", `"rule":"tokens","confirm":true`)
@@ -130,7 +130,7 @@ func TestShadowsAreNoRatio(t *testing.T) {
 	assert.Contains(t, metrics, `weir_tokens_actual_ratio_count{rule="tokens"} 1`)
 }
 
-// TestBodiesAreNotLogged: the log has no part of a prompt or an answer, even if there is an error in it.
+// TestBodiesAreNotLogged: the log has no part of a prompt or of an answer, even in the text of an error.
 func TestBodiesAreNotLogged(t *testing.T) {
 	const secret = "a secret of the client"
 	text := `{"usage":{"total_tokens":%s},"choices":[{"message":{"content":"` + secret + `"}}]}`
@@ -151,11 +151,11 @@ func TestBodiesAreNotLogged(t *testing.T) {
 		answer <- a
 		resp, err := m.client.Do(m.request(t.Context(), http.MethodPost, chat, `{"stream":true,"max_tokens":5,"messages":[{"content":"`+secret+`"}]}`))
 		require.NoError(t, err)
-		_, _ = io.ReadAll(resp.Body) // of which one breaks off
+		_, _ = io.ReadAll(resp.Body) // one of the answers breaks off
 		resp.Body.Close()
 	}
 	answer <- answers(200, jsonType, secret)
-	m.post(chat, `{"messages":"`+secret) // no JSON
+	m.post(chat, `{"messages":"`+secret) // not JSON
 	m.stop()
 	said := m.log.String()
 	require.Contains(t, said, "upstream failed")

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin"
 )
 
-// traffic counts requests and their answers, for the log and for the administrator. It exists as long as the server. A
-// request counts once, however many rules it matches.
+// traffic counts requests and their answers, for the log and for the administrator. It outlives all generations. A
+// request counts once, no matter how many rules it matches.
 type traffic struct {
-	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0 for a connection that was cut off without an answer
+	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0: a connection that was cut off without an answer
 	inFlight atomic.Int64
-	// requests counts all requests, including decisions for other proxies; allowed counts the requests that no rule
+	// requests counts all requests, including decisions for other proxies. allowed counts the requests that no rule has
 	// refused.
 	requests, allowed atomic.Uint64
 
@@ -29,8 +29,8 @@ type traffic struct {
 
 const maxStatus = 599
 
-// durations are the bounds of histograms, in seconds: from a millisecond, as local servers need, to a minute, which is
-// the default response_timeout.
+// durations has the bounds of histograms, in seconds. They range from a millisecond, which local servers need, to a
+// minute, which is the default response_timeout.
 var durations = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
 func newTraffic() *traffic {
@@ -52,14 +52,14 @@ func newTraffic() *traffic {
 	return t
 }
 
-// ended counts an exchange.
+// ended counts an exchange that has ended.
 func (t *traffic) ended(x *exchange) {
 	status := x.status
 	if status < 0 || status > maxStatus {
 		status = maxStatus
 	}
 	t.answers[x.by][status].Add(1)
-	if status == http.StatusSwitchingProtocols { // the connection may last for any time
+	if status == http.StatusSwitchingProtocols { // such a connection may last for any time
 		return
 	}
 	t.seconds[x.by].Observe(time.Since(x.begin).Seconds())
@@ -95,10 +95,10 @@ func timesOf(observer prometheus.Observer) (times admin.Times) {
 	return times
 }
 
-// summary returns the numbers for the log.
+// summary returns the numbers that are logged at the end.
 func (s *Server) summary() []slog.Attr {
 	t := s.traffic
-	allowed := t.allowed.Load() // read first, because a request is counted before it is allowed
+	allowed := t.allowed.Load() // read first, because a request is counted in requests before it is counted in allowed
 	requests := t.requests.Load()
 	return []slog.Attr{
 		slog.Uint64("requests", requests),
@@ -127,7 +127,8 @@ func (s *Server) collectors() []prometheus.Collector {
 	)
 }
 
-// An answerCollector reads the counts of answers at each scrape. It has one series for each status that has occurred.
+// An answerCollector reads the counts of answers when Prometheus scrapes. It has one series for each status that has
+// occurred.
 type answerCollector struct{ traffic *traffic }
 
 var answersDesc = prometheus.NewDesc("weir_http_requests_total",

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// series returns the lines of the metrics that begin so, without that.
+// series returns the lines of the metrics that begin with prefix, without the prefix.
 func (r *running) series(prefix string) (lines []string) {
 	r.t.Helper()
 	_, metrics := r.askAdmin("/metrics")
@@ -25,8 +25,8 @@ func (r *running) series(prefix string) (lines []string) {
 	return lines
 }
 
-// TestRequestsCountOnceByTheirStatus: a request that two rules match counts once. Answers of weir, of its limits and of
-// the upstream are counted separately.
+// TestRequestsCountOnceByTheirStatus: a request that two rules match counts once. Answers of weir itself, of its limits
+// and of the upstream are counted separately.
 func TestRequestsCountOnceByTheirStatus(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -77,7 +77,7 @@ rules:
 	assert.Empty(t, problems)
 }
 
-// TestTheAccessLogHasNoSecrets: a line for each request, without query, headers and keys.
+// TestTheAccessLogHasNoSecrets: the access log has a line for each request. The line has no query, headers or keys.
 func TestTheAccessLogHasNoSecrets(t *testing.T) {
 	s := start(t, `log: {access: all, refusals: all}
 rules:

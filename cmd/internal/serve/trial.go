@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A Trial answers requests by the rules of a file, as a newly started server would, one after the other and all at the
-// same moment. All limits are in memory, whatever the file says. No request waits: a request that would wait is
-// refused. Only one goroutine may use it.
+// A Trial answers requests by the rules of a file, one after the other, as a server would that has just been started.
+// All requests have the same time. All limits are in memory, even if the file says otherwise. No request waits: a
+// request that would wait is refused. Only one goroutine may use a Trial.
 type Trial struct {
 	file   *rulefile.File
 	rules  []*rules.Rule
@@ -26,13 +26,13 @@ type Trial struct {
 	limits *httplimit.Middleware
 	own    []*engine.Limiter
 
-	refusing []string // rules, of the last request
+	refusing []string // rules that refused the last request
 }
 
-// trialKeys is room for the keys of a trial.
+// trialKeys is the number of keys for which a trial has room.
 const trialKeys = 1000
 
-// NewTrial returns a trial of a valid file. The caller closes it.
+// NewTrial returns a trial of a valid file. The caller must close it.
 func NewTrial(file *rulefile.File) (_ *Trial, err error) {
 	t := &Trial{file: file}
 	defer func() {
@@ -84,7 +84,7 @@ func (t *Trial) Close() (err error) {
 	return err
 }
 
-// Refused returns why a request is answered 400 before any rule decides; nil if it is not.
+// Refused returns why a request is answered 400 before any rule decides. It returns nil if it is not.
 func (t *Trial) Refused(r *http.Request) error {
 	if err := checkTarget(r); err != nil {
 		return err
@@ -109,8 +109,8 @@ func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 	})
 }
 
-// Ask returns the status of the answer to a request, and the name of the rule that refuses it, "" for none. upstream is
-// the status of an answer from the upstream.
+// Ask returns the status of the answer to a request, and the name of the rule that refuses the request, or "" if none
+// does. upstream is the status with which the upstream would answer.
 func (t *Trial) Ask(r *http.Request, upstream int) (status int, by string) {
 	dropPerHop(r, t.file)
 	if err := t.Refused(r); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// TestATrialAnswersAsAServer: a trial of a file and a server with the same file give the same answers to the same
-// requests in the same order.
+// TestATrialAnswersAsAServer: if a trial and a server have the same file and get the same requests in the same order,
+// they give the same answers.
 func TestATrialAnswersAsAServer(t *testing.T) {
 	const text = `
 exempt: {path: /healthz}

@@ -25,10 +25,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A halvesConn is a connection in memory whose ends can each be closed for writing only. Written bytes wait until they
-// are read.
+// A halvesConn is a connection in memory. Each end can be closed for writing only. Bytes that are written wait until
+// they are read.
 type halvesConn struct {
-	net.Conn // in which it reads
+	net.Conn // the pipe from which it reads
 	out      net.Conn
 }
 
@@ -47,7 +47,7 @@ func (c *halvesConn) SetDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
-// A countedHalves counts until it is closed.
+// A countedHalves is a connection that is counted until it is closed.
 type countedHalves struct {
 	*halvesConn
 	count *atomic.Int64
@@ -59,28 +59,29 @@ func (c *countedHalves) Close() error {
 	return c.halvesConn.Close()
 }
 
-// How long an end of a tunnel may be silent when the other has ended, and take nothing, as package proxy has it.
+// These are two times of package proxy: how long an end of a tunnel may be silent when the other end has finished, and
+// how long an end may accept nothing.
 const (
 	tunnelSilence = 10 * time.Second
 	tunnelStall   = time.Minute
 )
 
-// halves is a connection whose halves can each be closed.
+// halves is a connection whose halves can be closed separately.
 type halves interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// A tunnelled is a WebSocket through a server, with both ends in the hand of a test that moves the time.
+// A tunnelled is a WebSocket through a server. The test has both ends, and moves the time.
 type tunnelled struct {
 	client, upstream halves
 	ended            chan struct{}      // closed when the request has ended
-	conns            atomic.Int64       // to the upstream
-	cut              context.CancelFunc // as the server does at its end
+	conns            atomic.Int64       // number of connections to the upstream
+	cut              context.CancelFunc // ends the requests, as the server does at its end
 }
 
-// inTunnels runs a test with a WebSocket to an upstream without TLS, and one to an upstream with it. A request that has
-// ended may leave nothing behind.
+// inTunnels runs a test with a WebSocket to an upstream without TLS, and with a WebSocket to an upstream with TLS. When
+// the request has ended, nothing of it may be left.
 func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	inHandshakes(t, func(t *testing.T, s *tunnelled) {
 		answer, err := http.ReadResponse(bufio.NewReader(s.client), nil)
@@ -90,7 +91,7 @@ func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	})
 }
 
-// inHandshakes is inTunnels for a client that has not read the answer.
+// inHandshakes is like inTunnels, but the client has not read the answer.
 func inHandshakes(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -121,7 +122,7 @@ func inHandshakes(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	}
 }
 
-// statusOfAnother returns the status of another request of the client.
+// statusOfAnother sends another request of the client, and returns the status of its answer.
 func statusOfAnother(server *Server) int {
 	w := httptest.NewRecorder()
 	server.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
@@ -176,7 +177,7 @@ func (s *tunnelled) isOpen() bool {
 	}
 }
 
-// endsIn asserts that the request ends when so much time has passed, or up to a second before.
+// endsIn checks that the request ends after the given time, or at most a second earlier.
 func (s *tunnelled) endsIn(t *testing.T, d time.Duration) {
 	t.Helper()
 	time.Sleep(d - time.Second)
@@ -185,15 +186,17 @@ func (s *tunnelled) endsIn(t *testing.T, d time.Duration) {
 	assert.False(t, s.isOpen(), "after %v", d)
 }
 
-// takeAll reads what comes at the ends. Without that they would not take even the alerts with which TLS ends.
+// takeAll reads everything that arrives at the ends. Otherwise they would not even accept the alerts with which TLS
+// ends.
 func (*tunnelled) takeAll(ends ...halves) {
 	for _, end := range ends {
 		go io.Copy(io.Discard, end)
 	}
 }
 
-// TestAnEndThatDoesNotReact: an upstream that continues as if its client were there, or a client without its upstream,
-// kept the place of the request and two open files forever.
+// TestAnEndThatDoesNotReact: an upstream may continue as if its client were still connected, or a client as if its
+// upstream were. Such a tunnel ends after some time. Otherwise the request would count as in flight forever, and keep
+// two files open.
 func TestAnEndThatDoesNotReact(t *testing.T) {
 	for name, end := range map[string]func(s *tunnelled) (ended, left halves){
 		"upstream": func(s *tunnelled) (halves, halves) { return s.client, s.upstream },
@@ -212,7 +215,8 @@ func TestAnEndThatDoesNotReact(t *testing.T) {
 	}
 }
 
-// TestTheEndThatIsLeftMayGoOn: after one end has closed its half, the other may continue as long as it sends something.
+// TestTheEndThatIsLeftMayGoOn: after one end has closed its half, the other end may continue as long as it sends
+// something.
 func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		received := make(chan string, 1)
@@ -232,8 +236,8 @@ func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 	})
 }
 
-// TestAnEndThatTakesNothing: if one end takes nothing, the bytes for it wait, and so do the bytes after them, even the
-// last byte.
+// TestAnEndThatTakesNothing: if one end accepts nothing, the bytes for it wait, and so do all bytes after them, even
+// the end of the other direction. So the tunnel ends after some time.
 func TestAnEndThatTakesNothing(t *testing.T) {
 	for name, ends := range map[string]func(s *tunnelled) (from, to halves){
 		"client":   func(s *tunnelled) (halves, halves) { return s.upstream, s.client },
@@ -259,9 +263,9 @@ func TestAnEndThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestAClientThatTakesNotEvenTheAnswer: a client may not even read the answer to its handshake, for example if other
-// answers fill its connection. Meanwhile nothing reads from the upstream, so the upstream cannot end the request,
-// either, and is not to blame.
+// TestAClientThatTakesNotEvenTheAnswer: a client may not even read the answer to its handshake, for example because
+// other answers fill its connection. Meanwhile nothing is read from the upstream, so the upstream cannot end the
+// request either, and this does not count as its failure.
 func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
 	inHandshakes(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -269,8 +273,8 @@ func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
 	})
 }
 
-// TestASlowEndHasItsTime: bytes that were sent before the end are not cut off after a few seconds only because the
-// other side reads slowly.
+// TestASlowEndHasItsTime: if one end has finished, its last bytes are not cut off after a few seconds only because the
+// other end reads slowly.
 func TestASlowEndHasItsTime(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -283,8 +287,9 @@ func TestASlowEndHasItsTime(t *testing.T) {
 	})
 }
 
-// TestTheServerEndsWithTunnelsInWhichNothingMoves: an upstream writes what its client does not read. ReverseProxy
-// closes only the connection to the upstream then. It waited forever for the client, and the server waited for it.
+// TestTheServerEndsWithTunnelsInWhichNothingMoves: an upstream writes bytes that its client does not read. When the
+// server ends, ReverseProxy alone would close only the connection to the upstream and wait forever for the client, and
+// the server would wait for ReverseProxy.
 func TestTheServerEndsWithTunnelsInWhichNothingMoves(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -295,7 +300,7 @@ func TestTheServerEndsWithTunnelsInWhichNothingMoves(t *testing.T) {
 	})
 }
 
-// websocket opens a WebSocket through a server on real sockets.
+// websocket opens a WebSocket through a server, on real sockets.
 func (r *running) websocket() (conn net.Conn, in *bufio.Reader) {
 	r.t.Helper()
 	conn = r.dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
@@ -306,7 +311,7 @@ func (r *running) websocket() (conn net.Conn, in *bufio.Reader) {
 	return conn, in
 }
 
-// raw returns the URL of an upstream that changes the protocol of every connection and hands it over.
+// raw returns the URL of an upstream that changes the protocol on every connection and then calls serve with it.
 func raw(t *testing.T, answer string, serve func(net.Conn)) string {
 	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -321,11 +326,12 @@ func raw(t *testing.T, answer string, serve func(net.Conn)) string {
 
 const toWebSocket = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
 
-// TestAnUpstreamThatIsKilledAmidAFrame: the WebSocket ends too, and the tunnel leaves nothing behind.
+// TestAnUpstreamThatIsKilledAmidAFrame: if an upstream is killed in the middle of a frame, the WebSocket ends, too, and
+// nothing of the tunnel is left.
 func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 	s := start(t, "upstream: "+raw(t, toWebSocket, func(conn net.Conn) {
-		_, _ = conn.Write([]byte{0x82, 0x7e, 0xff, 0xff, 1, 2, 3}) // 65,535 bytes follow, and do not
-		_ = conn.(*net.TCPConn).SetLinger(0)                       // a reset
+		_, _ = conn.Write([]byte{0x82, 0x7e, 0xff, 0xff, 1, 2, 3}) // announces 65,535 bytes, which never come
+		_ = conn.(*net.TCPConn).SetLinger(0)                       // closing sends a reset
 	})+"\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
 	for range 20 {
 		conn, in := s.websocket()
@@ -336,9 +342,9 @@ func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 	require.Eventually(t, func() bool { return s.upstreams.Connections() == 0 }, 20*time.Second, time.Millisecond)
 }
 
-// TestAnUpstreamThatChangesToSomethingElse: no connection to such an upstream stays open, and the client gets the same
-// error as if the upstream did not answer. ReverseProxy left each such connection open, and soon reached the bound on
-// connections to upstreams.
+// TestAnUpstreamThatChangesToSomethingElse: if an upstream changes to another protocol than the client has asked for,
+// its connection is closed, and the client gets the same error as from an upstream that does not answer. ReverseProxy
+// alone would leave each such connection open, and soon reach the bound on connections to upstreams.
 func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 	for _, answer := range []string{
 		"Connection: Upgrade\r\nUpgrade: h2c\r\n", "Connection: Upgrade\r\n", "Upgrade: websocket\r\n", "",
@@ -354,8 +360,8 @@ func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 	}
 }
 
-// TestAnUpstreamThatNeverAnswersTheWish: an upstream that does not answer a request for a WebSocket has not answered in
-// time. The request leaves nothing behind.
+// TestAnUpstreamThatNeverAnswersTheWish: if an upstream does not answer a request for a WebSocket, response_timeout
+// applies. Nothing of the request is left.
 func TestAnUpstreamThatNeverAnswersTheWish(t *testing.T) {
 	done := make(chan struct{})
 	url := newUpstream(t, func(http.ResponseWriter, *http.Request) { <-done })

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
-// socketDir returns a folder whose path is short enough for sockets.
+// socketDir returns a folder whose path is short enough for Unix sockets.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "weir")
@@ -28,7 +28,7 @@ func socketDir(t *testing.T) string {
 	return dir
 }
 
-// askSocket asks over a Unix socket and returns the status and the body.
+// askSocket sends a request over a Unix socket, and returns the status and the body of the answer.
 func askSocket(t *testing.T, socket, path string, header ...string) (int, string) {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -48,7 +48,7 @@ func askSocket(t *testing.T, socket, path string, header ...string) (int, string
 	return resp.StatusCode, string(body)
 }
 
-// The peer of a Unix socket counts as 127.0.0.1: as one client, or as a trusted proxy.
+// TestListenOnUnixSockets: the peer of a Unix socket counts as 127.0.0.1, either as one client or as a trusted proxy.
 func TestListenOnUnixSockets(t *testing.T) {
 	dir := socketDir(t)
 	listen, decide, admin := filepath.Join(dir, "l"), filepath.Join(dir, "d"), filepath.Join(dir, "a")
@@ -96,7 +96,7 @@ func TestListenOnUnixSockets(t *testing.T) {
 	}
 }
 
-// TestEveryListenerHasABound: no client can use up all open files through the listener of the administrator, or the
+// TestEveryListenerHasABound: no client can use up all open files through the administrator's listener, or through the
 // listener for decisions.
 func TestEveryListenerHasABound(t *testing.T) {
 	s := start(t, "decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n"+administered+one)
@@ -122,7 +122,7 @@ func TestEveryListenerHasABound(t *testing.T) {
 	}
 }
 
-// Clients of Redis, too, and a reload changes the mode.
+// TestRedisOnAUnixSocket: Redis clients can use a Unix socket, too, and a reload changes its mode.
 func TestRedisOnAUnixSocket(t *testing.T) {
 	path := filepath.Join(socketDir(t), "r")
 	s := startRedis(t, "redis: {address: \"unix:"+path+"\", mode: 600, max_keys: 100}\n")

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// h2cApp is an application that remembers the requests that it gets.
+// h2cApp is an application that notes the requests that it receives.
 const h2cApp = `
 seen = []
 
@@ -34,7 +34,7 @@ async def app(scope, receive, send):
     await send({"type": "http.response.body", "body": body})
 `
 
-// startHypercorn starts a server that changes to h2c when it is asked, and returns its address.
+// startHypercorn starts a server that changes to h2c if it is asked to, and returns its address.
 func startHypercorn(t *testing.T) string {
 	t.Helper()
 	program, err := exec.LookPath("hypercorn")
@@ -49,8 +49,8 @@ func startHypercorn(t *testing.T) string {
 	return address
 }
 
-// smuggle asks to change to h2c by one request, and then sends as many POST /login as it is told to. It returns the
-// status of the first answer, and of how many others there was one.
+// smuggle sends a request that asks to change to h2c, and then POST /login as often as logins says. It returns the
+// status of the first answer, and how many of the others were answered.
 func smuggle(t *testing.T, address, upgrade string, logins int) (status, answered int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -90,8 +90,8 @@ func smuggle(t *testing.T, address, upgrade string, logins int) (status, answere
 	return resp.StatusCode, answered
 }
 
-// TestNoTunnelPastTheLimits: one allowed request with Upgrade: h2c carried any number of requests past all limits to an
-// upstream that speaks it.
+// TestNoTunnelPastTheLimits: one admitted request with Upgrade: h2c must not open a tunnel to an upstream that supports
+// h2c. Such a tunnel would carry any number of requests past all limits.
 func TestNoTunnelPastTheLimits(t *testing.T) {
 	upstream := startHypercorn(t)
 	status, answered := smuggle(t, upstream, "Upgrade: h2c\r\n", 9)
@@ -116,8 +116,8 @@ func TestNoTunnelPastTheLimits(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestAnUpgradeThatWasNotAskedFor: an upgrade without a request for it is a failure of the upstream, and makes no
-// tunnel.
+// TestAnUpgradeThatWasNotAskedFor: if an upstream changes the protocol although the request has not asked for this, it
+// counts as a failure of the upstream, and there is no tunnel.
 func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
 	s := start(t, "upstream: "+newUpstream(t, upgradeUpstream)+"\n"+one)
 	assert.Equal(t, 502, s.get("/", "Connection: Upgrade", "Upgrade: h2c").status)
@@ -132,7 +132,7 @@ func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestEitherEndMayEndItsHalf: a client that has sent its last byte still gets what the server has to say.
+// TestEitherEndMayEndItsHalf: a client that has finished sending still gets what the server sends.
 func TestEitherEndMayEndItsHalf(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -159,9 +159,9 @@ func TestEitherEndMayEndItsHalf(t *testing.T) {
 	assert.Equal(t, "you said hello", string(answer))
 }
 
-// TestAnUpstreamThatHasNoWebSockets: an upstream without WebSockets gets the request without the fields of the upgrade,
-// which any server may accept. An error of the transport would count as a failure of the server, and a client could
-// have it left out.
+// TestAnUpstreamThatHasNoWebSockets: an upstream without WebSockets gets the request without the fields that ask for
+// one, because any server accepts such a request. Otherwise the transport would return an error, which would count as a
+// failure of the server, and a client could make the server count as down.
 func TestAnUpstreamThatHasNoWebSockets(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto+r.Header.Get("Upgrade"))

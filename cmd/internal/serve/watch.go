@@ -19,8 +19,8 @@ import (
 
 // watch reloads when the rule file, a certificate or a file of limits has changed, until ctx ends.
 //
-// It watches the directories, because editors replace a file by a new one, and Kubernetes replaces a link next to it.
-// It compares the contents, because most changes in a directory are to other files.
+// It watches the folders and not the files, because editors replace a file by a new one, and Kubernetes replaces a link
+// next to the file. It compares the contents of the files, because most changes in a folder are changes of other files.
 func (s *Server) watch(ctx context.Context) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -32,28 +32,28 @@ func (s *Server) watch(ctx context.Context) {
 	seen := s.life.loaded
 	settled := debounce.New()
 	defer settled.Stop()
-	settled.Changed() // it may have changed since it was loaded
+	settled.Changed() // the file may have changed since it was loaded
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case err := <-watcher.Errors:
 			s.config.Log.Warn("watching the rule file", "err", err)
-			settled.Changed() // something may have been missed
+			settled.Changed() // changes may have been missed
 		case <-watcher.Events:
 			settled.Changed()
 		case <-settled.C:
 			settled.Fired()
 			if now := fingerprint(s.watchAgain(watcher)); now != seen {
 				seen = now
-				_ = s.Reload() // it has said so
+				_ = s.Reload() // Reload has logged the error
 				s.watchAgain(watcher)
 			}
 		}
 	}
 }
 
-// watchAgain watches the current directories of the files, and returns the files.
+// watchAgain watches the folders in which the files are now, and returns the files.
 func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	files := filesOf(s.current.Load().file)
 	for _, file := range files {
@@ -70,7 +70,8 @@ func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	return files
 }
 
-// filesOf returns the rule file, its certificates, its files of passwords and tokens, and those of its quotas.
+// filesOf returns the rule file, and the files that it names: certificates, files of passwords and tokens, and files of
+// quotas.
 func filesOf(f *rulefile.File) []string {
 	files := []string{f.Name}
 	for _, e := range endpoints(f) {
@@ -99,18 +100,18 @@ func filesOf(f *rulefile.File) []string {
 // A sum is a hash of the contents of files.
 type sum [sha256.Size]byte
 
-// fingerprint returns the hash of the contents of files. A file that cannot be read counts as a content of its own. So
-// does a pipe or a device, because reading it would take the data from its next reader.
+// fingerprint returns the hash of the contents of files. A file that cannot be read counts as a special content. A pipe
+// or a device does, too, because reading it would take the data from its next reader.
 func fingerprint(files []string) sum {
 	all := sha256.New()
 	for _, name := range files {
 		one := sha256.New()
 		if file, _, err := openfile.Regular(name); errors.Is(err, fs.ErrNotExist) {
-			_, _ = io.WriteString(one, "missing") // a hash never fails
+			_, _ = io.WriteString(one, "missing") // writing to a hash never fails
 		} else if err != nil {
 			_, _ = io.WriteString(one, "no file")
 		} else {
-			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // a partial read changes the hash, too
+			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // a read that fails midway also changes it
 			_ = file.Close()
 		}
 		all.Write(one.Sum(nil))

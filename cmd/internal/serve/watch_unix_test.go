@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipe makes a named pipe instead of a rule file.
+// pipe replaces the rule file by a named pipe.
 func pipe(t *testing.T, path string) {
 	t.Helper()
 	beside := path + "~"
@@ -21,7 +21,7 @@ func pipe(t *testing.T, path string) {
 	require.NoError(t, os.Rename(beside, path))
 }
 
-// writer waits until somebody reads from a pipe, and returns its other end.
+// writer waits until a process reads from a pipe, and returns the other end of the pipe.
 func writer(t *testing.T, path string) *os.File {
 	t.Helper()
 	var file *os.File
@@ -33,7 +33,7 @@ func writer(t *testing.T, path string) *os.File {
 	return file
 }
 
-// TestARuleFileThatIsAPipe: a rule file that is a pipe is read once. The watcher does not wait for another writer.
+// TestARuleFileThatIsAPipe: if the rule file is a pipe, it is read once. The watcher does not wait for another writer.
 func TestARuleFileThatIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.yaml")
 	pipe(t, path)
@@ -55,12 +55,12 @@ func TestARuleFileThatIsAPipe(t *testing.T) {
 	assert.Equal(t, 200, s.raw("GET /"))
 }
 
-// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: a reload that waits for a file does not delay the end: the file is a
-// pipe, or is on a disk that does not answer.
+// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: if a reload waits for a file, because the file is a pipe or on a
+// disk that does not answer, it does not delay the end of the server.
 func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	s := start(t, one)
 	pipe(t, s.path)
-	file := writer(t, s.path) // the watcher has noticed, and reads
+	file := writer(t, s.path) // the watcher has noticed the change and reads
 	ended := make(chan struct{})
 	go func() { s.stop(); close(ended) }()
 	require.Eventually(t, func() bool {
@@ -74,7 +74,8 @@ func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// TestAFolderThatIsNeverQuiet: a file that is written all the time does not prevent the reading of the rule file.
+// TestAFolderThatIsNeverQuiet: if another file in the folder is written all the time, the rule file is read
+// nevertheless.
 func TestAFolderThatIsNeverQuiet(t *testing.T) {
 	s := start(t, one)
 	noise, err := os.Create(filepath.Join(filepath.Dir(s.path), "noise"))

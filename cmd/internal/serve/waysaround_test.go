@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// raw sends a request line as it is, on a connection of its own, and returns the status.
+// raw sends a request line unchanged on a new connection, and returns the status of the answer.
 func (r *running) raw(line string) int {
 	r.t.Helper()
 	conn := r.dial(line + " HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")
@@ -20,7 +20,7 @@ func (r *running) raw(line string) int {
 	return resp.StatusCode
 }
 
-// A method in another case is the same method: many servers take it so.
+// TestNoWayAroundAMethod: a method in another case counts as the same method, because many servers treat it so.
 func TestNoWayAroundAMethod(t *testing.T) {
 	s := start(t, `rules:
   - {name: login, rate: 1/h, burst: 1, match: {method: POST}}
@@ -37,7 +37,8 @@ func TestNoWayAroundAMethod(t *testing.T) {
 	assert.Equal(t, 200, s.raw("patch /"), "another key")
 }
 
-// HTTP/2 leaves blanks around the value of a field, which are gone when it is passed on over HTTP/1.
+// TestNoWayAroundAValueByBlanks: over HTTP/2, a value may have blanks around it. The rules ignore them, because they
+// are removed when the value is passed on over HTTP/1.
 func TestNoWayAroundAValueByBlanks(t *testing.T) {
 	var seen []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, r.Header.Get("X-Env")) })
@@ -59,7 +60,7 @@ rules:
 	}
 }
 
-// "OPTIONS *" is checked against the rules like any other request, and is about weir itself.
+// TestOptionsOfTheServerCount: "OPTIONS *" is counted by the rules like any other request. weir itself answers it.
 func TestOptionsOfTheServerCount(t *testing.T) {
 	asked := 0
 	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: "+
@@ -79,7 +80,7 @@ func TestOptionsOfTheServerCount(t *testing.T) {
 	assert.Zero(t, asked)
 }
 
-// CONNECT asks for a tunnel to anywhere.
+// TestConnectIsRefused: CONNECT, which asks for a tunnel to any server, is refused.
 func TestConnectIsRefused(t *testing.T) {
 	reached := false
 	s := start(t, "upstream: "+newUpstream(t, func(http.ResponseWriter, *http.Request) { reached = true })+"\n"+one)
@@ -89,7 +90,8 @@ func TestConnectIsRefused(t *testing.T) {
 	assert.False(t, reached)
 }
 
-// The rule of the README holds however the path is written, and so does a pattern with a name in it.
+// TestNoWayAroundAPath: the rule in the README applies however the path is written, and so does a pattern with a name
+// in it.
 func TestNoWayAroundAPath(t *testing.T) {
 	s := start(t, `rules:
   - {name: login, rate: 1/h, burst: 1, key: [ip, path], match: {path: /login}}
@@ -105,8 +107,8 @@ func TestNoWayAroundAPath(t *testing.T) {
 	}
 }
 
-// A value that a server reads in one way has one bucket, over both ways to ask, and is refused in no spelling that a
-// program sends.
+// TestNoWayAroundAKey: if a server reads a value in only one way, the value has one bucket, whether weir passes
+// requests on or decides for another proxy. No spelling that programs use is refused.
 func TestNoWayAroundAKey(t *testing.T) {
 	const rules = `
 rules:
@@ -188,7 +190,7 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 		"nginx")
 }
 
-// Exempt requests have no limit, and each rule leaves out the requests that it does not match.
+// TestExemptions: exempt requests have no limit, and each rule leaves out the requests that it does not match.
 func TestExemptions(t *testing.T) {
 	s := start(t, `exempt: {path: /health}
 rules:

@@ -10,21 +10,21 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// mostAffected is how many keys are shown.
+// mostAffected is the largest number of keys that are shown.
 const mostAffected = 10
 
 // Affected has the results of a limit for one key.
 type Affected struct {
 	Key               string
 	Requests, Refused uint64
-	// LongestWait is the longest RetryAfter that the key would have got: [engine.Never] for a request that costs more
-	// than the limit.
+	// LongestWait is the longest RetryAfter that the key would have received. It is [engine.Never] if a request costs
+	// more than the limit.
 	LongestWait time.Duration
-	First       time.Time // when it was refused first
+	First       time.Time // when it was first refused
 }
 
-// affected replays the requests of those keys that the limit may refuse, through a limiter of the engine. It returns
-// how many requests the limit refuses, and the keys with the most refusals.
+// affected replays the requests of the keys that the limit may refuse, with a limiter of the engine. It returns how
+// many requests the limit refuses, and the keys with the most refusals.
 func (r *requests) affected(p *Point, names []string) (refused uint64, all []Affected, err error) {
 	of, keys := boundOf(p.Policy), 0
 	judged := make([]bool, len(r.totals))

@@ -9,14 +9,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A candidate is a limit on trial.
+// A candidate is a limit that is being tried.
 type candidate struct {
 	point     *Point
 	bound     bound
 	algorithm atomicbucket.Algorithm
-	bucket    *atomicbucket.TokenBucket // the algorithm, if it is one
+	bucket    *atomicbucket.TokenBucket // the algorithm, if it is a token bucket
 	quota     atomicbucket.Quota
-	forget    int64 // nanoseconds after which any record is idle: see [atomicbucket.Algorithm]
+	forget    int64 // time in nanoseconds after which any record is idle: see [atomicbucket.Algorithm]
 }
 
 func newCandidate(p *Point) (*candidate, error) {
@@ -55,35 +55,36 @@ func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
 }
 
 const (
-	// together is how many candidates are tried in one pass over the requests.
+	// together is how many candidates are tried in one pass over the requests, at most.
 	together = 64
-	// roomy is how many words the records of a pass may take. A single candidate is tried whatever its records take.
+	// roomy is how many words of memory the records of a pass may take. A single candidate is tried even if its records
+	// take more.
 	roomy = 4 << 20
 )
 
-// A record is a candidate's state of a key, and the time at which it was written. A record whose last write is so long
-// ago that it must be idle counts as empty.
+// A record has the state that a candidate has for a key, and the time at which it was written. If the last write is so
+// long ago that the record must be idle, it counts as empty.
 type record struct {
 	state   atomicbucket.State
 	at      int64
 	refused int64 // the last day on which the key was refused
 }
 
-// A pass is a set of candidates that are tried on the requests together, each with its own record for each key that it
-// may refuse. Only the engine's algorithms decide. The engine's table is not needed, because there is room for all
-// records.
+// A pass is a set of candidates that are tried together on the requests. Each candidate has a record for each key that
+// it may refuse. A pass uses only the engine's algorithms. It does not need the engine's table, because there is room
+// for all records.
 type pass struct {
 	requests   *requests
 	candidates []*candidate
 	judges     []uint64 // for each key, a bit for each candidate that may refuse some of its requests
-	first      []uint32 // for each key, its first record; those of its candidates follow
+	first      []uint32 // for each key, the index of its first record; the records for its other candidates follow
 	records    []record
-	rings      []atomicbucket.Ring // of the records; none if no candidate has rings
+	rings      []atomicbucket.Ring // rings of the records; none if no candidate has rings
 	word       atomicbucket.Word   // for algorithms that change a record in place
 }
 
-// try counts the keys that each limit refuses, each key once for each day on which it is refused, in as few passes as
-// the memory allows.
+// try counts the keys that each limit refuses. A key counts once for each day on which it is refused. try makes as few
+// passes as the memory permits.
 func (r *requests) try(points []Point) error {
 	var all []*candidate
 	for i := range points {
@@ -112,7 +113,7 @@ func (r *requests) try(points []Point) error {
 	return nil
 }
 
-// keysOf returns for how many keys a candidate may refuse requests.
+// keysOf returns the number of keys of which a candidate may refuse requests.
 func (p *pass) keysOf(c *candidate) (n int) {
 	for key := range p.judges {
 		if p.requests.peaks.mayRefuse(c.bound, key) {
@@ -147,7 +148,7 @@ func (p *pass) run() error {
 	return p.requests.each(p.request)
 }
 
-// request passes a request to the candidates that may refuse requests of its key.
+// request passes a request to the candidates that may refuse requests of the request's key.
 func (p *pass) request(q *trace.Request) bool {
 	at, day := p.first[q.Key], dayOf(q)
 	for judges := p.judges[q.Key]; judges != 0; judges &= judges - 1 {
@@ -161,14 +162,14 @@ func (p *pass) request(q *trace.Request) bool {
 	return true
 }
 
-// take takes the cost of a request from a candidate, and gives it back if the request's answer does.
+// take takes the cost of a request from a candidate, and gives it back if the answer to the request does.
 func (p *pass) take(c *candidate, at uint32, q *trace.Request) bool {
 	if q.Cost > c.quota.Tokens {
 		return false
 	}
 	r, demand := &p.records[at], c.quota.Demand(q.Cost)
 	fresh := r.state == 0 || q.UnixNano-r.at > c.forget
-	if b := c.bucket; b != nil && !q.Refund { // the same as below: these calls are inlined
+	if b := c.bucket; b != nil && !q.Refund { // does the same as the code below, but these calls are inlined
 		now := b.Ticks(q.UnixNano)
 		if fresh {
 			r.state = live(b.Full(now))
@@ -219,15 +220,14 @@ func (p *pass) record(at uint32) atomicbucket.Record {
 	return r
 }
 
-// version is the version of all states here. Versions distinguish concurrent changes of a record, and there are none
-// here.
+// version is the version of all states here. Versions are for concurrent changes of a record, which do not occur here.
 const version = 1
 
 func live(payload uint64) atomicbucket.State {
 	return atomicbucket.NewState(atomicbucket.Live, version, payload)
 }
 
-// set makes the word hold a state, as the transitions of a slot do.
+// set makes the word contain a state, as the transitions of a slot do.
 func (p *pass) set(s atomicbucket.State) *atomicbucket.Word {
 	p.word = atomicbucket.Word{}
 	claimed, _ := p.word.Claim(0, 0)

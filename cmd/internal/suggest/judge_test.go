@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// byEngine counts what a limiter of the engine refuses: keys, keys once for each day, and requests.
+// byEngine returns what a limiter of the engine refuses: the number of keys, the number of keys counted once per day,
+// and the number of requests.
 func byEngine(t *testing.T, p engine.Policy, requests []trace.Request) (keys, keyDays, refused uint64) {
 	t.Helper()
 	var now atomic.Int64
@@ -37,8 +38,9 @@ func byEngine(t *testing.T, p engine.Policy, requests []trace.Request) (keys, ke
 	return uint64(len(seen)), uint64(len(days)), refused
 }
 
-// Limits that are tried together refuse the keys that a limiter of the engine does: of each algorithm, with pauses of
-// seconds and of months, costs and refunds, and with many keys that they cannot refuse anything and that are left out.
+// TestCandidatesRefuseWhatTheEngineDoes: limits that are tried together refuse the same keys as a limiter of the
+// engine. The test has all algorithms, pauses of seconds and of months, costs, refunds, and many keys that the limits
+// cannot refuse anything, so that these keys are left out.
 func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var requests []trace.Request
@@ -89,10 +91,11 @@ func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 	assert.Greater(t, tried-leftOut, tried/10)
 }
 
-// A key is left out only if no request of it can be refused: its peaks are the peaks of a bucket without a limit.
+// TestPeaks: a key is left out only if no request of it can be refused. Its peaks are the peaks of a bucket without a
+// limit.
 func TestPeaks(t *testing.T) {
 	var requests []trace.Request
-	for i := range 40 { // two a second, for 20 seconds
+	for i := range 40 { // two per second, for 20 seconds
 		requests = append(requests, trace.Request{UnixNano: 1_700_000_000e9 + int64(i)*5e8, Cost: 1, Key: 0})
 	}
 	requests = append(requests, trace.Request{UnixNano: 1_800_000_000e9, Cost: 3, Key: 1})

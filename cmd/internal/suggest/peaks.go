@@ -10,23 +10,24 @@ import (
 )
 
 const (
-	// paces is how many rates there are for which the peaks of a key are known.
+	// paces is the number of rates for which the peaks of a key are computed.
 	paces = 24
-	// slowest is the first rate, in tokens a second. Each rate is twice the one before it. The rate 1/d is above the
-	// first.
+	// slowest is the first of these rates, in tokens per second. Each rate is twice the previous one. The rate 1/d is
+	// above the first.
 	slowest = 0.5 / 86400
-	// few: for a key whose total cost is at most this, the peaks are not worth their memory.
+	// few is the largest total cost of a key for which peaks are not computed, because they are not worth the memory.
 	few = 16
 )
 
 func pace(i int) float64 { return math.Ldexp(slowest, i) }
 
-// Peaks has, for each key and each pace, how full a bucket without a limit would have been at most if it were emptied
-// at that pace. This is the smallest burst with which a token bucket of that rate refuses the key nothing. A larger
-// limit cannot refuse the key anything either, so the key is left out when that limit is tried.
+// peaks has a peak for each key and each of the rates: the highest level that the key would have reached in a bucket
+// without a limit that is emptied at this rate. The peak is the smallest burst with which a token bucket of that rate
+// refuses the key nothing. Any larger limit refuses the key nothing either, so the key is left out when such a limit is
+// tried.
 type peaks struct {
 	totals []uint64
-	row    []int32 // of each key, in levels; -1 for a key of few requests
+	row    []int32 // index in levels for each key; -1 for a key with few requests
 	levels [][paces]float64
 }
 
@@ -50,7 +51,7 @@ func newPeaks(r *requests) (*peaks, error) {
 			return true
 		}
 		b, peak, cost := &now[row], &p.levels[row], float64(q.Cost)
-		// For a key's first request this is a long time, which does not matter because the bucket is empty.
+		// For a key's first request this is a long time, which does not matter because the bucket is still empty.
 		gone := time.Duration(q.UnixNano-b.at).Seconds() * slowest
 		b.at = q.UnixNano
 		for i := range b.levels {
@@ -63,24 +64,25 @@ func newPeaks(r *requests) (*peaks, error) {
 	return p, err
 }
 
-// A bound decides for which keys a limit may refuse requests.
+// A bound is for deciding of which keys a limit may refuse requests.
 type bound struct {
-	most float64 // tokens that a key may have at once
-	pace int     // -1 if the limit is slower than all paces
-	more float64 // tokens that the limit needs above the peak
+	most float64 // the most tokens that a key may take at once
+	pace int     // index of a rate; -1 if the limit is slower than all rates
+	more float64 // tokens that the limit needs in addition to the peak
 }
 
-// boundOf returns the bound below which a key's peak cannot cause a refusal by the policy.
+// boundOf returns the bound of a policy. If the peak of a key is below it, the policy cannot refuse the key anything.
 //
-// A bucket that is refilled in batches is less than a batch behind one that is refilled evenly. A window refuses a key
-// nothing if the key never asks for more than the window's tokens within the time of two windows. At a given pace, that
-// amount is at most the peak plus what the pace empties in two windows. This covers aligned and sliding windows, too.
+// A bucket that is refilled in batches always has less than a batch fewer tokens than a bucket that is refilled evenly.
+// A window refuses a key nothing if the key never asks for more than the window's tokens within the time of two
+// windows. What a key asks for in this time is at most its peak at a rate, plus what the rate empties in two windows.
+// This is true of aligned and sliding windows, too.
 func boundOf(p engine.Policy) bound {
 	b := bound{most: float64(p.Limit()), pace: -1}
 	rate := p.Rate().PerSecond() * (1 - 1./512)
 	windows := !spec.HasBurst(p.Algorithm())
 	if windows {
-		rate /= 4 // half of the tokens in two windows
+		rate /= 4 // half of the tokens, in two windows
 	}
 	if p.Algorithm() == engine.AlgorithmBatchRefill {
 		b.more = p.Rate().Tokens
@@ -94,9 +96,9 @@ func boundOf(p engine.Policy) bound {
 	return b
 }
 
-// mayRefuse reports whether the limit may refuse a key anything. The engine rounds the time of each token up by at most
-// a nanosecond. That costs less than one token in 512 at the fastest rate that is tried, and one token at the end.
-// mayRefuse allows for both.
+// mayRefuse reports whether the limit may refuse the key anything. It accounts for rounding: the engine rounds the time
+// of each token up by at most a nanosecond. At the fastest rate that is tried, this costs less than one token in 512,
+// and one token at the end.
 func (p *peaks) mayRefuse(b bound, key int) bool {
 	total := float64(p.totals[key])
 	if total+1+total/512 <= b.most {

@@ -6,16 +6,16 @@ import (
 	"github.com/weir-go/weir/cmd/internal/trace"
 )
 
-// requests has the requests of a rule, ready to be replayed many times. Its memory grows with the number of keys, and
-// not with the number of requests.
+// requests has the requests of a rule, prepared so that they can be replayed many times. Its memory grows with the
+// number of keys, but not with the number of requests.
 type requests struct {
 	trace   *trace.Trace
-	count   uint64   // without those in a tier
-	keys    uint64   // of those
-	keyDays uint64   // the sum over all keys of the days on which they came
-	totals  []uint64 // costs of all requests of each key
-	most    uint64   // the largest of them
-	dearest uint64   // the largest cost of one request
+	count   uint64   // number of requests that are not in a tier
+	keys    uint64   // number of keys of these requests
+	keyDays uint64   // for each key, the number of days on which it had requests; the sum over all keys
+	totals  []uint64 // cost of all requests of each key
+	most    uint64   // the largest number in totals
+	dearest uint64   // the largest cost of a request
 	span    time.Duration
 	peaks   *peaks
 }
@@ -23,7 +23,7 @@ type requests struct {
 func newRequests(t *trace.Trace) (*requests, error) {
 	r := &requests{trace: t, totals: make([]uint64, t.Keys)}
 	var first, last int64
-	came := make([]int64, t.Keys) // the day after the last one on which a key came
+	came := make([]int64, t.Keys) // for each key, the day after the last day on which it had a request
 	err := r.each(func(q *trace.Request) bool {
 		if r.count == 0 {
 			first = q.UnixNano
@@ -48,10 +48,10 @@ func newRequests(t *trace.Trace) (*requests, error) {
 	return r, err
 }
 
-// dayOf returns the day of a request, UTC, from 1970 on.
+// dayOf returns the UTC day of a request, counted from 1970.
 func dayOf(q *trace.Request) int64 { return q.UnixNano / int64(24*time.Hour) }
 
-// each calls a function for each request that is not in a tier, until it returns false.
+// each calls a function for each request that is not in a tier, until the function returns false.
 func (r *requests) each(call func(*trace.Request) bool) error {
 	reader, q := r.trace.Read(), trace.Request{}
 	for reader.Next(&q) {

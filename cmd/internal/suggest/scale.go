@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// periods returns the rule's own period, if it has one, and the usual periods that a log of this length supports.
+// periods returns the periods to try: the rule's own period, if it has one, and the usual periods for which a log of
+// this length is long enough.
 func periods(own, span time.Duration) []time.Duration {
 	var all []time.Duration
 	for _, p := range []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour, own} {
@@ -21,8 +22,8 @@ func periods(own, span time.Duration) []time.Duration {
 	return slices.Compact(all)
 }
 
-// amounts returns round numbers: 1 to 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, ... They start at the cost
-// of the most expensive request, and end at abusiveTimes the number that is enough for any key.
+// amounts returns round numbers: 1 to 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, ... They begin at the cost
+// of the most expensive request, and end at abusiveTimes the number that is enough for every key.
 func amounts(dearest, most uint64) (all []uint64) {
 	series := []uint64{10, 20, 30, 40, 50, 60, 70, 80, 90}
 	for ten := uint64(1); ; ten *= 10 {
@@ -38,8 +39,8 @@ func amounts(dearest, most uint64) (all []uint64) {
 	}
 }
 
-// points returns the limits of a period that the engine can make with the algorithm of a rule. A sliding log, for
-// example, ends at 4,096.
+// points returns the limits for a period that the engine can make with the algorithm of a rule. For example, the limits
+// of a sliding log end at 4,096.
 func points(rule *rulefile.Rule, period time.Duration, amounts []uint64) (all []Point) {
 	algorithm := rule.Policy.Algorithm()
 	for _, n := range amounts {
@@ -58,8 +59,8 @@ func points(rule *rulefile.Rule, period time.Duration, amounts []uint64) (all []
 	return all
 }
 
-// curves tries the limits of every period. A period in which all limits refuse something is left out, because the
-// engine has no limit that is high enough.
+// curves tries the limits of every period. If all limits of a period refuse something, because the engine has no limit
+// that is high enough, the period is left out.
 func (r *requests) curves(rule *rulefile.Rule, periods []time.Duration, progress func(done, all int)) (all []Curve, err error) {
 	amounts := amounts(r.dearest, r.most)
 	for i, period := range periods {
@@ -74,7 +75,7 @@ func (r *requests) curves(rule *rulefile.Rule, periods []time.Duration, progress
 		if none < 0 {
 			continue
 		}
-		// Higher limits add nothing, and no goal needs more than a multiple of this limit.
+		// Higher limits refuse nothing either, and no goal needs more than a multiple of this limit.
 		need := abusiveTimes * c.Points[none].Rate.Tokens
 		if enough := slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens >= need }); enough >= 0 {
 			c.Points = c.Points[:enough+1]

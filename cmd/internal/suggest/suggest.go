@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// ordinary is the percentage of keys that may ask for more than the others without being abusive. A limit that
-	// refuses no more keys than that is considered enough for the others.
+	// ordinary is the percentage of keys that may ask for more than all others without being abusive. If a limit
+	// refuses at most this percentage, it counts as enough for all others.
 	ordinary = 1
-	// abusiveTimes: a key is abusive if it asks for this many times what is enough for the others.
+	// abusiveTimes is the factor from which on a key is abusive: it asks for this many times what is enough for all
+	// others.
 	abusiveTimes = 2
-	// supports is how many times the length of a limit's period a log must cover. A key may never do again what it did
-	// once in a log.
+	// supports is how many periods of a limit a log must cover. If it covered fewer, a key might only by chance have
+	// had many requests.
 	supports = 10
 )
 
-// A Goal says which keys a limit may refuse on a day: at most a share of the keys, or only abusive ones.
+// A Goal says which keys a limit may refuse on a day: at most a share of all keys, or only abusive keys.
 type Goal struct {
 	Abusive bool
-	Percent float64 // of the keys, 0 up to, not including, 100; ignored for Abusive
+	Percent float64 // share of the keys, from 0 to below 100; ignored if Abusive is set
 }
 
 // percent returns the share of keys by which the limit is found.
@@ -36,7 +37,7 @@ func (g Goal) percent() float64 {
 	return g.Percent
 }
 
-// String names these keys.
+// String describes the keys that may be refused.
 func (g Goal) String() string {
 	if g.Abusive {
 		return "abusive keys only"
@@ -47,36 +48,37 @@ func (g Goal) String() string {
 // A Suggestion is a limit that reaches a goal.
 type Suggestion struct {
 	Goal
-	Requests, Keys uint64 // of the rule
-	// KeyDays counts each key once for each UTC day on which it had a request. A longer log has more keys that came
-	// once, and more requests of each key. Shares are of KeyDays.
+	Requests, Keys uint64 // numbers of the rule's requests and keys
+	// KeyDays is the sum over all keys of the number of UTC days on which the key had a request. It is used because in
+	// a longer log, there are more keys that came only once, and more requests of each key. Shares are shares of
+	// KeyDays.
 	KeyDays uint64
-	// Curves has one curve for each of several periods, in ascending order: which keys its limits refuse.
+	// Curves has one curve for each of several periods, in ascending order. A curve says which keys its limits refuse.
 	Curves []Curve
-	Best   int    // of the curves, the one to choose; -1 for none
-	Reason string // why this curve was chosen, or why there is none
-	// Refused is how many requests the suggested limit refuses. Affected has the keys with the most refusals, at most
-	// ten.
+	Best   int    // index of the curve to choose; -1 for none
+	Reason string // why this curve is chosen, or why there is none
+	// Refused is how many requests the suggested limit refuses. Affected has at most ten of the keys with the most
+	// refusals.
 	Refused  uint64
 	Affected []Affected
 }
 
-// A Curve has limits of one period.
+// A Curve has the limits that were tried for one period.
 type Curve struct {
 	Period time.Duration
-	Points []Point // the lowest limit first; the last refuses nothing
-	Best   int     // of the points, the lowest that reaches the goal
+	Points []Point // lowest limit first; the last one refuses nothing
+	Best   int     // index of the lowest limit that reaches the goal
 }
 
 // A Point is a limit that was tried.
 type Point struct {
 	Rate    engine.Rate
-	Burst   uint64 // 0 for a window, which has none
+	Burst   uint64 // 0 for a window, which has no burst
 	Policy  engine.Policy
-	Refused uint64 // keys, each once for each day on which it is refused anything
+	Refused uint64 // number of keys with a refusal, each counted once per day
 }
 
-// Point is the suggested limit; nil if there is none.
+// Point returns the suggested limit, or nil if there is none.
 func (s *Suggestion) Point() *Point {
 	if s.Best < 0 {
 		return nil
@@ -87,7 +89,7 @@ func (s *Suggestion) Point() *Point {
 // Point returns the lowest limit of the period that reaches the goal.
 func (c *Curve) Point() *Point { return &c.Points[c.Best] }
 
-// Settings returns the limit as written in a rule file.
+// Settings returns the limit as it is written in a rule file.
 func (p *Point) Settings() string {
 	if p.Burst == 0 {
 		return fmt.Sprintf("rate: %v", p.Rate)
@@ -95,12 +97,12 @@ func (p *Point) Settings() string {
 	return fmt.Sprintf("rate: %v, burst: %d", p.Rate, p.Burst)
 }
 
-// Find looks for limits with the rule's algorithm that reach the goal. A window and a batch refill keep the rule's
-// period. A bucket gets a period of a minute, or a shorter one if the log does not support a minute. names are the
-// names of the keys. progress, if not nil, is called with the number of steps done and the number of all steps.
+// Find looks for limits with the rule's algorithm that reach the goal. For a window and for a batch refill, the period
+// is the rule's own. For a bucket, it is a minute, or shorter if the log is too short for a minute. names are the names
+// of the keys. If progress is not nil, it is called with the number of steps that are done and the number of all steps.
 //
-// All requests of the log are used, including those that another rule would have refused. Requests in a tier are left
-// out, because the limit is for the others.
+// Find uses all requests of the log, including requests that another rule would have refused. Requests in a tier are
+// left out, because the suggested limit does not apply to them.
 func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, progress func(done, all int)) (*Suggestion, error) {
 	if !(goal.Percent >= 0 && goal.Percent < 100) {
 		return nil, fmt.Errorf("suggest %v percent: want 0 up to, not including, 100", goal.Percent)
@@ -136,7 +138,7 @@ func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, pr
 	return s, err
 }
 
-// ownPeriod returns the period of a window or a batch refill, which the rule chooses; 0 for a bucket.
+// ownPeriod returns the period that the rule has chosen for a window or a batch refill. For a bucket, it returns 0.
 func ownPeriod(p engine.Policy) time.Duration {
 	if p.Algorithm() == engine.AlgorithmTokenBucket {
 		return 0
@@ -144,7 +146,7 @@ func ownPeriod(p engine.Policy) time.Duration {
 	return p.Rate().Period
 }
 
-// tooFew returns why there are not enough requests or keys; "" if there are enough.
+// tooFew returns why there are not enough requests or keys, or "" if there are enough.
 func (s *Suggestion) tooFew() string {
 	percent := s.percent()
 	switch {
@@ -157,17 +159,17 @@ func (s *Suggestion) tooFew() string {
 	return ""
 }
 
-// allowed returns how many keys the limit may refuse requests of, by percent.
+// allowed returns how many keys the limit may refuse, according to percent.
 func (s *Suggestion) allowed() uint64 {
 	return uint64(math.Floor(s.percent()*float64(s.KeyDays)/100 + 1e-9))
 }
 
-// lowest returns the lowest limit that refuses requests of at most allowed keys.
+// lowest returns the index of the lowest limit that refuses at most allowed keys.
 func (s *Suggestion) lowest(c *Curve) int {
 	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Refused <= s.allowed() })
 }
 
-// limit returns the lowest limit of a period that reaches the goal; -1 if the engine cannot make one.
+// limit returns the index of the lowest limit of a period that reaches the goal, or -1 if the engine cannot make one.
 func (s *Suggestion) limit(c *Curve) int {
 	at := s.lowest(c)
 	if !s.Abusive {
@@ -177,7 +179,7 @@ func (s *Suggestion) limit(c *Curve) int {
 	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens >= need })
 }
 
-// choose picks the curve whose limit is suggested.
+// choose chooses the curve whose limit is suggested.
 func (s *Suggestion) choose(own, span time.Duration) {
 	switch {
 	case len(s.Curves) == 0 && own == 0:
@@ -208,6 +210,6 @@ func (s *Suggestion) choose(own, span time.Duration) {
 	s.Reason = fmt.Sprintf("%d times %v, which is enough for 99 of 100 keys of a day", abusiveTimes, p.Rate)
 }
 
-// supported reports whether a log of length span says enough about a period. A log's times are whole seconds, so its
-// last second counts, too.
+// supported reports whether a log of length span is long enough for a period. The times in a log are whole seconds, so
+// the last second of the log counts, too.
 func supported(period, span time.Duration) bool { return period <= (span+time.Second)/supports }

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/trace"
 )
 
-// traceOf returns the trace of requests.
+// traceOf returns a trace with the requests.
 func traceOf(t *testing.T, requests ...trace.Request) *trace.Trace {
 	t.Helper()
 	all := &trace.Trace{}
@@ -28,7 +28,7 @@ func traceOf(t *testing.T, requests ...trace.Request) *trace.Trace {
 	return all
 }
 
-// at returns requests of one key at those seconds.
+// at returns requests of one key at the given seconds.
 func at(seconds ...int) (all []trace.Request) {
 	for _, s := range seconds {
 		all = append(all, trace.Request{UnixNano: int64(1_700_000_000+s) * 1e9, Cost: 1})
@@ -36,7 +36,7 @@ func at(seconds ...int) (all []trace.Request) {
 	return all
 }
 
-// rule returns the rule of those settings.
+// rule returns a rule with the given settings.
 func rule(t *testing.T, settings string) *rulefile.Rule {
 	t.Helper()
 	f, err := rulefile.Parse("weir.yaml", []byte("rules: [{name: a, "+settings+"}]"))
@@ -55,8 +55,8 @@ func find(t *testing.T, settings string, goal Goal, requests ...trace.Request) *
 	return s
 }
 
-// crowd is requests of that many keys over 20 minutes: each asks for three in a second, and the last one for so many in
-// a row, a second apart.
+// crowd returns requests of the given number of keys within 20 minutes. Each key has three requests within a second.
+// The last key then has last requests, one per second.
 func crowd(keys, last int) (all []trace.Request) {
 	for i := range 1200 {
 		if i%10 == 0 && i/10 < keys-1 {
@@ -73,13 +73,14 @@ func crowd(keys, last int) (all []trace.Request) {
 	return append(all, at(1199)...)
 }
 
-// TestAbusiveKeys: the limit is twice what 99 of 100 keys need. They need three at once, and so do 100 of 101.
+// TestAbusiveKeys: the suggested limit is twice what 99 of 100 keys need. They need three at once, and so do 100 of
+// 101.
 func TestAbusiveKeys(t *testing.T) {
 	s := find(t, "rate: 1/s", Goal{Abusive: true}, crowd(101, 100)...)
 	require.NotNil(t, s.Point())
 	assert.Equal(t, "rate: 6/m, burst: 6", s.Point().Settings())
 	assert.Equal(t, "2 times 3/m, which is enough for 99 of 100 keys of a day", s.Reason)
-	// Six at once, and then one every ten seconds, of 100 seconds: 15 pass.
+	// Six pass at once, and then one every ten seconds. So in 100 seconds, 15 pass.
 	assert.Equal(t, uint64(85), s.Refused)
 	start := time.Unix(1_700_000_000, 0).UTC()
 	assert.Equal(t, []Affected{{"key100", 100, 85, 9 * time.Second, start.Add(6 * time.Second)}}, round(s.Affected))
@@ -96,8 +97,8 @@ func round(all []Affected) []Affected {
 	return all
 }
 
-// TestAShareOfKeys: find returns the lowest limit that refuses requests of at most the given percentage of keys. A key
-// with many requests counts as one key.
+// TestAShareOfKeys: Find returns the lowest limit that refuses at most the given percentage of keys. A key with many
+// requests counts as one key.
 func TestAShareOfKeys(t *testing.T) {
 	for percent, want := range map[float64]string{0: "rate: 40/m, burst: 40", 1: "rate: 3/m, burst: 3", 50: "rate: 3/m, burst: 3"} {
 		s := find(t, "rate: 1/s", Goal{Percent: percent}, crowd(101, 100)...)
@@ -121,7 +122,7 @@ func TestAShareOfKeys(t *testing.T) {
 	assert.Equal(t, uint64(100), s.Keys)
 }
 
-// TestAKeyCountsOnceADay, so that more days of the same change nothing.
+// TestAKeyCountsOnceADay: a key counts once per day, so more days with the same requests do not change the result.
 func TestAKeyCountsOnceADay(t *testing.T) {
 	var requests []trace.Request
 	for day := range 9 {
@@ -137,7 +138,8 @@ func TestAKeyCountsOnceADay(t *testing.T) {
 	assert.Len(t, s.Affected, 1)
 }
 
-// TestPeriods: periods are at most ten times the log, and include the period of the rule if it has one.
+// TestPeriods: a period is at most a tenth of the length of the log. If the rule has its own period, it is one of the
+// periods.
 func TestPeriods(t *testing.T) {
 	of := func(settings string, span int) (all []string, s *Suggestion) {
 		s = find(t, settings, Goal{}, append(at(0, 0), at(span)...)...)
@@ -205,7 +207,8 @@ func TestAmounts(t *testing.T) {
 	assert.NotPanics(t, func() { amounts(1, math.MaxUint64) })
 }
 
-// logs are the excerpt, and the whole log where WEIR_ACCESS_LOG names it.
+// logs runs a test with the excerpt of a log. If WEIR_ACCESS_LOG names the complete log, it also runs the test with
+// that.
 func logs(t *testing.T, test func(t *testing.T, log string)) {
 	for name, log := range map[string]string{
 		"excerpt": "../replay/testdata/apache_access_excerpt.log", "whole": os.Getenv("WEIR_ACCESS_LOG"),
@@ -230,8 +233,8 @@ func run(t *testing.T, f *rulefile.File, log string) *replay.RuleReport {
 	return &r.Rules[0]
 }
 
-// The limit that is suggested for a log refuses the predicted requests when the complete program replays the log, with
-// every algorithm.
+// TestASuggestionHoldsWhenTheLogIsReplayed: if the complete program replays the log with the suggested limit, the limit
+// refuses as many requests as predicted. This is tested with every algorithm.
 func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 	logs(t, func(t *testing.T, log string) {
 		for _, settings := range []string{
@@ -262,7 +265,8 @@ func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 	})
 }
 
-// TestASuggestionIsThatOfHalfOfTheLog, and of a quarter: of the whole log only, since the excerpt is too short.
+// TestASuggestionIsThatOfHalfOfTheLog: the suggestion for half of the log, and for a quarter of it, is the same as for
+// the complete log. The excerpt is too short for this test.
 func TestASuggestionIsThatOfHalfOfTheLog(t *testing.T) {
 	logs(t, func(t *testing.T, log string) {
 		if log != os.Getenv("WEIR_ACCESS_LOG") {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// WriteTable writes the suggestion for the rule called name, for people.
+// WriteTable writes the suggestion for a rule, for people. name is the name of the rule.
 func (s *Suggestion) WriteTable(w io.Writer, name string) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n%s: limits that refuse %v\n%s requests of %s keys; %s if each counts once for each day (UTC) on "+
@@ -42,7 +42,7 @@ func (s *Suggestion) periods(out io.Writer) {
 	tw.Flush()
 }
 
-// Around returns the limits near the suggested one, to show what they would refuse.
+// Around returns the limits near the suggested one, so that people see what these would refuse.
 func (c *Curve) Around() []Point {
 	const below, above = 6, 3
 	return c.Points[max(0, c.Best-below):min(len(c.Points), c.Best+above+1)]
@@ -68,7 +68,7 @@ func row(tw io.Writer, p *Point, best bool, keys uint64) {
 	fmt.Fprintf(tw, "%s\t%v\t%s\t%s\t\n", mark, p.Rate, number.Comma(p.Refused), share(p.Refused, keys))
 }
 
-// affected writes the results for the keys with the most refusals.
+// affected writes the results of the keys with the most refusals.
 func (s *Suggestion) affected(out io.Writer) {
 	if len(s.Affected) == 0 {
 		return

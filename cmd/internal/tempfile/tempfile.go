@@ -1,4 +1,4 @@
-// Package tempfile makes temporary files that disappear with the process.
+// Package tempfile makes temporary files that are deleted when the process ends.
 package tempfile
 
 import (
@@ -10,13 +10,13 @@ import (
 // File is a temporary file.
 type File struct{ *os.File }
 
-// New makes an empty file in TMPDIR. what is its purpose, for errors, which also say what to do.
+// New makes an empty file in TMPDIR. what is the purpose of the file. An error names the purpose, and says what to do.
 func New(what string) (*File, error) {
 	f, err := os.CreateTemp("", "weir-replay-")
 	if err != nil {
 		return nil, Explain(what, err)
 	}
-	_ = os.Remove(f.Name()) // if the system allows it; otherwise Close removes it
+	_ = os.Remove(f.Name()) // if the system permits it; otherwise Close removes the file
 	return &File{f}, nil
 }
 
@@ -29,7 +29,7 @@ func (f *File) Close() error {
 	return err
 }
 
-// Explain returns an error that says for what a temporary file was needed, and what to do.
+// Explain returns an error that says for which purpose a temporary file was needed, and what to do.
 func Explain(what string, err error) error {
 	return fmt.Errorf("the temporary file of %s failed (set TMPDIR to a directory with room for it): %w", what, err)
 }

@@ -1,4 +1,4 @@
 // Package trace keeps the requests that a rule counts, in the order of the log, so that they can be replayed many
-// times. A request takes about five bytes. Beyond a megabyte they are in a temporary file, so memory does not grow with
-// the log.
+// times. A request takes about five bytes. The first megabyte is in memory, and the rest is in a temporary file. So the
+// memory does not grow with the log.
 package trace

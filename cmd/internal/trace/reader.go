@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir/cmd/internal/tempfile"
 )
 
-// A Reader returns the requests of a trace, in order.
+// A Reader reads the requests of a trace, in order.
 type Reader struct {
 	trace  *Trace
-	buffer []byte // for bytes from the file
-	rest   []byte // not decoded yet
-	offset int64  // in the file
-	own    bool   // the pending bytes have been read, too
+	buffer []byte // buffer for bytes from the file
+	rest   []byte // bytes that are not decoded yet
+	offset int64  // offset in the file
+	own    bool   // the trace's pending bytes have been read, too
 	last   int64
 	err    error
 }
@@ -28,7 +28,7 @@ func (t *Trace) Read() *Reader {
 	return r
 }
 
-// Next decodes the next request and reports whether there was one. At the end, Err returns the reason.
+// Next decodes the next request and reports whether there was one. If it returns false, Err returns the reason.
 func (r *Reader) Next(to *Request) bool {
 	if len(r.rest) < maxRequest && !r.fill() {
 		return false
@@ -73,12 +73,12 @@ func (r *Reader) fill() bool {
 			return false
 		}
 	}
-	// No request begins in the file and ends in memory.
+	// A request is never partly in the file and partly in memory.
 	if len(r.rest) == 0 && !r.own {
 		r.own, r.rest = true, r.trace.pending
 	}
 	return len(r.rest) > 0
 }
 
-// Err returns why Next found no more; nil at the end of the trace.
+// Err returns why Next has returned false, or nil at the end of the trace.
 func (r *Reader) Err() error { return r.err }

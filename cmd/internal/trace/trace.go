@@ -19,10 +19,10 @@ type Request struct {
 // inMemory is how many bytes of a trace stay in memory.
 const inMemory = 1 << 20
 
-// A Trace has requests in the order of time. The zero Trace is empty. It is not safe for concurrent use, except for
-// reading when nothing is added any more.
+// A Trace has requests in the order of time. The zero Trace is empty. It is not safe for concurrent use. However,
+// several Readers may read it concurrently when nothing is added any more.
 type Trace struct {
-	Keys     int // different ones
+	Keys     int // number of different keys
 	Requests uint64
 
 	last    int64  // time of the last request
@@ -31,17 +31,17 @@ type Trace struct {
 	written int64 // bytes in the file
 }
 
-// The bits of a request's first byte.
+// These are the bits of a request's first byte.
 const (
 	isRefund    = 1 << iota
-	hasCost     // other than 1
-	hasTier     // other than 0
-	isLater     // than the one before
-	wholeSecond // by whole seconds
+	hasCost     // the cost is not 1
+	hasTier     // the tier is not 0
+	isLater     // the time is later than that of the previous request
+	wholeSecond // later by whole seconds
 )
 
 // Add adds a request that is not earlier than the previous one. It returns the error of the temporary file, for example
-// because the disk is full.
+// that the disk is full.
 func (t *Trace) Add(r Request) error {
 	if t.pending == nil {
 		t.pending = make([]byte, 0, inMemory+maxRequest)
@@ -81,7 +81,7 @@ func (t *Trace) Add(r Request) error {
 	return t.spill()
 }
 
-// maxRequest is the most bytes that a request takes: flags and tier, and three numbers.
+// maxRequest is the largest number of bytes that a request takes: flags, tier, and three numbers.
 const maxRequest = 2 + 3*binary.MaxVarintLen64
 
 // spill moves the pending bytes to the file.
@@ -100,10 +100,10 @@ func (t *Trace) spill() (err error) {
 	return nil
 }
 
-// what is in the file.
+// what is the purpose of the temporary file.
 const what = "the requests of each rule"
 
-// Close removes the temporary file. The trace is empty then.
+// Close removes the temporary file. After that, the trace is empty.
 func (t *Trace) Close() error {
 	file := t.file
 	*t = Trace{}

@@ -87,7 +87,8 @@ func TestATemporaryFileThatCannotBe(t *testing.T) {
 	require.NoError(t, trace.Close())
 }
 
-// A file that was cut behind the program's back is an error, and not a shorter log.
+// TestATemporaryFileThatWasCut: if another program has cut the temporary file, the result is an error, and not a
+// shorter log.
 func TestATemporaryFileThatWasCut(t *testing.T) {
 	trace := &Trace{}
 	add(t, trace, 400_000)

@@ -6,21 +6,22 @@ import (
 	"strings"
 )
 
-// Bounds are the places of a request at which a server reads bounds for its answer. A bound at another place has no
-// effect there. A nil *Bounds is for an unknown server, and has none. Bounds are safe for concurrent use.
+// Bounds says at which places of a request a server reads bounds for its answer. A bound at another place has no
+// effect. A nil *Bounds is for an unknown server, and has no places. Bounds are safe for concurrent use.
 type Bounds struct {
-	Object []string   // the spellings of the object that contains them; none for the body itself
-	Fields [][]string // the spellings of each field; the first is used for a new one
-	Batch  bool       // the body is a batch of Anthropic's, and its items have them in params
+	Object []string   // spellings of the object that contains the bounds; none for the body itself
+	Fields [][]string // spellings of each field; the first field is used for a new bound
+	Batch  bool       // the body is a batch for Anthropic's API; its items have their bounds in params
 }
 
-// maxBounds is how many Fields there may be.
+// maxBounds is the largest number of Fields.
 const maxBounds = 2
 
-// ofItem are the bounds of an item of a batch.
+// ofItem has the places of bounds in an item of a batch.
 var ofItem = &Bounds{Object: []string{"params"}, Fields: [][]string{{"max_tokens"}}}
 
-// caps are the paths at which a bound of an answer may be, in lower case, because some servers ignore the case of keys.
+// caps has the paths at which a bound of an answer may be. They are in lower case, because some servers ignore the case
+// of keys.
 var caps = []string{
 	"max_tokens", "max_completion_tokens", "max_output_tokens", "generationconfig.maxoutputtokens",
 	"generation_config.max_output_tokens", "generationconfig.max_output_tokens", "generation_config.maxoutputtokens",
@@ -28,16 +29,17 @@ var caps = []string{
 	"n_predict", "max_tokens_to_sample",
 }
 
-// IsBound reports whether a folded path may be the path of a bound for any server.
+// IsBound reports whether a folded path may be the path of a bound at any server.
 func IsBound(path string) bool { return slices.Contains(caps, path) }
 
-// IsObject reports whether a folded key names, in any spelling, the object from which the server reads its bounds.
+// IsObject reports whether a folded key is the name of the object from which the server reads its bounds, in any
+// spelling.
 func (b *Bounds) IsObject(key string) bool {
 	return b != nil && slices.ContainsFunc(b.Object, func(o string) bool { return Fold(o) == key })
 }
 
-// Find returns the index of the field that a path names if its case is folded, and whether the spelling is exact. It
-// returns -1 if there is no such field.
+// Find returns the index of the field that has the path, ignoring case. It also returns whether the spelling is exact.
+// If there is no such field, it returns -1.
 func (b *Bounds) Find(path string) (field int, exact bool) {
 	if b == nil {
 		return -1, false
@@ -57,7 +59,7 @@ func (b *Bounds) Find(path string) (field int, exact bool) {
 	return -1, false
 }
 
-// fold changes a key to lower case in place, and returns it. It also folds the long s and the Kelvin sign to letters,
+// fold changes a key to lower case in place, and returns it. It also folds the long s and the Kelvin sign to s and k,
 // as servers do that ignore the case of keys.
 func fold(key []byte) []byte {
 	out := key[:0]
@@ -76,22 +78,22 @@ func fold(key []byte) []byte {
 	return out
 }
 
-// Fold returns an object's key in lower case, because servers may compare keys in this form.
+// Fold returns an object's key in lower case, because some servers compare keys in this form.
 func Fold(key string) string { return string(fold([]byte(key))) }
 
-// A tally counts the bounds of a body, or of an item of a batch. A field is a bound if its spelling is the server's,
-// and if no other spelling that a server may read has a different value.
+// A tally counts the bounds of a body, or of an item of a batch. A field counts as a bound if its spelling is exactly
+// the server's. If the same field has a value in another spelling that is not a bound, the field does not count.
 type tally struct {
-	largest uint64 // the largest value that may be a bound
+	largest uint64 // the largest value that looks like a bound
 	fields  [maxBounds]struct {
 		is, not bool
 		largest uint64
 	}
-	objects int  // how many objects of bounds there are: a server may use any of them
-	not     bool // a value is neither a bound nor null, so a server may ignore it
+	objects int  // number of objects for bounds; a server may use any of them
+	not     bool // one value is neither a bound nor null, and a server may ignore it
 }
 
-// note notes a value at a path at which a bound may be.
+// note notes a value at a path that may be the path of a bound.
 func (t *tally) note(b *Bounds, path string, k kind, text []byte) {
 	n := Bound(text)
 	t.largest = max(t.largest, n)
@@ -108,7 +110,7 @@ func (t *tally) note(b *Bounds, path string, k kind, text []byte) {
 	f.is, f.not, f.largest = f.is || exact, f.not || n == 0, max(f.largest, n)
 }
 
-// bound returns the largest bound that the server obeys; 0 for none.
+// bound returns the largest bound that the server obeys, or 0 if there is none.
 func (t *tally) bound() (most uint64) {
 	if t.not || t.objects > 1 {
 		return 0
@@ -121,8 +123,8 @@ func (t *tally) bound() (most uint64) {
 	return most
 }
 
-// output returns the longest answer: the bound that the server obeys, or else a default, or what looks like a bound if
-// that is larger.
+// output returns how long the answer may be. This is the bound that the server obeys, or else standard. If a value that
+// only looks like a bound is larger, it is that value.
 func (t *tally) output(bound, standard uint64) uint64 {
 	if bound == 0 {
 		bound = standard

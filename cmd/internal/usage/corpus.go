@@ -6,15 +6,15 @@ import (
 	"path"
 )
 
-// A Fixture is an answer of one of the APIs, and its cost.
+// A Fixture is an answer of one of the APIs, with its cost.
 type Fixture struct {
 	File        string
 	API         string
 	Path        string // of the request, for a model "tiny"
 	ContentType string `json:"content_type"`
-	Known       bool   // it has a usage
+	Known       bool   // the answer has a usage
 	Final       bool   // the answer reports its complete usage
-	UsageChunk  bool   `json:"usage_chunk"` // the usage is an event for clients that have asked for it
+	UsageChunk  bool   `json:"usage_chunk"` // the usage is in an event that only clients get which have asked for it
 	Says        struct {
 		Input, Output, Total, Cached uint64
 		CacheWrite                   uint64 `json:"cache_write"`
@@ -23,7 +23,7 @@ type Fixture struct {
 	Body []byte `json:"-"`
 }
 
-// Usage returns the cost of the answer, as far as it is known.
+// Usage returns the cost of the answer, as far as the answer reports it.
 func (f *Fixture) Usage() Usage {
 	u := f.Says
 	return Usage{Input: u.Input, Output: u.Output, Total: u.Total, Cached: u.Cached, CacheWrite: u.CacheWrite, NoInput: u.NoInput}
@@ -32,7 +32,7 @@ func (f *Fixture) Usage() Usage {
 //go:embed testdata/corpus
 var corpusFiles embed.FS
 
-// Corpus returns answers of all APIs. It panics if one is missing in the program.
+// Corpus returns the answers of all APIs that are compiled into the program. It panics if one is missing.
 func Corpus() (all []*Fixture) {
 	read := func(name string) []byte {
 		text, err := corpusFiles.ReadFile(path.Join("testdata", "corpus", name))

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkFixture compares what a scanner has found at the end of an answer.
+// checkFixture compares the results of a scanner at the end of an answer with the fixture.
 func checkFixture(t *testing.T, f *Fixture, s *Scanner, how string) {
 	t.Helper()
 	u, known, final := s.Usage()
@@ -25,14 +25,14 @@ func checkFixture(t *testing.T, f *Fixture, s *Scanner, how string) {
 	require.Zero(t, s.Bad(), "%s %s", f.File, how)
 }
 
-// endFixture ends an answer as its server did: one that says that it has failed does not end as it should.
+// endFixture ends an answer as its server did. If the answer says that it has failed, it does not end normally.
 func endFixture(f *Fixture, s *Scanner) {
 	if f.Final {
 		s.End()
 	}
 }
 
-// TestCorpus (pitfalls 17, 21 to 26, 29): every fixture is read cut at every byte, and byte by byte.
+// TestCorpus (pitfalls 17, 21 to 26, 29) reads every fixture byte by byte, and also cut into two pieces at every byte.
 func TestCorpus(t *testing.T) {
 	for _, f := range Corpus() {
 		for cut := range len(f.Body) + 1 {
@@ -68,14 +68,15 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestFinalBeforeTheEnd (pitfall 16): the usage of a stream is final before its last line, where a client may leave.
+// TestFinalBeforeTheEnd (pitfall 16): the usage of a stream is final before the last line of the stream, because a
+// client may disconnect before that line.
 func TestFinalBeforeTheEnd(t *testing.T) {
 	for _, f := range Corpus() {
 		if !f.Final || !f.UsageChunk && f.API == "openai" && f.ContentType != "application/json" && f.Path != "/v1/responses" {
 			continue
 		}
 		if strings.HasSuffix(f.File, ".json") {
-			continue // its end is that of the document
+			continue // its usage is final only at the end of the document
 		}
 		s := NewScanner(f.ContentType, Models)
 		cut := len(bytes.TrimRight(f.Body, "\r\n"))
@@ -88,7 +89,8 @@ func TestFinalBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestCompressed (pitfall 27): gzip, br and zstd are read, labeled or not, and cut anywhere.
+// TestCompressed (pitfall 27): answers in gzip, br and zstd are read, with and without a Content-Encoding, and cut at
+// any byte.
 func TestCompressed(t *testing.T) {
 	compress := map[string]func([]byte) []byte{
 		"gzip": func(p []byte) []byte {
@@ -114,7 +116,7 @@ func TestCompressed(t *testing.T) {
 	}
 	for _, f := range Corpus() {
 		if f.API == "bedrock" && f.ContentType != "application/json" {
-			continue // a binary stream says so
+			continue // its Content-Type says that it is a binary stream
 		}
 		for encoding, of := range compress {
 			body := of(f.Body)
@@ -139,12 +141,12 @@ func TestCompressed(t *testing.T) {
 	assert.Zero(t, decoding.Load())
 }
 
-// TestNotWhatItSays: a plain answer with the label gzip is read. An answer whose encoding is unknown or broken is not
-// read, and that is reported.
+// TestNotWhatItSays: if a plain answer is labeled gzip, it is read nevertheless. If the encoding of an answer is
+// unknown or broken, the answer is not read, and Unread reports this.
 func TestNotWhatItSays(t *testing.T) {
 	plain := []byte(`{"usage":{"total_tokens":5}}`)
 	a := NewAnswer("application/json", "gzip", Models)
-	a.Write(plain) // not compressed after all
+	a.Write(plain) // not compressed, in spite of the label
 	a.End()
 	assert.False(t, a.Unread())
 	for _, encoding := range []string{"br", "compress", "gzip, br"} {

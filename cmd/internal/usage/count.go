@@ -10,40 +10,40 @@ type field uint8
 const (
 	none        field = iota
 	fInput            // tokens of the prompt
-	fOutput           // of the answer
+	fOutput           // tokens of the answer
 	fTotal            //
 	fCachedIn         // read from a cache, and part of the input
-	fCacheRead        // the same, in addition to the input or as a part of it
+	fCacheRead        // read from a cache; added to the input by some APIs, part of it in others
 	fCacheWrite       //
 	fThoughts         // output in addition to fOutput
 	fToolInput        // input in addition to fInput
-	fCost             // of a plain path
-	counts            // how many of the above there are
+	fCost             // the number at a plain path
+	counts            // number of the fields above
 
 	fUsage  // an object with these fields
 	fMeta   // Gemini's usage object, which every event has
 	fText   // text that the model has written
-	fType   // of an event
-	fDone   // a truth value
+	fType   // type of an event
+	fDone   // true if the answer has ended
 	fFinish // the reason why an answer has ended
 	fChoice // an item of an event's content
 )
 
 // Usage is the cost of a request, as far as it is known.
 type Usage struct {
-	Input      uint64 // of the prompt, caches included
+	Input      uint64 // tokens of the prompt, including cached ones
 	Cached     uint64 // part of Input that was read from a cache
-	CacheWrite uint64 // part of Input that was written to one
-	Output     uint64 // thoughts included
+	CacheWrite uint64 // part of Input that was written to a cache
+	Output     uint64 // tokens of the answer, including thoughts
 	Total      uint64
-	Cost       uint64 // of a plain path
-	NoInput    bool   // the input is not known, as for Ollama if the prompt was cached
+	Cost       uint64 // the number at a plain path
+	NoInput    bool   // the input is unknown, for example in Ollama if the prompt was cached
 }
 
-// raw has the numbers as reported: for each field, the last valid number.
+// raw has the numbers as the answer reports them: for each field, the last valid number.
 type raw struct {
 	has uint16
-	bad uint16 // fields whose last value is not a count
+	bad uint16 // a bit for each field whose last value is not a count
 	n   [counts]uint64
 }
 
@@ -51,11 +51,12 @@ func (r *raw) set(f field, n uint64) { r.has, r.bad, r.n[f] = r.has|1<<f, r.bad&
 
 func (r *raw) is(f field) bool { return r.has>>f&1 != 0 }
 
-// isNothing reports whether no field reports a cost.
+// isNothing reports whether no field has a cost.
 func (r *raw) isNothing() bool { return r.has&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
 
-// isWhole reports whether the numbers include the whole cost. They are not if a field that adds to the cost has a bad
-// value. A bad input is estimated, and a bad total is not needed next to an output.
+// isWhole reports whether the numbers include the complete cost. They do not if a field that adds to the cost has a bad
+// value. A bad input does not matter, because the input is then estimated, and neither does a bad total next to an
+// output.
 func (r *raw) isWhole() bool {
 	adds := uint16(1<<fOutput | 1<<fThoughts | 1<<fCacheRead | 1<<fCacheWrite | 1<<fToolInput)
 	switch {
@@ -67,8 +68,8 @@ func (r *raw) isWhole() bool {
 	return !r.isNothing() && r.bad&adds == 0
 }
 
-// usage makes a Usage from the numbers of any API. Anthropic's cached tokens are in addition to the input; OpenAI's and
-// Gemini's are part of it. Bedrock's are either, depending on the model: the total shows which.
+// usage makes a Usage from the numbers of any API. Anthropic's cached tokens are in addition to the input. Those of
+// OpenAI and Gemini are part of the input. For Bedrock, this depends on the model, and the total shows which it is.
 func (r *raw) usage() Usage {
 	u := Usage{Input: r.n[fInput], Output: r.n[fOutput] + r.n[fThoughts], Cost: r.n[fCost]}
 	u.NoInput = !r.is(fInput) && !r.is(fTotal)
@@ -83,7 +84,7 @@ func (r *raw) usage() Usage {
 	return u
 }
 
-// number parses a whole number of at most [MaxField]; it returns false for any other text.
+// number parses a whole number of at most [MaxField]. For any other text, it returns false.
 func number(text []byte) (n uint64, ok bool) {
 	if len(text) == 0 || len(text) > 8 {
 		return 0, false
@@ -97,5 +98,5 @@ func number(text []byte) (n uint64, ok bool) {
 	return n, n <= MaxField
 }
 
-// Number parses a whole number from 0 to [MaxField], such as in a header. It returns false for any other text.
+// Number parses a whole number from 0 to [MaxField], for example from a header. For any other text, it returns false.
 func Number(text string) (uint64, bool) { return number([]byte(text)) }

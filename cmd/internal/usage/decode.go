@@ -15,45 +15,45 @@ import (
 )
 
 const (
-	maxDecoding = 32        // answers that are decompressed at one time; further ones are not read
-	maxInflated = 256 << 20 // decompressed bytes of one answer
-	maxWindow   = 8 << 20   // of zstd: RFC 9659
+	maxDecoding = 32        // answers that are decompressed at a time; others are not read
+	maxInflated = 256 << 20 // largest number of decompressed bytes of an answer
+	maxWindow   = 8 << 20   // largest window of zstd: see RFC 9659
 )
 
-// decoding is how many answers are decompressed now.
+// decoding is the number of answers that are being decompressed.
 var decoding atomic.Int64
 
-// An Answer reads the usage in the body of an answer as it is sent, compressed or not. Its methods may be called from
-// several goroutines.
+// An Answer reads the usage in the body of an answer while the body is being sent, compressed or not. Its methods may
+// be called from several goroutines.
 type Answer struct {
 	Encoding string // Content-Encoding; "" for none
 
-	mu      sync.Mutex // of scanner
+	mu      sync.Mutex // guards scanner
 	scanner *Scanner
-	head    []byte // the first bytes, by which a compressed body without Content-Encoding is recognized; nil after them
+	head    []byte // the first bytes, by which compression without Content-Encoding is recognized; then nil
 	began   bool
-	pipe    *io.PipeWriter // to the decompressor; nil if there is none
+	pipe    *io.PipeWriter // leads to the decompressor; nil if there is none
 	done    chan struct{}
 	unread  bool
 
-	out     []byte // for Filter: the bytes that it has returned, and the event so far
-	passed  int    // bytes of out that it has returned
-	passing bool   // the event is too long
+	out     []byte // for Filter: the bytes that it has returned, and the bytes of the current event
+	passed  int    // number of bytes of out that Filter has returned
+	passing bool   // the current event is too long
 }
 
-// NewAnswer returns the reader of an answer with a Content-Type and a Content-Encoding. The caller closes it.
+// NewAnswer returns the reader of an answer with a Content-Type and a Content-Encoding. The caller must close it.
 func NewAnswer(contentType, encoding string, f *Fields) *Answer {
 	return &Answer{Encoding: strings.ToLower(strings.TrimSpace(encoding)), scanner: NewScanner(contentType, f)}
 }
 
-// Scanner calls f with the scanner while nothing is written to it, so that f can read its state.
+// Scanner calls f with the scanner. Meanwhile nothing is written to the scanner, so f can read its state.
 func (a *Answer) Scanner(f func(*Scanner)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f(a.scanner)
 }
 
-// Final returns the usage of the answer; false while it is not final.
+// Final returns the usage of the answer. It returns false while the usage is not final.
 func (a *Answer) Final() (u Usage, final bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,14 +64,14 @@ func (a *Answer) Final() (u Usage, final bool) {
 	return u, final
 }
 
-// Unread reports whether a part of the body could not be read so far, because of its encoding.
+// Unread reports whether a part of the body could not be read so far because of its encoding.
 func (a *Answer) Unread() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.unread
 }
 
-// magic is how many bytes are needed to recognize an encoding.
+// magic is the number of bytes that are needed to recognize an encoding.
 const magic = 4
 
 // Write reads a piece of the body.
@@ -88,7 +88,7 @@ func (a *Answer) Write(p []byte) {
 	a.pass(p)
 }
 
-// begin looks at the first bytes.
+// begin chooses how the body is read, from its first bytes.
 func (a *Answer) begin(head []byte) {
 	a.head, a.began = nil, true
 	if open := a.decoder(head); open != nil {
@@ -110,7 +110,8 @@ func (a *Answer) pass(p []byte) {
 	}
 }
 
-// Plain reports whether the body is not compressed, as far as is known, so that the scanner gets its bytes unchanged.
+// Plain reports whether the body is not compressed, as far as this is known. If so, the scanner gets its bytes
+// unchanged.
 func (a *Answer) Plain() bool { return a.Encoding == "" || a.Encoding == "identity" }
 
 // End notes that the body is complete.
@@ -123,21 +124,21 @@ func (a *Answer) End() {
 	}
 }
 
-// Close waits until everything that was written has been read.
+// Close waits until everything that was written has been read, and ends the answer.
 func (a *Answer) Close() {
 	if head := a.head; !a.began {
 		a.begin(head)
 		a.pass(head)
 	}
 	if a.pipe != nil {
-		_ = a.pipe.Close() // always nil
+		_ = a.pipe.Close() // Close always returns nil
 		<-a.done
 	}
 }
 
 type opener func(io.Reader) (io.Reader, func(), error)
 
-// decoder returns the opener of a decompressor for a body; nil if the body is not compressed.
+// decoder returns the function that opens a decompressor for the body, or nil if the body is not compressed.
 func (a *Answer) decoder(head []byte) opener {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
@@ -154,7 +155,7 @@ func (a *Answer) decoder(head []byte) opener {
 	return nil
 }
 
-// isText reports whether JSON, or a stream of events, may begin with a byte.
+// isText reports whether c may be the first byte of JSON or of a stream of events.
 func isText(c byte) bool {
 	return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' || c == 0xef
 }
@@ -224,8 +225,9 @@ func (a *Answer) inflate(open opener, r io.Reader) error {
 	return errUnread
 }
 
-// Decompressor returns a decompressing reader for a body with an encoding, in lower case, and a function that closes
-// it. It returns an error for an unknown encoding, and may return one for a body that does not have its encoding.
+// Decompressor returns a reader that decompresses a body with an encoding, in lower case, and a function that closes
+// the reader. If the encoding is unknown, it returns an error. It may also return one if the body does not have the
+// encoding.
 func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func(), err error) {
 	open := openers[encoding]
 	if open == nil {
@@ -237,13 +239,14 @@ func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func
 // maxEvent is the length of the longest event that can be hidden.
 const maxEvent = 32 << 10
 
-// Filter is Write for uncompressed server-sent events. It returns the events for a client that has not asked for the
-// usage. It returns each event when it is complete or longer than 32 KiB. The bytes are valid until the next call.
+// Filter is like Write, for server-sent events that are not compressed. It returns the events that a client gets which
+// has not asked for the usage. It returns an event when the event is complete or longer than 32 KiB. The bytes are
+// valid until the next call.
 func (a *Answer) Filter(p []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.began = true
-	begin, at := 0, copy(a.out, a.out[a.passed:]) // the beginning of the event, and of the unread bytes
+	begin, at := 0, copy(a.out, a.out[a.passed:]) // the beginning of the event, and of the bytes that were not read
 	a.out = append(a.out[:at], p...)
 	for at < len(a.out) {
 		n, event := a.scanner.Step(a.out[at:])

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// A framing says how an answer contains its documents.
+// A framing says in which form an answer contains its documents.
 type framing uint8
 
 const (
-	unknown  framing = iota // the first byte tells
-	whole                   // one document, or an array of them
-	lines                   // a document in each line
+	unknown  framing = iota // the first byte determines it
+	whole                   // one document, or an array of documents
+	lines                   // one document per line
 	events                  // server-sent events
 	binaries                // Amazon's event stream
 )
@@ -21,28 +21,28 @@ const (
 // frames finds the documents in the bytes that are written.
 type frames struct {
 	of        framing
-	usageOnly bool // the event has a usage and nothing else
+	usageOnly bool // the event has a usage and nothing else for the client
 	over      bool // the event has ended
 
-	// Of server-sent events.
-	name  [6]byte // of the line's field
-	named int     // bytes of the name so far; above 6 for a longer name
-	value int     // bytes of the value so far; -1 before the colon
-	empty bool    // nothing in this line so far
+	// These fields are for server-sent events.
+	name  [6]byte // first bytes of the field's name in the current line
+	named int     // number of bytes of the name so far; above 6 if the name is longer
+	value int     // number of bytes of the value so far; -1 before the colon
+	empty bool    // the current line is empty so far
 	cr    bool    // the last byte was a carriage return
 	end   [6]byte // the first bytes of the data
 
-	// Of binary frames.
+	// These fields are for binary frames.
 	head  [12]byte
-	had   int    // bytes of head
-	left  uint32 // of the part
+	had   int    // number of bytes in head
+	left  uint32 // number of bytes of the part that are left
 	part  part
-	size  uint32 // of the payload
+	size  uint32 // size of the payload
 	names [512]byte
 	kept  int
 }
 
-// A part is a part of a binary frame.
+// A part is one of the parts of a binary frame.
 type part uint8
 
 const (
@@ -50,7 +50,7 @@ const (
 	headers
 	payload
 	checksum
-	lost // a frame is not valid: the rest is not read
+	lost // a frame was not valid, so the rest is not read
 )
 
 // begin chooses the framing by the Content-Type.
@@ -67,7 +67,7 @@ func (f *frames) begin(contentType string) {
 	}
 }
 
-// step reads up to the end of an event. It passes over events that only have text.
+// step reads at most up to the end of an event. It continues after events that have only text.
 func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
 	if f.of == unknown {
 		for n < len(p) && (isBlank(p[n]) || p[n] >= 0x80) { // blanks, or a byte order mark
@@ -124,15 +124,15 @@ func (f *frames) line(s *Scanner, p []byte) int {
 		s.shape.begin(bytes.TrimSuffix(p[:end], []byte{'\r'}))
 	}
 	s.doc.write(p[:end+1])
-	s.reset() // whatever the line was
+	s.reset() // even if the line was not a complete document
 	return end + 1
 }
 
-// maxBegan is the longest beginning of a line that is held.
-const maxBegan = maxShape + 8 // the name of a field
+// maxBegan is the length of the longest beginning of a line that hold stores.
+const maxBegan = maxShape + 8 // 8 is for the name of a field
 
-// hold stores the beginning of a line, with the beginning of a document in it, until the rest comes. It reports whether
-// it did.
+// hold stores the beginning of a line until the rest of the line comes. document is the part of it that is the
+// beginning of a document. hold reports whether it has stored it.
 func (f *frames) hold(s *Scanner, line, document []byte) bool {
 	if len(line) > maxBegan || !s.shape.begins(document) {
 		return false
@@ -141,8 +141,8 @@ func (f *frames) hold(s *Scanner, line, document []byte) bool {
 	return true
 }
 
-// resume reads the rest of the line whose beginning is held, and returns the number of bytes that it read. If the line
-// does not end in p, it reads the held beginning and returns 0.
+// resume reads the rest of a line whose beginning is stored, and returns the number of bytes that it has read. If the
+// line does not end in p, it reads the stored beginning and returns 0.
 func (f *frames) resume(s *Scanner, p []byte) (n int) {
 	if len(s.shape.began) == 0 {
 		return 0
@@ -157,15 +157,15 @@ func (f *frames) resume(s *Scanner, p []byte) (n int) {
 	return end + 1
 }
 
-// release reads the held beginning of a line.
+// release reads the stored beginning of a line.
 func (f *frames) release(s *Scanner) {
 	if len(s.shape.began) > 0 {
-		s.shape.known = false // so that it is not held again
+		s.shape.known = false // so that it is not stored again
 		f.read(s)
 	}
 }
 
-// read reads the held bytes: at most one line.
+// read reads the stored bytes, which are at most one line.
 func (f *frames) read(s *Scanner) {
 	line := s.shape.began
 	s.shape.began = s.shape.began[:0]
@@ -210,13 +210,13 @@ func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 	return len(p), false
 }
 
-// passed reads whole lines that need not be read byte by byte, between documents: at most up to the end of an event
-// that has more than text. These are lines without data, and lines whose shape is known. It also holds the beginning of
-// such a line.
+// passed reads complete lines between documents that need not be read byte by byte. These are lines without data, and
+// lines whose shape is known. It reads at most up to the end of an event that has more than text. If the last line is
+// incomplete and may have the known shape, passed stores it.
 func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 	for n < len(p) {
 		line := p[n:]
-		if line[0] == '\n' { // there is no document to end
+		if line[0] == '\n' { // no document ends here
 			if n++; s.stops {
 				return n, true
 			}
@@ -265,7 +265,7 @@ func (f *frames) inName(c byte) {
 	}
 }
 
-// inValue reads the rest of a line, and returns the number of bytes that it read.
+// inValue reads the rest of a line's value, and returns the number of bytes that it has read.
 func (f *frames) inValue(s *Scanner, p []byte) (n int) {
 	data := p
 	if n = bytes.IndexByte(data, '\n'); n >= 0 {
@@ -290,7 +290,7 @@ func (f *frames) inValue(s *Scanner, p []byte) (n int) {
 
 func (f *frames) isData() bool { return f.named == 4 && string(f.name[:4]) == "data" }
 
-// endLine ends a line. It reports whether the line is empty, which ends an event.
+// endLine ends a line. It reports whether the line is empty. An empty line ends an event.
 func (f *frames) endLine(s *Scanner) (event bool) {
 	s.shape.learning = false
 	switch {
@@ -309,7 +309,7 @@ func (f *frames) endLine(s *Scanner) (event bool) {
 	return event
 }
 
-// maxFrame is the size of the longest frame of Amazon's event stream, and maxHeaders of its longest headers.
+// maxFrame is the size of the largest frame of Amazon's event stream. maxHeaders is the size of its largest headers.
 const (
 	maxFrame   = 24 << 20
 	maxHeaders = 128 << 10
@@ -371,11 +371,11 @@ func (f *frames) nextPart(s *Scanner) {
 	}
 }
 
-// header returns the text of a frame's header; "" if the frame does not have it.
+// header returns the text of a header of a frame, or "" if the frame does not have this header.
 func header(b []byte, name string) string {
 	for len(b) > 1 {
 		n := int(b[0])
-		if len(b) < n+4 || b[n+1] != 7 { // 7 is a text; headers of other types come after the wanted ones
+		if len(b) < n+4 || b[n+1] != 7 { // 7 means a text; the wanted headers come before headers of other types
 			return ""
 		}
 		size := int(binary.BigEndian.Uint16(b[n+2:]))

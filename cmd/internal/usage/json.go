@@ -5,15 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// A node is a wanted place in a JSON document: the end of a path, or a step of one.
+// A node is a place in a JSON document that is the end of a wanted path, or a step on the way to it.
 type node struct {
-	keys  map[string]*node // of an object
-	items *node            // of an array
-	field field            // the meaning of its value; none for a step
-	all   bool             // the field also applies to everything below
+	keys  map[string]*node // nodes for the keys of an object
+	items *node            // node for the items of an array
+	field field            // meaning of the value at the end of a path; none for a step on the way
+	all   bool             // the field also applies to all values below
 }
 
-// at returns the node below n at a path of keys. "[]" means any item of an array. It makes missing nodes.
+// at returns the node at a path of keys below n. In the path, "[]" means any item of an array. at makes the nodes that
+// are missing.
 func (n *node) at(path ...string) *node {
 	for _, key := range path {
 		next := n.items
@@ -49,17 +50,17 @@ const (
 // A sink gets the values of a document.
 type sink interface {
 	// value is called at the end of a string, a number or a literal, and at the start of an object or an array. at is
-	// nil outside the paths. text has at most maxText bytes of the value, without escapes. size is the length of a
-	// string.
+	// nil if the value is at no wanted path. text has the first bytes of the value, at most maxText, without escapes.
+	// size is the length of a string.
 	value(d *document, at *node, k kind, text []byte, size int)
-	// ended is called at the end of a document. Others may follow.
+	// ended is called at the end of a document. Another document may follow.
 	ended(d *document)
 }
 
 const (
-	maxText  = 128  // bytes of a key or a value that are stored
-	maxNodes = 16   // levels of wanted paths
-	maxDepth = 1024 // levels of a document
+	maxText  = 128  // largest number of stored bytes of a key or a value
+	maxNodes = 16   // largest number of levels of wanted paths
+	maxDepth = 1024 // largest number of levels of a document
 )
 
 // A step says what must come next in a document.
@@ -77,42 +78,42 @@ const (
 	inUnicode
 	inNumber
 	inLiteral
-	broken // it is not JSON; until the next document
+	broken // what was written is not JSON; everything is ignored until the next document
 )
 
 // A document reads JSON that is written to it in pieces. Its size is fixed.
 type document struct {
 	sink  sink
 	root  *node
-	fold  bool // keys are compared without their case
+	fold  bool // keys are compared without regard to case
 	step  step
-	isKey bool // of the string
+	isKey bool // the current string is a key
 	depth int
-	nodes [maxNodes]*node // of containers; nodes[0] is the root
+	nodes [maxNodes]*node // nodes of the containers around the current place; nodes[0] is the root
 	array [maxDepth / 64]uint64
-	at    *node // of the next value
+	at    *node // node of the next value
 	text  [maxText]byte
-	kept  int // bytes of text
-	size  int // of the string
+	kept  int // number of bytes in text
+	size  int // length of the current string
 	code  rune
-	digit int  // of the code
-	over  bool // the text did not fit
+	digit int  // number of digits of code so far
+	over  bool // the text did not fit into text
 
-	// In the current piece: the beginning of the current value, without its quotes, and its end.
+	// These are indexes in the current piece: the beginning of the current value, without its quotes, and its end.
 	from, to int
 }
 
 // isBetween reports whether a document may begin here.
 func (d *document) isBetween() bool { return d.depth == 0 && d.step == wantValue }
 
-// isKeyAt reports whether the value of a kind that ends here is a key.
+// isKeyAt reports whether a value of kind k that ends here is a key.
 func (d *document) isKeyAt(k kind) bool { return k == isString && d.isKey }
 
 func (d *document) reset() {
 	d.step, d.depth, d.at = wantValue, 0, d.root
 }
 
-// write reads a piece. After bytes that are not JSON, it ignores everything until reset.
+// write reads a piece. After bytes that are not JSON, it ignores everything until reset is called.
 func (d *document) write(p []byte) {
 	for i := 0; i < len(p); i++ {
 		switch d.step {
@@ -131,7 +132,7 @@ func (d *document) write(p []byte) {
 			}
 			d.to = i
 			d.scalar()
-			i-- // the byte that ends it is read again
+			i-- // so that the byte that ends the value is read again
 		case wantValue, wantItem, wantKey, wantNextKey, wantColon, wantMore:
 			if c := p[i]; !isBlank(c) {
 				if d.from = i; c == '"' {
@@ -216,7 +217,7 @@ func (d *document) keep(c byte) {
 	d.kept++
 }
 
-// inside reads bytes of a string from p[i] on, and returns the index of the last byte that it has read.
+// inside reads bytes of a string, beginning at p[i]. It returns the index of the last byte that it has read.
 func (d *document) inside(p []byte, i int) int {
 	end := i
 	for end < len(p) && p[end] != '"' && p[end] != '\\' {
@@ -263,7 +264,7 @@ func (d *document) unicode(c byte) {
 		return
 	}
 	d.step = inString
-	if utf16.IsSurrogate(d.code) { // half of a pair, of which both are four bytes
+	if utf16.IsSurrogate(d.code) { // half of a surrogate pair; together, both halves are four bytes
 		d.keep('?')
 		d.keep('?')
 		return
@@ -311,7 +312,7 @@ func (d *document) scalar() {
 		}
 	}
 	if d.over {
-		d.kept = 0 // it is not a wanted value
+		d.kept = 0 // the value is at no wanted path
 	}
 	d.sink.value(d, d.at, k, d.text[:d.kept], d.size)
 	d.endValue()
@@ -340,7 +341,7 @@ func (d *document) container() *node {
 	return d.nodes[d.depth-1]
 }
 
-// item returns the node of an item of the innermost container, an array.
+// item returns the node of an item of the innermost container, which is an array.
 func (d *document) item() *node {
 	in := d.container()
 	if in == nil || in.items == nil && !in.all {

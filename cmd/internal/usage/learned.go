@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	maxModels = 64    // models of a rule; further models share one entry
-	enough    = 20    // the fewest costs from which the usual cost is computed
-	fresh     = 1_000 // after this many costs, the earlier ones count half
+	maxModels = 64    // models of a rule; all other models share one entry
+	enough    = 20    // fewest costs from which the usual cost is computed
+	fresh     = 1_000 // after this many costs, all earlier ones count half
 )
 
-// Learned has the costs of requests so far, by model. The zero Learned has none. It is safe for concurrent use.
+// Learned has the costs of previous requests, by model. The zero Learned has none. It is safe for concurrent use.
 type Learned struct {
 	mu sync.Mutex
 	of map[string]*costs
@@ -23,7 +23,7 @@ type costs struct {
 	in [4 * 64]uint32
 }
 
-// bucketOf returns the bucket of a cost, and limitOf the largest cost in one.
+// bucketOf returns the bucket of a cost, and limitOf returns the largest cost in a bucket.
 func bucketOf(cost uint64) int {
 	if cost < 4 {
 		return int(cost)
@@ -40,8 +40,8 @@ func limitOf(bucket int) uint64 {
 	return (uint64(bucket%4)+5)<<e - 1
 }
 
-// Note adds the cost of a request that the server has answered with a usage. So a model that does not exist is not
-// noted, and cannot take the room of others.
+// Note adds the cost of a request that the server has answered with a usage. Because of this condition, a model that
+// does not exist is never added, and cannot take the room of other models.
 func (l *Learned) Note(model string, cost uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *Learned) Note(model string, cost uint64) {
 	}
 }
 
-// Usual returns 1.2 times the 95th percentile of the costs of requests for a model; known is false until there are
+// Usual returns 1.2 times the 95th percentile of the costs of requests for a model. known is false until there are
 // enough costs.
 func (l *Learned) Usual(model string) (cost uint64, known bool) {
 	l.mu.Lock()

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// A Fields has the fields to read from an answer. It is safe for concurrent use.
+// A Fields says which fields are read from an answer. It is safe for concurrent use.
 type Fields struct{ root *node }
 
-// Models has the fields of the APIs of all language models together, because the API of a server need not be known.
+// Models has the fields of the APIs of all language models together, so the API of a server need not be known.
 var Models = func() *Fields {
 	root := &node{}
-	root.items = root // Gemini without server-sent events: an array with the contents of the events
+	root.items = root // in Gemini, without server-sent events, the answer is an array with the contents of the events
 	root.at("usage").field = fUsage
 	for _, at := range [][]string{{"usage"}, {"response", "usage"}, {"message", "usage"}, {"x_groq", "usage"}} {
 		fields(root.at(at...), map[string]field{
 			"prompt_tokens": fInput, "completion_tokens": fOutput, "total_tokens": fTotal, // OpenAI
-			"input_tokens": fInput, "output_tokens": fOutput, // its responses, and Anthropic
+			"input_tokens": fInput, "output_tokens": fOutput, // OpenAI's responses, and Anthropic
 			"prompt_tokens_details.cached_tokens": fCachedIn, "input_tokens_details.cached_tokens": fCachedIn,
 			"cache_read_input_tokens": fCacheRead, "cache_creation_input_tokens": fCacheWrite, // Anthropic
 			"inputTokens": fInput, "outputTokens": fOutput, "totalTokens": fTotal, // Bedrock
@@ -42,21 +42,22 @@ var Models = func() *Fields {
 			text.at(name)
 		}
 	}
-	root.at("response").field = fText // Ollama; in OpenAI's responses it is an object
+	root.at("response").field = fText // Ollama; in OpenAI's responses, it is an object
 	return &Fields{root}
 }()
 
-// fields sets the fields of the paths below a node.
+// fields sets the fields of paths below a node.
 func fields(below *node, at map[string]field) {
 	for path, f := range at {
 		below.at(strings.Split(path, ".")...).field = f
 	}
 }
 
-// maxPath is how many keys a path may have.
+// maxPath is the largest number of keys in a path.
 const maxPath = 8
 
-// Path returns the field at a path of keys, such as "usage.total". It has 1 to 8 keys, none empty.
+// Path returns a Fields that reads the number at a path of keys, such as "usage.total". The path has 1 to 8 keys, and
+// none is empty.
 func Path(text string) (*Fields, error) {
 	keys := strings.Split(text, ".")
 	if len(keys) > maxPath {

@@ -6,38 +6,38 @@ import (
 	"strings"
 )
 
-// MaxModel is the longest name of a model; longer ones are cut.
+// MaxModel is the length of the longest name of a model. Longer names are cut.
 const MaxModel = maxText - 1
 
 const (
-	perToken  = 4     // bytes of text
-	perMedia  = 1_500 // tokens of an image, a sound, a document
-	maxTimes  = 1_000 // answers to one request
-	leastBlob = 256   // the shortest text that counts as media, in bytes
+	perToken  = 4     // bytes of text per token
+	perMedia  = 1_500 // tokens of an image, a sound or a document
+	maxTimes  = 1_000 // largest number of answers to one request
+	leastBlob = 256   // length of the shortest text that counts as media, in bytes
 )
 
-// A Request has the data about the cost in the body of a request.
+// A Request has what the body of a request says about the request's cost.
 type Request struct {
 	Model  string // "" if the body names no model, or several
 	Stream bool   // the answer may be a stream
-	Asked  bool   // stream_options.include_usage: every server reports the usage in the stream
+	Asked  bool   // stream_options.include_usage is set, so every server reports the usage in the stream
 
-	text    uint64 // bytes
-	numbers uint64 // in lists: a prompt may be a list of tokens
+	text    uint64 // number of bytes
+	numbers uint64 // number of numbers in lists, because a prompt may be a list of tokens
 	media   uint64
-	own     uint64 // the largest bound of the answer that its server obeys; 0 for none
-	bounds  tally  // what looks like one
+	own     uint64 // the largest bound of the answer that the server obeys; 0 for none
+	bounds  tally  // everything that looks like a bound
 	times   uint64 // how many answers the request asks for
 	batch   batch
-	unread  uint64 // bytes of the body that were not read
+	unread  uint64 // number of bytes of the body that were not read
 }
 
-// A batch is a request that contains several requests.
+// A batch has the numbers of a request that contains several requests.
 type batch struct {
-	is      bool // by its path; for other requests, a field of the same name has no meaning
+	is      bool // the path says that it is a batch; without this, a field of the same name has no meaning
 	items   uint64
-	unbound uint64 // items without a bound
-	bounds  uint64 // the sum over all items of the largest value that looks like a bound
+	unbound uint64 // number of items without a bound
+	bounds  uint64 // for each item, the largest value that looks like a bound; the sum over all items
 }
 
 // add adds an item.
@@ -48,21 +48,21 @@ func (b *batch) add(item *tally) {
 	b.bounds += item.largest
 }
 
-// Fields of a request.
+// These are the fields of a request.
 const (
 	qModel field = iota + 1
 	qStream
 	qOptions
 	qAsked
 	qBound
-	qObject // of bounds
+	qObject // an object for bounds
 	qTimes
-	qItem       // of a batch
-	qItemBound  // of an item
-	qItemObject // of its bounds
+	qItem       // an item of a batch
+	qItemBound  // a bound of an item
+	qItemObject // the object for the bounds of an item
 )
 
-// asked has the wanted fields of a request.
+// asked has the fields that are read from a request.
 var asked = func() *node {
 	root := &node{}
 	fields(root, map[string]field{
@@ -83,16 +83,16 @@ var asked = func() *node {
 	return root
 }()
 
-// media has the keys, in lower case, whose texts count as media if they look like media.
+// media has the keys whose texts count as media if they look like media. They are in lower case.
 var media = map[string]bool{
 	"url": true, "image_url": true, "data": true, "bytes": true, "file_data": true, "file_id": true, "file_uri": true,
 	"fileuri": true, "uri": true, "images": true, "image": true,
 }
 
-// ReadRequest reads the decompressed body of a request to a server that reads the bounds of. size is the length of the
-// complete body if it is longer; the missing part counts as text. A body that is not JSON counts as text. If a body is
-// not exactly one JSON document, nothing in it is a bound, and it may ask for a stream, because a server may read it
-// differently.
+// ReadRequest reads the decompressed body of a request. of says where the server reads bounds. size is the length of
+// the complete body if this is longer than body; the missing part counts as text. A body that is not JSON counts as
+// text, too. If a body is not exactly one JSON document, a server may read it differently. So nothing in it counts as a
+// bound, and it counts as a request for a stream.
 func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	q := Request{unread: uint64(max(size-int64(len(body)), 0))}
 	q.batch.is = of != nil && of.Batch
@@ -103,9 +103,9 @@ func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	a.doc.write([]byte{'\n'})
 	switch {
 	case a.doc.step == inString, a.doc.step == inEscape, a.doc.step == inUnicode:
-		q.text += uint64(a.doc.size) // the body was cut here
+		q.text += uint64(a.doc.size) // the body was cut within a text
 	case a.doc.step == broken:
-		q.text = max(q.text, uint64(len(body))) // nothing in it counts as media
+		q.text = max(q.text, uint64(len(body))) // in this case, nothing counts as media
 		q.media, q.Model = 0, ""
 	}
 	if q.batch.items > 0 {
@@ -124,17 +124,17 @@ type asker struct {
 	doc       document
 	q         *Request
 	of        *Bounds
-	key       string          // the last one, in lower case
-	keys      [maxKeys]string // the keys of the enclosing objects, by depth, in their original spelling
-	named     bool            // a model
-	item      tally           // of the current item of a batch
+	key       string          // the last key, in lower case
+	keys      [maxKeys]string // keys of the enclosing objects, by depth, in their original spelling
+	named     bool            // the body has named a model
+	item      tally           // the tally of the current item of a batch
 	documents int
 }
 
-// maxKeys is one more than the largest depth at which spellings are compared.
+// maxKeys is one more than the largest depth at which the spelling of keys is compared.
 const maxKeys = 8
 
-// atItem is the depth of the keys of an item of a batch.
+// atItem is the depth of the keys in an item of a batch.
 const atItem = 3
 
 // value implements sink.
@@ -169,7 +169,7 @@ func (a *asker) field(d *document, f field, k kind, text []byte) {
 	case qStream:
 		q.Stream = q.Stream || k != isLiteral || string(text) == "true"
 	case qOptions:
-		q.Asked = false // the last ones count
+		q.Asked = false // the last stream_options count
 	case qAsked:
 		q.Asked = k == isLiteral && string(text) == "true" && a.path(d, 1) == "stream_options.include_usage"
 	case qBound:
@@ -192,14 +192,15 @@ func (a *asker) field(d *document, f field, k kind, text []byte) {
 	}
 }
 
-// path returns the path of the current value from a depth on, in its original spelling.
+// path returns the path of the current value from the depth from on, in its original spelling.
 func (a *asker) path(d *document, from int) string {
 	return strings.Join(a.keys[from:min(d.depth+1, maxKeys)], ".")
 }
 
 func (a *asker) ended(*document) { a.documents++ }
 
-// name notes a model. If the body names two different models, a server may use either, so the request then has none.
+// name notes the name of a model. If the body names two different models, a server may use either, so the request has
+// no model.
 func (a *asker) name(ok bool, model string) {
 	switch {
 	case !ok || a.named && a.q.Model != model:
@@ -210,11 +211,11 @@ func (a *asker) name(ok bool, model string) {
 	a.named = true
 }
 
-// Bound parses a bound in the text of a number, at most [MaxField]; 0 for a text that bounds nothing.
+// Bound parses a bound from the text of a number. The result is at most [MaxField]. It is 0 if the text bounds nothing.
 func Bound(text []byte) uint64 { return bound(text, MaxField) }
 
-// bound parses a number above 0, and returns it, or most if the number is larger. It returns 0 for any other text.
-// Servers treat 100.0 and "100" as 100.
+// bound parses a number above 0. If the number is larger than most, it returns most. For any other text, it returns 0.
+// It treats 100.0 and "100" as 100, because servers do so.
 func bound(text []byte, most uint64) uint64 {
 	n, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && n == 0 || !(n >= 1) {
@@ -226,7 +227,8 @@ func bound(text []byte, most uint64) uint64 {
 	return uint64(n)
 }
 
-// isMedia reports whether the text at a key for media looks like a URL or like encoded bytes, by its beginning.
+// isMedia reports whether a text looks like a URL or like encoded bytes, from its beginning. It is called for keys
+// whose texts may be media.
 func isMedia(text []byte, size int) bool {
 	for _, c := range text {
 		if c <= ' ' || c >= 0x7f {
@@ -237,12 +239,12 @@ func isMedia(text []byte, size int) bool {
 		bytes.HasPrefix(text, []byte("gs:")) || bytes.HasPrefix(text, []byte("file"))
 }
 
-// Input estimates the tokens of the prompt.
+// Input returns an estimate of the tokens of the prompt.
 func (q *Request) Input() uint64 {
 	return (q.text+q.unread+perToken-1)/perToken + q.numbers + q.media*perMedia
 }
 
-// Cap returns the largest bound of the answer that the server obeys; 0 for none.
+// Cap returns the largest bound of the answer that the server obeys, or 0 if there is none.
 func (q *Request) Cap() uint64 { return q.own }
 
 // Times returns how many answers the request asks for, at least 1.
@@ -251,13 +253,13 @@ func (q *Request) Times() uint64 { return max(q.times, 1) }
 // IsBatch reports whether the request is a batch of other requests.
 func (q *Request) IsBatch() bool { return q.batch.is && q.batch.items > 0 }
 
-// Answer returns how many tokens one answer may have at most. Without a bound that the server obeys, it is
-// defaultOutput, or what looks like a bound if that is more.
+// Answer returns how many tokens one answer may have at most. If there is no bound that the server obeys, it is
+// defaultOutput. If a value that only looks like a bound is larger, it is that value.
 func (q *Request) Answer(defaultOutput uint64) uint64 { return q.bounds.output(q.own, defaultOutput) }
 
-// Output returns how many tokens all answers together may have at most. For a batch it is the sum over its items;
-// otherwise it is the maximum of one answer times the number of answers. A body that only looks like a batch does not
-// get a lower result.
+// Output returns how many tokens all answers together may have at most. For a batch, it is the sum over the items.
+// Otherwise it is the largest number for one answer, times the number of answers. A body that only looks like a batch
+// never gets a smaller result because of this.
 func (q *Request) Output(defaultOutput uint64) uint64 {
 	items := q.batch.bounds + q.batch.unbound*defaultOutput
 	if q.IsBatch() {

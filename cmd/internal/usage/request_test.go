@@ -16,7 +16,7 @@ func askOf(of *Bounds, body string) *Request {
 	return &q
 }
 
-// Bounds of some servers.
+// These are the bounds of some servers.
 var (
 	ofChat     = &Bounds{Fields: [][]string{{"max_completion_tokens"}, {"max_tokens"}}}
 	ofResponse = &Bounds{Fields: [][]string{{"max_output_tokens"}}}
@@ -26,8 +26,8 @@ var (
 	ofBatch    = &Bounds{Batch: true}
 )
 
-// TestBounds (pitfalls 6, 7, 9, 40): the largest bound counts, times the answers. A bound that the server may ignore
-// lowers nothing.
+// TestBounds (pitfalls 6, 7, 9, 40): if there are several bounds, the largest counts, and it is multiplied by the
+// number of answers. A bound that the server may ignore does not lower the result.
 func TestBounds(t *testing.T) {
 	const standard = 1024
 	for _, c := range []struct {
@@ -61,28 +61,28 @@ func TestBounds(t *testing.T) {
 		{ofOllama, `{"options":{"num_predict":9}}`, 9, 9},
 		{ofOllama, `{"options":{"num_predict":-1}}`, 0, standard},
 
-		{nil, `{"max_tokens":5}`, 0, standard}, // the server is not known
+		{nil, `{"max_tokens":5}`, 0, standard}, // the server is unknown
 		{nil, `{"max_tokens":5000}`, 0, 5000},
 		{ofResponse, `{"max_tokens":5}`, 0, standard},
 		{ofChat, `{"MAX_tokens":70}`, 0, standard},
 		{ofChat, `{"MAX_tokens":7000}`, 0, 7000},
-		{ofChat, `{"max_tokens":"70"}`, 0, standard}, // a server may take the text for no bound
+		{ofChat, `{"max_tokens":"70"}`, 0, standard}, // a server may ignore a bound that is a text
 		{ofChat, `{"max_tokens":"7000"}`, 0, 7000},
 		{ofChat, `{"max_tokens":true}`, 0, standard},
 		{ofChat, `{"max_tokens":[1]}`, 0, standard},
 		{ofChat, `{"num_predict":1}`, 0, standard},
 		{ofChat, `{"max_tokens":5,"num_predict":5000}`, 5, 5000},
 		{ofChat, `{"max_tokens":5,"num_predict":null}`, 5, 5},
-		{ofChat, `{"max_tokens":5,"n_predict":-1}`, 0, standard}, // which counts more at llama.cpp
+		{ofChat, `{"max_tokens":5,"n_predict":-1}`, 0, standard}, // llama.cpp obeys n_predict instead
 		{ofChat, `{"max_tokens":null,"num_predict":1}`, 0, standard},
-		{ofChat, `{"max_tokens":5,"MAX_TOKENS":5000}`, 5000, 5000}, // a server may not mind the case
+		{ofChat, `{"max_tokens":5,"MAX_TOKENS":5000}`, 5000, 5000}, // a server may ignore the case
 		{ofChat, `{"max_tokens":5,"MAX_TOKENS":null}`, 0, standard},
 		{ofChat, `{"max_tokens":5,"max_to\u212aens":null}`, 0, standard},
 		{ofChat, `{"max_tokens":5,"max_token\u017f":5000}`, 5000, 5000},
 		{ofChat, "{\"max_tokens\":5,\"max_token\u017f\":5000}", 5000, 5000},
 		{ofChat, `{"max_tokens":1,"max_tokens":null}`, 0, standard},
 		{ofChat, `{"max_tokens":null,"max_tokens":1}`, 0, standard},
-		{ofChat, `{"max_tokens":70} trailer`, 0, standard}, // and a body may be read in several ways
+		{ofChat, `{"max_tokens":70} trailer`, 0, standard}, // a body like this may be read in several ways
 		{ofChat, `{}{"max_tokens":1}`, 0, standard},
 		{ofChat, `{"max_tokens":1,"a":NaN,"max_tokens":5000}`, 0, standard},
 		{ofChat, `{"max_tokens":1`, 0, standard},
@@ -102,7 +102,7 @@ func TestBounds(t *testing.T) {
 		{ofBatch, `{"requests":[{"params":{"max_tokens":1},"params":{}},null]}`, 0, 1 + 2*standard},
 		{ofBatch, `{"requests":[{"params":{"max_tokens":1}}]`, 0, 1 + standard},
 		{ofBatch, `{"max_tokens":1}`, 0, standard},
-		{ofChat, `{"requests":[{"params":{"max_tokens":1}}]}`, 0, standard}, // none
+		{ofChat, `{"requests":[{"params":{"max_tokens":1}}]}`, 0, standard}, // not a batch
 		{ofChat, `{"max_tokens":5,"requests":[{"params":{"max_tokens":100}},{}]}`, 5, 100 + standard},
 	} {
 		q := askOf(c.of, c.body)
@@ -114,7 +114,8 @@ func TestBounds(t *testing.T) {
 	assert.Equal(t, uint64(standard), cut.Output(standard), "the rest may have another bound")
 }
 
-// TestPrompt (pitfalls 8, 10, 12): text counts, media count as media, tokens count as tokens.
+// TestPrompt (pitfalls 8, 10, 12): text counts by its length, media count as media, and a list of tokens counts by the
+// number of tokens.
 func TestPrompt(t *testing.T) {
 	text := strings.Repeat("word ", 4000)
 	q := ask(`{"model":"m","messages":[{"role":"user","content":"` + text + `"}],"max_tokens":3}`)
@@ -137,7 +138,8 @@ func TestPrompt(t *testing.T) {
 	assert.Greater(t, ask(`{"input":"`+text+`"}`).Output(10), uint64(9), "an input is not that of embeddings by itself")
 }
 
-// TestNotRead (pitfall 5): a body that cannot be read counts by its length: not as nothing, and not as everything.
+// TestNotRead (pitfall 5): a body that cannot be read counts by its length. So it is not free, and does not use up the
+// limit.
 func TestNotRead(t *testing.T) {
 	text := strings.Repeat("a", 4000)
 	for _, body := range []string{text, `{"content":"` + text, "{" + text, "\x1f\x8b" + text, `{"data":"` + text + `"}}}`} {
@@ -152,8 +154,8 @@ func TestNotRead(t *testing.T) {
 	assert.Greater(t, ask(deep+`{"max_tokens":5}`).Input(), uint64(2400), "too deep")
 }
 
-// TestAsked: a request asks for a usage if every server reads it so. A request that a server may read as one for a
-// stream counts as one.
+// TestAsked: Asked is set if every server reads that the request asks for a usage. Stream is set if any server may read
+// that the request asks for a stream.
 func TestAsked(t *testing.T) {
 	for body, want := range map[string]bool{
 		`{"stream_options":{"include_usage":true}}`:                                                              true,

@@ -1,6 +1,7 @@
 package usage
 
-// Memory bounds the bytes that a [Scanner] uses, whatever is written to it, apart from the windows of decompression.
+// Memory is the largest number of bytes that a [Scanner] uses, no matter what is written to it. The windows of
+// decompression are not included.
 const Memory = 64 << 10
 
 // A Scanner reads the usage in an answer that is written to it. It is not safe for concurrent use.
@@ -10,21 +11,21 @@ type Scanner struct {
 	doc    document
 	raw    raw
 	event  event
-	text   uint64 // bytes that the model has written
-	bad    uint64 // fields that are not counts
+	text   uint64 // number of bytes that the model has written
+	bad    uint64 // number of fields that are not counts
 	final  bool
 	done   bool // the answer has reported its end
-	stops  bool // at the end of an event, for Step
+	stops  bool // Step stops at the end of an event
 }
 
-// An event is the data of the current document.
+// An event has what is known about the current document.
 type event struct {
-	usage   bool // it has a number
+	usage   bool // it has a number of a usage
 	object  bool // it has a usage in OpenAI's form
 	choices bool // it has something else for the client
 	finish  bool
 	done    bool
-	binary  bool // it is the frame of Amazon's event stream that ends an answer with its usage
+	binary  bool // it is the frame that ends an answer of Amazon's event stream and has its usage
 	kind    terminal
 }
 
@@ -34,16 +35,16 @@ type terminal uint8
 const (
 	untyped  terminal = iota
 	other             // the event's type does not end an answer
-	withUse           // it ends the answer if it has a usage
-	terminus          // it ends the answer
+	withUse           // the event ends the answer if it has a usage
+	terminus          // the event ends the answer
 )
 
-// terminals are the types of events that end an answer.
+// terminals has the types of events that may end an answer.
 var terminals = map[string]terminal{
 	"message_delta": withUse, "response.completed": terminus, "response.incomplete": terminus, "response.failed": terminus,
 }
 
-// NewScanner returns a scanner of an uncompressed answer with a Content-Type.
+// NewScanner returns a scanner for an answer that is not compressed and has a Content-Type.
 func NewScanner(contentType string, f *Fields) *Scanner {
 	s := &Scanner{}
 	s.doc.sink, s.doc.root = s, f.root
@@ -61,14 +62,15 @@ func (s *Scanner) Write(p []byte) {
 	}
 }
 
-// Step reads the start of a piece that is not empty, and returns the number of bytes that it has read: at most to the
-// end of an event, or of the last of several events that only have text. event reports that it reached that end.
+// Step reads bytes from the start of a piece that is not empty, and returns how many it has read. It reads at most up
+// to the end of an event. If several events in a row have only text, it may read up to the end of the last one. event
+// reports whether it has reached such an end.
 func (s *Scanner) Step(p []byte) (n int, event bool) {
 	s.stops = true
 	return s.frames.step(s, p)
 }
 
-// End notes that the answer is complete, so its usage is final.
+// End notes that the answer is complete. So its usage is final.
 func (s *Scanner) End() {
 	s.frames.release(s)
 	s.doc.write([]byte{'\n'}) // ends a number
@@ -76,13 +78,13 @@ func (s *Scanner) End() {
 	s.final = s.final || s.raw.isWhole()
 }
 
-// Usage returns the usage that the answer has reported so far. known means that the answer had any of the fields, and
-// final that the usage is from the end of the answer.
+// Usage returns the usage that the answer has reported so far. known says that the answer has had at least one of the
+// fields. final says that the usage is the one from the end of the answer.
 func (s *Scanner) Usage() (u Usage, known, final bool) {
 	return s.raw.usage(), !s.raw.isNothing(), s.final
 }
 
-// Ended reports whether the answer has announced its end, with a usage or without.
+// Ended reports whether the answer has announced its end, with or without a usage.
 func (s *Scanner) Ended() bool { return s.done }
 
 // Text returns how many bytes the model has written so far.
@@ -94,8 +96,8 @@ func (s *Scanner) Text() uint64 {
 // Bad returns how many fields were not whole numbers from 0 to [MaxField].
 func (s *Scanner) Bad() uint64 { return s.bad }
 
-// UsageOnly reports, after [Scanner.Step], whether the document that has just ended has only a usage, so that a client
-// that has not asked for the usage does not need it.
+// UsageOnly is called after [Scanner.Step]. It reports whether the document that has just ended has only a usage. A
+// client that has not asked for the usage does not need such a document.
 func (s *Scanner) UsageOnly() bool { return s.frames.usageOnly }
 
 // value implements sink.
@@ -130,7 +132,7 @@ func (s *Scanner) value(d *document, at *node, k kind, text []byte, size int) {
 	}
 }
 
-// count notes a number. The last valid number of a field counts.
+// count notes a number. For each field, the last valid number counts.
 func (s *Scanner) count(f field, k kind, text []byte) {
 	n, ok := number(text)
 	switch {
@@ -139,7 +141,7 @@ func (s *Scanner) count(f field, k kind, text []byte) {
 		s.bad++
 		s.raw.bad |= 1 << f
 		s.shape.learning = false
-	case s.final && n < s.raw.n[f]: // a second usage is lower, but settled tokens are not given back
+	case s.final && n < s.raw.n[f]: // a second usage may be lower, but tokens that were settled are not given back
 		s.event.usage = true
 	default:
 		s.raw.set(f, n)
@@ -153,7 +155,7 @@ func (s *Scanner) ended(d *document) {
 	if s.shape.learning {
 		s.shape.end(e.usage || e.object || e.finish || e.done || e.kind > other, d.from)
 	}
-	// OpenAI's last chunk.
+	// This is the last chunk of an OpenAI stream.
 	chunk := s.frames.of == events && e.object && e.usage && e.kind == untyped && !e.choices
 	if chunk || e.kind == terminus || e.done || e.usage && (e.kind == withUse || e.finish || e.binary) {
 		s.final, s.done = s.final || s.raw.isWhole(), true
@@ -162,14 +164,15 @@ func (s *Scanner) ended(d *document) {
 	s.event = event{binary: e.binary}
 }
 
-// reset begins a document, whatever the state of the previous one.
+// reset begins a new document, even if the previous one is incomplete.
 func (s *Scanner) reset() {
 	s.shape.learning = false
 	s.doc.reset()
 	s.leave()
 }
 
-// leave ends a document early. If the document has not ended, its last number may be cut, and others may be missing.
+// leave ends a document early. If the document is incomplete, its last number may be cut, and other numbers may be
+// missing.
 func (s *Scanner) leave() {
 	if s.event.usage {
 		s.raw.bad |= 1<<fOutput | 1<<fCost

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHostileUsage (pitfall 28): a value that is not a whole number from 0 to 10^7 counts as absent, and is counted.
+// TestHostileUsage (pitfall 28): if a value is not a whole number from 0 to 10^7, it counts as absent, and Bad counts
+// it.
 func TestHostileUsage(t *testing.T) {
 	for _, bad := range []string{
 		"-600", `"2147483647"`, "9223372036854775807", "10000001", "1e3", "12.0", "1.5", "true", "-0", "18446744073709551616",
@@ -42,7 +43,7 @@ func TestHostileUsage(t *testing.T) {
 		_, known, final := s.Usage()
 		assert.False(t, known || final, broken)
 	}
-	// Without one of these fields, the cost would be too low.
+	// Without any one of these fields, the cost would be too low.
 	for _, f := range []string{"completion_tokens", "cache_read_input_tokens", "total_tokens"} {
 		s := NewScanner("application/json", Models)
 		s.Write([]byte(`{"usage":{"prompt_tokens":5,"` + f + `":20000000}}`))
@@ -58,8 +59,8 @@ func TestHostileUsage(t *testing.T) {
 	assert.Equal(t, Usage{Input: 6, Output: 7, Total: 13}, u, "twice: of each field the last that is one")
 }
 
-// TestUsageOfABrokenDocument (pitfall 18): a document that breaks off, or that is not JSON, has at least the usage that
-// it has reported so far. Another usage may follow.
+// TestUsageOfABrokenDocument (pitfall 18): if a document breaks off or is not JSON, the usage that it has reported so
+// far is known. Another usage may follow.
 func TestUsageOfABrokenDocument(t *testing.T) {
 	whole := `{"usage":{"prompt_tokens":5,"completion_tokens":700}}`
 	cost, err := Path("usage.completion_tokens")
@@ -84,7 +85,7 @@ func TestUsageOfABrokenDocument(t *testing.T) {
 	}
 }
 
-// TestNotAtItsPath (pitfall 29): a usage that is elsewhere is none.
+// TestNotAtItsPath (pitfall 29): a usage at another path is ignored.
 func TestNotAtItsPath(t *testing.T) {
 	for _, body := range []string{
 		`{"choices":[{"message":{"content":"{\"usage\":{\"total_tokens\":5}}","usage":{"total_tokens":5}}}]}`,
@@ -106,7 +107,7 @@ func TestNotAtItsPath(t *testing.T) {
 	assert.Equal(t, uint64(5), u.Total, "an escape is the same key")
 }
 
-// TestEndlessLine (pitfall 26): endless lines, keys, numbers and nesting take no memory, and the scanner reads what
+// TestEndlessLine (pitfall 26): endless lines, keys, numbers and nesting do not use more memory. The scanner reads what
 // follows them.
 func TestEndlessLine(t *testing.T) {
 	const megabytes = 8
@@ -129,7 +130,7 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
-// TestMemory: 10,000 streams in the middle of their events take at most what the documents say.
+// TestMemory: 10,000 streams in the middle of their events use at most as much memory as the documents say.
 func TestMemory(t *testing.T) {
 	const streams = 10_000
 	require.Less(t, unsafe.Sizeof(Scanner{}), uintptr(4<<10))
@@ -152,7 +153,7 @@ func TestMemory(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// TestPath: the path names a field of any other API.
+// TestPath: a path names a field of any other API.
 func TestPath(t *testing.T) {
 	f, err := Path("meta.usage.total")
 	require.NoError(t, err)
@@ -189,7 +190,7 @@ func TestWeights(t *testing.T) {
 	assert.Equal(t, uint64(1<<64-1), Weights{1 << 50, 0, 0, 0}.Of(Usage{Input: MaxField * 1000}))
 }
 
-// FuzzScanner: no input makes the scanner panic, and the places of cuts change nothing.
+// FuzzScanner checks that no input makes the scanner panic. The result must not depend on where the input is cut.
 func FuzzScanner(f *testing.F) {
 	for _, c := range Corpus() {
 		f.Add(c.ContentType, c.Body, 7)
@@ -213,7 +214,8 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// BenchmarkScan is a stream of 200 events, one of ten with an escape in its text: each at once, and cut into pieces.
+// BenchmarkScan scans a stream of 200 events. One of ten events has an escape in its text. The stream is written at
+// once, and cut into pieces.
 func BenchmarkScan(b *testing.B) {
 	var events [][]byte
 	for i := range 200 {

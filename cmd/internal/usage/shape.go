@@ -8,42 +8,43 @@ import (
 )
 
 const (
-	maxShape = 2 << 10 // bytes of a line whose shape is known
+	maxShape = 2 << 10 // length of the longest line whose shape is remembered, in bytes
 	maxHoles = 64
 
 	usualHoles = 16
 )
 
-// A shape is the form of the latest line whose event has only text, because the events of a stream differ in few
-// places. A line of the same shape is compared instead of being read, which takes a tenth of the time.
+// A shape is the form of the latest line whose event has only text. It is remembered because the events of a stream
+// differ in only a few places. A line of the same shape is compared with it instead of being read, which takes a tenth
+// of the time.
 //
-// Text may differ, and so may strings and numbers that have no meaning here: these are holes. Everything else must be
-// the same: keys, types of events, and values that report the end of the answer. So a line of the shape differs from
-// the earlier line only in the length of its text.
+// Text may differ, and so may strings and numbers that have no meaning here. The places of such values are holes.
+// Everything else must be the same: keys, types of events, and values that report the end of the answer. So for the
+// usage, a line of the shape differs from the earlier line only in the length of its text.
 //
-// Most holes have the same content in all events of a stream, such as the name of the model. A line is first compared
-// as if only text and the holes that have differed so far may differ. So most of the line is one comparison.
+// Most holes have the same content in all events of a stream, such as the name of the model. So in the first
+// comparison, only texts and holes that have differed before may differ. Most of the line is then compared at once.
 //
-// Several lines of the shape in one piece have the same bytes between them, too. The bytes from the last hole of a line
-// to the first hole of the next line are then compared at once.
+// If a piece has several lines of the shape, the bytes between the lines are the same, too. The bytes from the last
+// hole of a line to the first hole of the next line are then compared at once.
 type shape struct {
 	line     []byte
 	holes    []hole
-	varying  []hole // texts, and other holes in which lines have differed
-	between  []byte // bytes from the last varying hole to the first one of the next line; empty until known
+	varying  []hole // texts, and other holes whose contents have differed before
+	between  []byte // bytes from the last varying hole of a line to the first one of the next line; empty until known
 	known    bool
-	learning bool   // the line is being read
-	began    []byte // the beginning of a line that has the shape so far, so it only has text
+	learning bool   // the line to learn from is being read
+	began    []byte // beginning of a line that has had the shape so far, so that it has only text
 }
 
-// A hole is a value of the line: its bytes from from to to.
+// A hole is the place of a value in the line: its bytes are [from:to].
 type hole struct {
 	from, to     int
 	text, number bool
 	varies       bool
 }
 
-// begin makes the shape learn a line, which is read next, in one piece.
+// begin makes the shape learn from a line. The line is read next, in one piece.
 func (s *shape) begin(line []byte) {
 	s.known, s.learning = false, len(line) <= maxShape
 	if s.learning {
@@ -65,7 +66,7 @@ func (s *shape) value(at *node, k kind, from, to int) {
 	s.holes = append(s.holes, hole{from: from, to: to, text: text, number: k == isNumber, varies: text})
 }
 
-// end ends the line. at is the last byte that was read.
+// end ends the line. at is the index of the last byte that was read.
 func (s *shape) end(says bool, at int) {
 	s.known, s.learning = s.learning && !says && at == len(s.line)-1, false
 	s.vary()
@@ -82,9 +83,10 @@ func (s *shape) vary() {
 	s.between = s.between[:0]
 }
 
-// matches reports whether a piece begins with a whole line that has the shape. It returns the length of the line
-// without its end, and how many bytes of text the line has. With a prefix, it includes further lines of the shape, in
-// which the prefix is before the document. With ends, it only includes lines after which the next such document begins.
+// matches reports whether a piece begins with a complete line that has the shape. It returns the length of the line
+// without its end, and how many bytes of text the line has. prefix is the text before a document. If it is not "",
+// matches includes further lines of the shape. If ends is set, it includes only lines after which the next such
+// document begins.
 func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	if !s.known {
 		return 0, 0, false
@@ -98,7 +100,7 @@ func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok
 	return n, text, ok
 }
 
-// compare is matches for lines that only differ in some holes. Without a prefix it compares one line.
+// compare is like matches, for lines that differ only in the given holes. If prefix is "", it compares only one line.
 func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	first, last := len(s.line), len(s.line)
 	if len(holes) > 0 {
@@ -149,7 +151,8 @@ func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n
 	return n, text, true
 }
 
-// texts returns how many bytes of rest are texts and the bytes between them, and the size of the texts without escapes.
+// texts returns how many bytes of rest are texts and the bytes between them. It also returns the size of these texts
+// without escapes.
 func texts(rest, between []byte) (n, size int) {
 	for {
 		end, special := n, uint64(0)
@@ -162,7 +165,7 @@ func texts(rest, between []byte) (n, size int) {
 			end += bits.TrailingZeros64(special)/8 - 8
 			text = end - n
 		}
-		if special == 0 || rest[end] != '"' { // an escape, or the end of what there is
+		if special == 0 || rest[end] != '"' { // an escape, or the end of rest
 			var length int
 			if length, text = quoted(rest[n:]); length < 0 {
 				return n, size
@@ -176,11 +179,13 @@ func texts(rest, between []byte) (n, size int) {
 	}
 }
 
-// maxBetween is how many bytes there may be between two documents of a run: names of events, for example.
+// maxBetween is the largest number of bytes between two documents that are compared at once. An example is the name of
+// an event.
 const maxBetween = 128
 
-// follow notes the bytes between a line of the shape, after which rest begins, and the next line with a document: from
-// the last varying hole to the first one. Only lines without data may be between them.
+// follow notes the bytes between a line of the shape and the next line with a document. They begin at the last varying
+// hole of the line, and end at the first varying hole of the next. rest is what follows the line. Only lines without
+// data may be between the two.
 func (s *shape) follow(rest []byte, prefix string, first, last int) {
 	rest = rest[:min(len(rest), maxBetween)]
 	for at := 0; ; {
@@ -200,14 +205,14 @@ func (s *shape) follow(rest []byte, prefix string, first, last int) {
 	}
 }
 
-// isEnd reports whether a line ends where rest begins.
+// isEnd reports whether rest begins with a line end.
 func isEnd(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == '\n' || len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n'
 }
 
-// note marks the holes in which a line differs from the shape's line as varying.
+// note marks the holes that have another content in a line than in the shape's line as varying.
 func (s *shape) note(line []byte) {
-	moved := 0 // by how much the line is longer so far
+	moved := 0 // how much longer the line is so far
 	for i := range s.holes {
 		h := &s.holes[i]
 		n, _ := h.length(line[h.from+moved:])
@@ -217,7 +222,7 @@ func (s *shape) note(line []byte) {
 	s.vary()
 }
 
-// begins reports whether the beginning of a line has the shape so far, so that it only has text.
+// begins reports whether the beginning of a line has the shape so far. In this case the beginning has only text.
 func (s *shape) begins(line []byte) bool {
 	if !s.known {
 		return false
@@ -245,13 +250,14 @@ func (s *shape) begins(line []byte) bool {
 	return bytes.HasPrefix(s.line[from:], line)
 }
 
-// Results of length for an incomplete or different value.
+// These are the results of length for a value that is incomplete or different.
 const (
-	open   = -1 // it ends after the line
-	unlike = -2 // it is of another kind, or must be read
+	open   = -1 // the value ends after the line
+	unlike = -2 // the value is of another kind, or must be read
 )
 
-// length returns the length in bytes of the value in a hole, and the size of a text without escapes.
+// length returns the length in bytes of the value in a hole. If the value is a text, it also returns its size without
+// escapes.
 func (h *hole) length(line []byte) (n, size int) {
 	if h.number {
 		return numeric(line), 0
@@ -259,7 +265,7 @@ func (h *hole) length(line []byte) (n, size int) {
 	return quoted(line)
 }
 
-// numeric returns the length of the number that a line begins with.
+// numeric returns the length of the number at the beginning of a line.
 func numeric(line []byte) (n int) {
 	for n < len(line) && inNumeric[line[n]] {
 		n++
@@ -273,7 +279,7 @@ func numeric(line []byte) (n int) {
 	return n
 }
 
-// inNumeric are the bytes of numbers.
+// inNumeric has the bytes that a number can have.
 var inNumeric = func() (is [256]bool) {
 	for _, c := range []byte("0123456789.-+eE") {
 		is[c] = true
@@ -281,8 +287,8 @@ var inNumeric = func() (is [256]bool) {
 	return is
 }()
 
-// quoted returns the length of the text at the beginning of a line, up to its quote, and its size without escapes. It
-// returns unlike for escapes of code points, and for a line end.
+// quoted returns the length of the text at the beginning of a line, up to its closing quote, and the size of the text
+// without escapes. If the text has an escape of a code point, or a line end, it returns unlike.
 func quoted(line []byte) (n, size int) {
 	escapes := 0
 	for n < len(line) {
@@ -310,17 +316,17 @@ func quoted(line []byte) (n, size int) {
 	return open, 0
 }
 
-// specials finds the first byte of a word that is a quote, a backslash or a control character. The lowest bit of the
-// result that is set is the top bit of that byte. The result is 0 if there is no such byte.
+// specials finds the first byte of a word that is a quote, a backslash or a control character. The lowest bit that is
+// set in the result is the top bit of that byte. If there is no such byte, the result is 0.
 func specials(word uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := word^ones*'"', word^ones*'\\'
 	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (word-ones*' ')&^word) & tops
 }
 
-// passes reports whether a piece begins with a complete line that need not be read, because it has the known shape. It
-// counts the text of the line, and returns the length of the line without its end. With a prefix, which is the text
-// before a document, it includes further lines of the shape.
+// passes reports whether a piece begins with a complete line that need not be read because it has the known shape. It
+// counts the text of the line, and returns the length of the line without its end. prefix is the text before a
+// document. If it is not "", passes includes further lines of the shape.
 func (s *Scanner) passes(piece []byte, prefix string) (n int, ok bool) {
 	n, text, ok := s.shape.matches(piece, prefix, s.stops)
 	if ok {

@@ -11,20 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// says is all that a scanner has found.
+// says returns everything that a scanner has found.
 func says(s *Scanner) string {
 	u, known, final := s.Usage()
 	return fmt.Sprint(u, known, final, s.Text(), s.Bad(), s.Ended())
 }
 
-// saysSoFar returns what a scanner has found, except for the text, which is counted when a line ends or when a caller
+// saysSoFar returns what a scanner has found, without the text. The text is counted only when a line ends or a caller
 // asks for it.
 func saysSoFar(s *Scanner) string {
 	u, known, final := s.Usage()
 	return fmt.Sprint(u, known, final, s.Bad(), s.Ended())
 }
 
-// steps writes a piece by steps, as [Answer.Filter] does.
+// steps writes a piece in steps, as [Answer.Filter] does.
 func steps(s *Scanner, p []byte) {
 	for len(p) > 0 {
 		n, _ := s.Step(p)
@@ -32,7 +32,7 @@ func steps(s *Scanner, p []byte) {
 	}
 }
 
-// parts are lines of streams, with a number and a text.
+// parts has lines of streams, each with a place for a number and a text.
 var parts = []string{
 	`data: {"id":"c-%[1]d","created":%[1]d,"choices":[{"index":0,"delta":{"content":"%[2]s"},"finish_reason":null}],"usage":null}`,
 	`data: {"id":"c-%[1]d","created":%[1]d,"choices":[{"index":0,"delta":{"content":"%[2]s"},"finish_reason":null}],"obfuscation":"%[2]s"}`,
@@ -49,7 +49,7 @@ var parts = []string{
 	`data: "%[2]s"`, `data: %[1]d`, `data: {"a":1e%[1]d}`, `data: {"a":01x}`,
 }
 
-// lineOf returns one of some parts.
+// lineOf returns one of the given lines, at random.
 func lineOf(r *rand.Rand, some []string) string {
 	texts := []string{"", "a", " token", `a \"word\"`, `\u00e9`, "é", `\\`, "{", "a\rb", `\u0022}],\"`, strings.Repeat("long", 300)}
 	part := some[r.IntN(len(some))]

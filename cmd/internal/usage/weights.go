@@ -2,17 +2,18 @@ package usage
 
 import "math/bits"
 
-// Weights are the weights of tokens, in thousandths.
+// Weights has the weights of tokens, in thousandths.
 type Weights struct{ Input, Cached, CacheWrite, Output uint64 }
 
-// The weights of plain counts.
+// These are the weights for plain counts.
 var (
 	Total      = Weights{}
 	InputOnly  = Weights{Input: 1000, Cached: 1000, CacheWrite: 1000}
 	OutputOnly = Weights{Output: 1000}
 )
 
-// Most returns the largest cost that an answer can report: all fields that are input, or output, at [MaxField].
+// Most returns the largest cost that an answer can report. This is the cost if all fields for input and output have the
+// value [MaxField].
 func (w Weights) Most() uint64 {
 	// The input has fields for two caches and for the input of tools, and the output has a field for thoughts.
 	const inputs, outputs = 4 * MaxField, 2 * MaxField
@@ -23,7 +24,7 @@ func (w Weights) Most() uint64 {
 	return w.sum(inputs, 0, 0, outputs)
 }
 
-// Of returns the weighted cost of a usage, rounded up. The zero Weights count the total.
+// Of returns the weighted cost of a usage, rounded up. With the zero Weights, it is the total.
 func (w Weights) Of(u Usage) uint64 {
 	if w == Total {
 		return u.Total
@@ -31,7 +32,7 @@ func (w Weights) Of(u Usage) uint64 {
 	return w.sum(u.Input-u.Cached-u.CacheWrite, u.Cached, u.CacheWrite, u.Output)
 }
 
-// Estimate returns the weighted cost of a request from estimates of its input and output.
+// Estimate returns the weighted cost of a request whose input and output are estimated.
 func (w Weights) Estimate(input, output uint64) uint64 {
 	if w == Total {
 		return input + output
@@ -39,7 +40,7 @@ func (w Weights) Estimate(input, output uint64) uint64 {
 	return w.sum(input, 0, 0, output)
 }
 
-// sum adds the weighted counts. If the sum does not fit into 64 bits, it returns the largest number.
+// sum returns the sum of the weighted counts. If the sum does not fit into 64 bits, it returns the largest number.
 func (w Weights) sum(input, cached, written, output uint64) uint64 {
 	var all, over uint64
 	for _, part := range [][2]uint64{{input, w.Input}, {cached, w.Cached}, {written, w.CacheWrite}, {output, w.Output}} {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// fields are the members of a record, by name.
+// fields has the members of a record, by name.
 type fields map[string]any
 
-// The names under which records have each value. The first name that is present counts.
+// These are the names that records may have for each value. The first name that is present counts.
 var (
 	timeNames = []string{
 		"start_time", "startTime", "started_at", "timestamp", "@timestamp", "time", "ts", "created_at", "created", "date",
@@ -43,7 +43,7 @@ func (f fields) at(path string) any {
 	return fields(inner).at(rest)
 }
 
-// text returns the text or number at a path; "" for anything else.
+// text returns the text or number at a path. For any other value, it returns "".
 func (f fields) text(path string) string {
 	switch v := f.at(path).(type) {
 	case string:
@@ -54,7 +54,7 @@ func (f fields) text(path string) string {
 	return ""
 }
 
-// first returns the text of the first of the names that has one.
+// first returns the text of the first of the names that has a text.
 func (f fields) first(names []string) string {
 	for _, name := range names {
 		if text := f.text(name); text != "" {
@@ -64,7 +64,7 @@ func (f fields) first(names []string) string {
 	return ""
 }
 
-// count returns the whole number under a name; 0 if it is absent.
+// count returns the whole number under a name, or 0 if it is absent.
 func (f fields) count(name string) (uint64, error) {
 	text := f.text(name)
 	if text == "" {
@@ -77,7 +77,7 @@ func (f fields) count(name string) (uint64, error) {
 	return n, nil
 }
 
-// times returns when a request began and how long it took, 0 if that is not known.
+// times returns when a request began, and how long it took. took is 0 if this is unknown.
 func (f fields) times() (at time.Time, took time.Duration, err error) {
 	text := f.first(timeNames)
 	if text == "" {
@@ -105,17 +105,17 @@ func (f fields) times() (at time.Time, took time.Duration, err error) {
 	return at, 0, nil
 }
 
-// errTime is the error of a value that is not a time.
+// errTime is the error for a value that is not a time.
 var errTime = errors.New("want RFC 3339, or seconds, milliseconds, microseconds or nanoseconds since 1970, from 1970 to 2261")
 
-// parseTime reads a time. A text without a zone is UTC.
+// parseTime parses a time. If the text has no zone, the time is UTC.
 func parseTime(text string) (time.Time, error) {
 	bad := fmt.Errorf("the time %.40q: %w", text, errTime)
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		if !(n >= 0 && n < math.MaxInt64) {
 			return time.Time{}, bad
 		}
-		switch { // the four units are a factor of a thousand apart, and no log is from 1970
+		switch { // the units differ by a factor of a thousand, and no log is from 1970
 		case n >= 1e17:
 			n /= 1e9
 		case n >= 1e14:

@@ -17,8 +17,8 @@ import (
 
 // A Request is a request in a log.
 type Request struct {
-	At         time.Time     // when it began; or when it was logged, if the log only has that
-	Took       time.Duration // 0 if the log does not have it
+	At         time.Time     // when it began, or when it was logged if the log has only that
+	Took       time.Duration // how long it took; 0 if the log does not have this
 	Key, Model string
 	Cost       uint64
 }
@@ -27,19 +27,19 @@ type Request struct {
 type Log struct {
 	Format   string
 	Requests []Request // in the order of time
-	Key      string    // the field that has the keys; "" if none was found
-	Summed   uint64    // requests of which the log only has sums
-	Untimed  uint64    // requests without a duration in the log
-	Late     uint64    // requests that are earlier than one in an earlier line
+	Key      string    // name of the field that has the keys; "" if none was found
+	Summed   uint64    // requests for which the log has only sums
+	Untimed  uint64    // requests for which the log has no duration
+	Late     uint64    // requests with an earlier time than a request in an earlier line
 	MostLate time.Duration
 	Skipped  uint64 // records that were not used
 	Reasons  []*accesslog.LineError
 }
 
-// Options are the settings for reading a log.
+// Options has the settings for reading a log.
 type Options struct {
 	Key    string        // a path of names to the key, such as "metadata.team"; "" for the first of the usual ones
-	Counts usage.Weights // what tokens count
+	Counts usage.Weights // which tokens are counted
 }
 
 const (
@@ -49,11 +49,11 @@ const (
 	mostTokens  = 1e15
 )
 
-// Read reads logs from files, or from standard input for "-". The error says what is wrong with a file, or that the
-// files have no request. A record that cannot be used is skipped and counted.
+// Read reads logs from files, or from standard input for "-". It returns an error if something is wrong with a file, or
+// if the files have no request. If a record cannot be used, it is skipped and counted.
 func Read(names []string, o Options) (*Log, error) { return readUpTo(names, o, maxRequests) }
 
-// readUpTo is Read of at most that many requests.
+// readUpTo is like Read, but it reads no more requests than most.
 func readUpTo(names []string, o Options, most int) (*Log, error) {
 	r := &reader{options: o, most: most, log: &Log{}, texts: map[string]string{}}
 	for _, name := range names {
@@ -78,11 +78,11 @@ func readUpTo(names []string, o Options, most int) (*Log, error) {
 // A reader reads logs.
 type reader struct {
 	options Options
-	most    int // requests
+	most    int // largest number of requests
 	log     *Log
-	file    string            // of several
-	latest  time.Time         // of the requests so far
-	texts   map[string]string // so that a repeated text takes no memory
+	file    string            // name of the file, if there are several
+	latest  time.Time         // latest time of the requests so far
+	texts   map[string]string // so that a text that occurs again takes no memory
 }
 
 func (r *reader) open(name string) error {
@@ -97,7 +97,7 @@ func (r *reader) open(name string) error {
 	return r.read(f)
 }
 
-// read reads a file: lines of JSON, one JSON value that takes several lines, or a table.
+// read reads a file. It has one JSON value per line, or one JSON value that takes several lines, or it is a table.
 func (r *reader) read(from io.Reader) error {
 	in := bufio.NewReaderSize(from, 64<<10)
 	start, err := in.Peek(512)
@@ -114,7 +114,7 @@ func (r *reader) read(from io.Reader) error {
 	return r.values(in)
 }
 
-// skip counts a record that is not used.
+// skip counts a record that is not used, with the reason.
 func (r *reader) skip(line int, err error) {
 	l := r.log
 	if l.Skipped++; len(l.Reasons) < maxReasons {
@@ -122,7 +122,7 @@ func (r *reader) skip(line int, err error) {
 	}
 }
 
-// format notes the form of a record.
+// format notes in which form a record is.
 func (r *reader) format(name string) {
 	switch {
 	case r.log.Format == "":
@@ -155,7 +155,7 @@ func (r *reader) one(q Request) error {
 	return r.add(q)
 }
 
-// sum adds n requests with a total cost, evenly spread over a time.
+// sum adds n requests that together have the cost of q. Their times are evenly spread over a time.
 func (r *reader) sum(q Request, n uint64, over time.Duration) error {
 	if n = max(n, 1); n > uint64(r.most) {
 		return r.errMany()
@@ -179,7 +179,7 @@ func (r *reader) errMany() error {
 	return fmt.Errorf("more than %d requests: use a part of the log", r.most)
 }
 
-// same returns the stored copy of a text.
+// same returns the stored copy of a text. If there is none, it stores the text.
 func (r *reader) same(text string) string {
 	kept, ok := r.texts[text]
 	if !ok {
@@ -189,7 +189,8 @@ func (r *reader) same(text string) string {
 	return kept
 }
 
-// keyOf returns the key of a record. The field is the first usual one that the first record with a key has.
+// keyOf returns the key of a record. The first record that has a key determines the field of the key: it is the first
+// of the usual fields that this record has.
 func (r *reader) keyOf(f fields) string {
 	name := cmp.Or(r.log.Key, r.options.Key)
 	if name == "" {

@@ -21,8 +21,8 @@ func read(t *testing.T, text string, o Options) (*Log, error) {
 	return Read([]string{path}, o)
 }
 
-// A record costs what its usage says, in the form of any API, or in members of the record itself. It has a time, a key,
-// a model and how long it took under the usual names.
+// TestRecords: a record costs what its usage says. The usage may be in the form of any API, or in members of the record
+// itself. The record has its time, its key, its model and its duration under the usual names.
 func TestRecords(t *testing.T) {
 	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -55,8 +55,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// A line that is not a record is skipped, counted, and reported with the reason. The key is the same field for all of
-// them.
+// TestRecordsThatAreNone: if a line is not a record, it is skipped, counted, and reported with the reason. The key is
+// in the same field for all records.
 func TestRecordsThatAreNone(t *testing.T) {
 	good := `{"time":"2026-11-20T09:00:0%Z","team":"a","user":"u","usage":{"input_tokens":1,"output_tokens":1}}` + "\n"
 	text := strings.ReplaceAll(good, "%", "2") + `{"time":"2026-11-20T09:00:00Z","team":` + "\n" + `[1]` + "\n" + `{"usage":{"input_tokens":1}}` + "\n" +
@@ -78,8 +78,8 @@ func TestRecordsThatAreNone(t *testing.T) {
 	assert.Equal(t, "team", l.Key)
 }
 
-// OpenAI's usage is sums, as its API answers them and as its dashboard exports them: requests of the mean cost, evenly
-// spread over the time of their sum.
+// TestOpenAI: OpenAI's usage has sums, in the answers of the API and in the export of the dashboard. A sum gives
+// requests of the mean cost that are evenly spread over the time of the sum.
 func TestOpenAI(t *testing.T) {
 	start := time.Unix(1763596800, 0).UTC()
 	for _, name := range []string{"testdata/openai.json", "testdata/openai.csv"} {
@@ -110,7 +110,7 @@ func TestOpenAI(t *testing.T) {
 	assert.ErrorContains(t, err, "more than 20000000 requests")
 }
 
-// A table names its columns in its first line.
+// TestTables: the first line of a table has the names of its columns.
 func TestTables(t *testing.T) {
 	l, err := read(t, "timestamp;team;model;prompt_tokens;completion_tokens;total_tokens;note\n"+
 		"2026-11-20 09:00:01;a;m;3;4;7;\"x;y\"\n2026-11-20 09:00:00;b;m;3;4;7;z\n1;2\n2026-11-20;c;m;;;;z\n", Options{})
@@ -123,7 +123,7 @@ func TestTables(t *testing.T) {
 	assert.ErrorContains(t, l.Reasons[1], "line 5: no known column of tokens")
 }
 
-// A file that is not a usage log, or has no usage, is an error.
+// TestFilesThatAreNone: if a file is not a usage log, or has no usage, reading it returns an error.
 func TestFilesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "the log is empty",
@@ -143,7 +143,7 @@ func TestFilesThatAreNone(t *testing.T) {
 	assert.Len(t, l.Requests, 405)
 }
 
-// Nothing that a file has makes the reader panic or hang.
+// FuzzRead checks that the reader never panics or hangs, no matter what a file has.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"testdata/openai.json", "testdata/openai.csv"} {
 		text, err := os.ReadFile(name)

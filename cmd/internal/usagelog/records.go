@@ -14,14 +14,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// Formats as a report names them.
+// These are the formats, with the names that reports use.
 const (
 	formatLines  = "usage as lines of JSON"
 	formatOpenAI = "OpenAI's usage"
 	formatTable  = "usage as a table"
 )
 
-// values reads JSON: a value in each line, or values that take several lines.
+// values reads JSON: one value per line, or values that take several lines.
 func (r *reader) values(in *bufio.Reader) error {
 	line, rest, err := nextLine(in)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *reader) values(in *bufio.Reader) error {
 	}
 }
 
-// nextLine returns a line without its end, and whether more follows it.
+// nextLine returns a line without its line end, and whether more follows.
 func nextLine(in *bufio.Reader) (line []byte, more bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -64,7 +64,7 @@ func nextLine(in *bufio.Reader) (line []byte, more bool, err error) {
 	}
 }
 
-// line reads a value that is one line.
+// line reads a value that is on one line.
 func (r *reader) line(number int, line []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
@@ -76,7 +76,7 @@ func (r *reader) line(number int, line []byte) error {
 	return r.value(number, value, line)
 }
 
-// stream reads values one after the other. It cannot continue after a wrong value.
+// stream reads values one after the other. After a wrong value, it cannot continue.
 func (r *reader) stream(in io.Reader) error {
 	decoder := json.NewDecoder(in)
 	decoder.UseNumber()
@@ -94,8 +94,8 @@ func (r *reader) stream(in io.Reader) error {
 	}
 }
 
-// value reads a record, a list of records, or a page or a bucket of OpenAI's usage. text is the text of the value; nil
-// if it is not known.
+// value reads a record, a list of records, or a page or a bucket of OpenAI's usage. text is the text of the value, or
+// nil if it is unknown.
 func (r *reader) value(number int, value any, text []byte) error {
 	switch v := value.(type) {
 	case []any:
@@ -136,7 +136,7 @@ func (r *reader) record(number int, f fields, text []byte) error {
 		}
 	}
 	u, known := scan(text)
-	if !known { // the usage is among the other members
+	if !known { // the usage is in the other members
 		u, known = scan(slices.Concat([]byte(`{"usage":`), text, []byte("}")))
 	}
 	if !known {
@@ -146,7 +146,7 @@ func (r *reader) record(number int, f fields, text []byte) error {
 	return r.one(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Of(u)})
 }
 
-// scan returns the usage in a document.
+// scan returns the usage that a document has.
 func scan(text []byte) (usage.Usage, bool) {
 	s := usage.NewScanner("application/json", usage.Models)
 	s.Write(text)
@@ -170,7 +170,7 @@ func (r *reader) bucket(number int, of fields, results []any) error {
 	return nil
 }
 
-// result reads a sum. The time is that of the bucket.
+// result reads one sum. Its time is the interval of the bucket.
 func (r *reader) result(number int, bucket, f fields) error {
 	r.format(formatOpenAI)
 	at, over, err := bucket.times()
@@ -195,7 +195,7 @@ func (r *reader) result(number int, bucket, f fields) error {
 	return r.sum(Request{At: at, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Of(u)}, n, over)
 }
 
-// table reads a table with the names of its columns in the first line, separated by commas, semicolons or tabs.
+// table reads a table. The first line has the names of the columns. The separator is a comma, a semicolon or a tab.
 func (r *reader) table(in *bufio.Reader) error {
 	start, err := in.Peek(in.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -261,7 +261,7 @@ func (r *reader) row(number int, names, row []string) error {
 	return r.one(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.first(modelNames), Cost: cost})
 }
 
-// cost returns the cost in a row of a table.
+// cost returns the cost that a row of a table has.
 func (f fields) cost(counts usage.Weights) (uint64, error) {
 	numbers := map[string]json.Number{}
 	for name := range f {

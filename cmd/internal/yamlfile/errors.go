@@ -10,7 +10,7 @@ import (
 // An Error is one mistake in a file, or a warning about it.
 type Error struct {
 	File         string
-	Line, Column int // from 1; 0 if the mistake has no place, such as in an empty file
+	Line, Column int // from 1; 0 if the mistake has no place, for example in an empty file
 	Message      string
 }
 
@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 // Errors has all mistakes that were found.
 type Errors []*Error
 
-// Error returns one line for each mistake.
+// Error returns the mistakes, one per line.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -37,7 +37,7 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap makes each mistake visible to errors.As.
+// Unwrap returns the mistakes, so that errors.As finds them.
 func (es Errors) Unwrap() []error {
 	all := make([]error, len(es))
 	for i, e := range es {
@@ -46,8 +46,8 @@ func (es Errors) Unwrap() []error {
 	return all
 }
 
-// Sorted returns the errors in the order of their places, without duplicates, because a mistake in an anchor is found
-// again wherever the anchor is used.
+// Sorted returns the errors in the order of their places, without duplicates. There are duplicates because a mistake in
+// an anchor is found again at every use of the anchor.
 func (es Errors) Sorted() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

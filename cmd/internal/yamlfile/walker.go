@@ -1,5 +1,5 @@
-// Package yamlfile walks the nodes of a YAML file and collects the mistakes, each with its place. It knows no keys:
-// package rulefile uses it for rule files, and package envoy/config for those of Envoy's service.
+// Package yamlfile reads the nodes of a YAML file and collects the mistakes, each with its place. It does not know any
+// keys: package rulefile uses it for rule files, and package envoy/config uses it for the files of Envoy's service.
 package yamlfile
 
 import (
@@ -10,11 +10,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxErrors is the number of mistakes at which reading stops. A file with more is probably not a file of this kind.
+// MaxErrors is the number of mistakes after which reading stops. A file with more mistakes is probably of another kind.
 const MaxErrors = 100
 
-// A Walker notes the mistakes of one file. It bounds the number of values that are read. A value counts as often as
-// aliases name it, so that a short file cannot stand for an endless one.
+// A Walker notes the mistakes in a file. It bounds the number of values that are read. If aliases name a value, it
+// counts once for each alias. So a short file cannot expand to an endless one.
 type Walker struct {
 	File   string
 	Errors Errors
@@ -23,10 +23,10 @@ type Walker struct {
 	full  bool
 }
 
-// variable matches references to environment variables, which other programs replace.
+// variable matches references to environment variables, which other programs would replace.
 var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*[^}]*\}`)
 
-// Note returns a message with the place of n.
+// Note returns an Error with the place of n.
 func (w *Walker) Note(n *yaml.Node, format string, args ...any) *Error {
 	message := fmt.Sprintf(format, args...)
 	if Target(n).Kind == yaml.ScalarNode && variable.MatchString(Target(n).Value) {
@@ -44,11 +44,12 @@ func (w *Walker) Fail(n *yaml.Node, format string, args ...any) {
 	w.full = len(w.Errors) >= MaxErrors
 }
 
-// IsFull reports whether the walk has ended because of too many mistakes or values.
+// IsFull reports whether the walk has ended because there were too many mistakes or values.
 func (w *Walker) IsFull() bool { return w.full }
 
-// Visit counts a value and resolves it. It returns nil if the walk has ended. The walk ends if there are more values
-// than most. The mistake is then tooMany, a format with one verb for most.
+// Visit counts a value and returns it. If it is an alias, it returns the node that the alias names. If there are more
+// values than most, the walk ends, and tooMany is noted as a mistake, a format with one verb for most. If the walk has
+// ended, Visit returns nil.
 func (w *Walker) Visit(n *yaml.Node, most int, tooMany string) *yaml.Node {
 	if w.full {
 		return nil
@@ -61,7 +62,7 @@ func (w *Walker) Visit(n *yaml.Node, most int, tooMany string) *yaml.Node {
 	return Target(n)
 }
 
-// Target resolves an alias; any other node is returned unchanged.
+// Target returns the node that an alias names. It returns any other node unchanged.
 func Target(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
 		return n.Alias
@@ -72,7 +73,7 @@ func Target(n *yaml.Node) *yaml.Node {
 // IsNull reports whether a node is null or missing.
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// KindOf names the kind of a node, for messages.
+// KindOf returns the kind of a node in words, for messages.
 func KindOf(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -88,7 +89,7 @@ func KindOf(n *yaml.Node) string {
 	return "something else"
 }
 
-// Quote formats a value for a message: escaped and shortened.
+// Quote returns a value for a message, escaped and shortened.
 func Quote(s string) string {
 	const longest = 60
 	if len(s) > longest {

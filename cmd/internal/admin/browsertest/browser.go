@@ -64,7 +64,7 @@ func New(t *testing.T) *Browser {
 	return b
 }
 
-// note collects errors and warnings of the console, of scripts and of the network.
+// note collects errors and warnings of the console, of scripts and of the network from the browser's events.
 func (b *Browser) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +84,7 @@ func (b *Browser) Do(actions ...chromedp.Action) {
 	require.NoError(b.t, chromedp.Run(b.ctx, actions...))
 }
 
-// Until waits until an expression in the page is true.
+// Until waits until a JavaScript expression is true in the page.
 func (b *Browser) Until(expression string) {
 	b.t.Helper()
 	var got bool
@@ -103,7 +103,7 @@ func (b *Browser) Evaluate(expression string, value any) {
 	b.Do(chromedp.Evaluate(expression, value))
 }
 
-// Set gives a field a value, as a person would.
+// Set sets the value of a field by events such as a user causes.
 func (b *Browser) Set(field, value string) {
 	b.t.Helper()
 	b.Evaluate(fmt.Sprintf(`(() => {

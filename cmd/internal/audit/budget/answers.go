@@ -14,10 +14,11 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// rest is how many tokens are left for most checks: few, so that they are measured precisely whatever the budget is.
+// rest is how many tokens most checks leave of a budget. The number is small so that it can be measured precisely,
+// however large the budget is.
 const rest = 1500
 
-// cost returns a check that the gateway charges exactly the cost of what act does. act returns that cost.
+// cost returns a check that the gateway charges exactly what act costs. act returns these costs.
 func cost(act func(context.Context, *key) (want span, err error)) func(context.Context, *auditor) (string, error) {
 	return func(ctx context.Context, a *auditor) (string, error) {
 		var want span
@@ -48,7 +49,8 @@ func (k *key) passes(ctx context.Context, q asked) (answer, error) {
 
 func exactly(tokens int) span { return span{tokens, tokens} }
 
-// smallBody makes an answer cost much more than its request shows, because the rest of the input is cached or stored.
+// smallBody makes an answer cost much more than the size of its request suggests, because the rest of the input is
+// cached or stored by the API.
 func smallBody(ctx context.Context, k *key) (span, error) {
 	const tokens = 900
 	number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
@@ -87,7 +89,7 @@ func failing(status int) func(context.Context, *key) error {
 	}
 }
 
-// leaves makes the client leave before an answer begins, or in the middle of it.
+// leaves makes the client disconnect before an answer begins, or in the middle of the answer.
 func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 1000
@@ -100,7 +102,7 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 			arrived <- struct{}{}
 			select {
 			case <-r.Context().Done():
-			case <-time.After(within / 10): // the gateway reads on
+			case <-time.After(within / 10): // the gateway continues to read
 			}
 			gone <- struct{}{}
 			panic(http.ErrAbortHandler)
@@ -130,12 +132,12 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	})
 }
 
-// stream returns a play that streams a chat with a text of the given number of tokens, followed by more.
+// stream returns a play that streams a chat. The text has the given number of tokens, and more follows it.
 func stream(tokens int, more string) play {
 	return fixed(sseType, chatText(strings.Repeat("word ", tokens*4/5))+more)
 }
 
-// leavesAtDone makes the client leave when it has read [DONE], as SDKs do, while the model keeps the stream open.
+// leavesAtDone makes the client disconnect when it has read [DONE], as SDKs do, while the model keeps the stream open.
 func leavesAtDone(ctx context.Context, k *key) (span, error) {
 	const tokens = 300
 	for range 3 {
@@ -158,7 +160,7 @@ func leavesAtDone(ctx context.Context, k *key) (span, error) {
 	return exactly(3 * tokens), nil
 }
 
-// brokenStream makes a stream break off after its beginning has reported the cost so far.
+// brokenStream makes a stream break off after the beginning of the stream has reported the cost so far.
 func brokenStream(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 800
@@ -212,13 +214,13 @@ func hidden(ctx context.Context, a *auditor) (string, error) {
 	return map[bool]string{true: "the gateway asks for the usage and hides it", false: "the gateway does not ask for the usage"}[asked], nil
 }
 
-// compressed has the answers compressed.
+// compressed makes the model compress its answers.
 func compressed(ctx context.Context, k *key) (span, error) {
 	const tokens = 300
 	number := k.model.add(func(w http.ResponseWriter, _ *http.Request, _ request) {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
-		_, _ = z.Write([]byte(chatAnswer(tokens))) // into memory
+		_, _ = z.Write([]byte(chatAnswer(tokens))) // writing into memory never fails
 		_ = z.Close()
 		w.Header().Set("Content-Encoding", "gzip")
 		reply(w, jsonType, b.String())
@@ -267,8 +269,8 @@ func sentAgain(ctx context.Context, a *auditor) (string, error) {
 	return fmt.Sprintf("%s; sent %d times", found, a.model.seen(number)), err
 }
 
-// hostile makes an answer report an impossible usage. Whatever the gateway charges for it, the budget must not grow,
-// and no client may be locked out.
+// hostile makes an answer report an impossible usage. The budget must not grow, and no client may be locked out, no
+// matter what the gateway charges for the answer.
 func hostile(input, output string) func(context.Context, *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
@@ -278,7 +280,7 @@ func hostile(input, output string) func(context.Context, *auditor) (string, erro
 	})
 }
 
-// debt makes one answer cost more than the budget. Then nothing may be left.
+// debt makes one answer cost more than the budget. After that, nothing may be left of the budget.
 func debt(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		number := k.model.add(fixed(jsonType, chatAnswer(2*rest)))

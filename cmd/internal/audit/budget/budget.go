@@ -16,13 +16,13 @@ import (
 // Options are the settings of an audit of budgets.
 type Options struct {
 	URL     *url.URL       // of the gateway
-	Address netip.AddrPort // to which all connections go
+	Address netip.AddrPort // the address for all connections
 	TLS     *tls.Config    // for https; nil for the default
-	// Listen is the address at which the gateway expects the model.
+	// Listen is the address of the model that is configured in the gateway.
 	Listen string
-	Model  string // the name of the model
-	// Fields are sent with each request. {n} in a value is replaced by the number of a key. Each key has a budget of
-	// its own.
+	Model  string // the name of the language model
+	// Fields are header fields that are sent with each request. {n} in a value is replaced by the number of a key. Each
+	// key has its own budget.
 	Fields    [][2]string
 	UserAgent string
 	// Tokens is the budget of each key, at least 4,000. None of it may come back while the audit runs.
@@ -35,13 +35,14 @@ type Options struct {
 
 // A Result is the result of one check.
 type Result struct {
-	// Pitfall is the number of the pitfall in docs/budgets.md.
+	// Pitfall is the number that the pitfall has in docs/budgets.md.
 	Pitfall string `json:"pitfall"`
 	Name    string `json:"name"`
-	// Fault says what is wrong, and Skipped why the check was not made. Both are "" if nothing is wrong.
+	// Fault says what is wrong, and Skipped says why the check was not made. Both are "" if the check found nothing
+	// wrong.
 	Fault   string `json:"fault,omitempty"`
 	Skipped string `json:"skipped,omitempty"`
-	// Found has the measured results.
+	// Found says what was measured.
 	Found string `json:"found,omitempty"`
 }
 
@@ -60,12 +61,12 @@ type auditor struct {
 	client   *http.Client
 	model    *model
 	keys     int
-	pays     map[int]int // plays of chats by their costs
+	pays     map[int]int // numbers of plays of chats, by their costs
 	requests atomic.Int64
-	holds    bool // the gateway holds an estimate before it passes a request on
+	holds    bool // the gateway holds an estimate before it passes on a request
 }
 
-// Run audits a gateway. It returns [ErrNoBudget] if nothing can be measured.
+// Run audits a gateway. It returns [ErrNoBudget] if the budget cannot be measured.
 func Run(ctx context.Context, o Options) (*Report, error) { return run(ctx, o, checks()) }
 
 func run(ctx context.Context, o Options, all []check) (r *Report, err error) {

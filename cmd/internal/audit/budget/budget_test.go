@@ -30,7 +30,7 @@ func freeAddress(t *testing.T) string {
 
 const tokens = 10_000
 
-// audited audits a gateway at a URL, whose model is at an address.
+// audited audits the gateway at a URL. model is the address at which the gateway expects the model.
 func audited(t *testing.T, gateway, model string, all []check) *Report {
 	t.Helper()
 	u, err := url.Parse(gateway)
@@ -41,7 +41,7 @@ func audited(t *testing.T, gateway, model string, all []check) *Report {
 	return r
 }
 
-// faults are the names of the checks that have found something.
+// faults returns the names of the checks that have found a fault.
 func (r *Report) faults() (names []string) {
 	for _, result := range r.Results {
 		if result.Fault != "" {
@@ -81,7 +81,7 @@ rules:
 	assert.True(t, json.Valid([]byte(out.String())))
 }
 
-// seeded are the faults of a gateway, and the check that each is found by.
+// seeded has the faults that a gateway can have, and for each fault the check that finds it.
 var seeded = map[string]string{
 	"":                                      "",
 	"holds nothing":                         "100 requests at once",
@@ -116,7 +116,8 @@ var seeded = map[string]string{
 	"a hit of the cache is free":            "openai-chat.json",
 }
 
-// TestEachFaultIsFound: each fault is found by the check that is named after it. A gateway without a fault has none.
+// TestEachFaultIsFound: each fault is found by the check that seeded names. In a gateway without a fault, no check
+// finds one.
 func TestEachFaultIsFound(t *testing.T) {
 	for fault, by := range seeded {
 		t.Run(fault, func(t *testing.T) {
@@ -141,7 +142,8 @@ func TestEachFaultIsFound(t *testing.T) {
 	}
 }
 
-// TestAGatewayThatSendsAgain: a gateway that charges a request once, however often it sends the request, has no fault.
+// TestAGatewayThatSendsAgain: if a gateway charges a request once, no matter how often it sends the request, no check
+// finds a fault.
 func TestAGatewayThatSendsAgain(t *testing.T) {
 	model := freeAddress(t)
 	g := &gateway{upstream: "http://" + model, limit: tokens, fault: "sent again", left: map[string]int{}}
@@ -153,8 +155,8 @@ func TestAGatewayThatSendsAgain(t *testing.T) {
 	assert.Contains(t, r.Results[0].Found, "sent 2 times")
 }
 
-// TestNothingToMeasure: the audit returns an error if a gateway has another budget than the stated one, has none, or
-// does not exist.
+// TestNothingToMeasure: the audit returns an error if a gateway has another budget than the options say, has no budget,
+// or does not exist.
 func TestNothingToMeasure(t *testing.T) {
 	for fault, says := range map[string]string{"": "a key is refused after", "refuses nothing": "a key is not refused after"} {
 		model := freeAddress(t)

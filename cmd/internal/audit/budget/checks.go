@@ -11,16 +11,16 @@ import (
 	"sync"
 )
 
-// A check looks for one pitfall of docs/budgets.md. It returns what it has measured, and a fault or a skip.
+// A check looks for one pitfall of docs/budgets.md. It returns what it has measured. Its error is a fault or a skip.
 type check struct {
 	pitfall, name string
 	run           func(context.Context, *auditor) (found string, err error)
 }
 
-// together is how many requests are sent at once.
+// together is how many requests are sent at the same time.
 const together = 100
 
-// checks are all checks, in their order. The first two find out whether anything can be measured.
+// checks returns all checks, in their order. The first two find out whether the budget can be measured.
 func checks() []check {
 	return append([]check{
 		{"", "the budget of a key", isBudget},
@@ -69,7 +69,7 @@ func checks() []check {
 	}, corpus()...)
 }
 
-// compare returns the measured span as text, and a fault if it is not the wanted one.
+// compare returns the measured span as text. If it does not overlap with the wanted span, it also returns a fault.
 func compare(got, want span) (string, error) {
 	costs := strconv.Itoa(want.least)
 	if want.most > want.least {
@@ -100,7 +100,7 @@ func isBudget(ctx context.Context, a *auditor) (string, error) {
 	return fmt.Sprintf("%v tokens", left), err
 }
 
-// parallel sends requests at the same time that together cost ten times the budget.
+// parallel sends requests at the same time. Together they cost ten times the budget.
 func parallel(ctx context.Context, a *auditor) (string, error) {
 	k := a.fresh()
 	each := k.Tokens * 10 / together
@@ -121,7 +121,7 @@ func parallel(ctx context.Context, a *auditor) (string, error) {
 			}
 		})
 	}
-	late, cancel := context.WithTimeout(ctx, within/3) // a gateway may send fewer at once
+	late, cancel := context.WithTimeout(ctx, within/3) // because a gateway may pass on fewer at a time
 	defer cancel()
 	for i := 0; i < together && late.Err() == nil; i++ {
 		select {
@@ -142,8 +142,8 @@ func parallel(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// holds finds out whether the gateway holds the possible cost of a request. If it does not, checks of holds are
-// skipped.
+// holds finds out whether the gateway holds an estimate of a request's cost while the request is in progress. If it
+// does not, the checks of such estimates are skipped.
 func holds(ctx context.Context, a *auditor) (string, error) {
 	const tokens = 1200
 	held, err := a.held(ctx, 2*tokens, 2*tokens/steps, 100, func(k *key, n int) asked { return k.chat(n, tokens, nil) })
@@ -157,7 +157,7 @@ func holds(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// holding returns a check that a part of a request counts before its answer.
+// holding returns a check that the gateway holds tokens for a part of a request, before the answer.
 func holding(what string, ask func(k *key, number, tokens int) asked) func(context.Context, *auditor) (string, error) {
 	return func(ctx context.Context, a *auditor) (string, error) {
 		if !a.holds {
@@ -176,7 +176,7 @@ func holding(what string, ask func(k *key, number, tokens int) asked) func(conte
 	}
 }
 
-// image sends a request with an image of 300 kB in its text.
+// image sends a request whose text has an image of 300 kB.
 func image(ctx context.Context, a *auditor) (string, error) {
 	if !a.holds {
 		return "", skip("the gateway holds nothing")
@@ -196,7 +196,8 @@ func image(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// refusals sends requests that may cost more than what is left.
+// refusals sends requests whose bound is more than what is left. The gateway must not charge the requests that it
+// refuses.
 func refusals(ctx context.Context, a *auditor) (string, error) {
 	const left, costs = 1500, 20
 	paid := 0
@@ -214,7 +215,7 @@ func refusals(ctx context.Context, a *auditor) (string, error) {
 	return compare(got, span{paid, paid})
 }
 
-// firstPasses sends a request without a bound to a fresh key.
+// firstPasses sends a request without a bound to a key that was not used before. The request must pass.
 func firstPasses(ctx context.Context, a *auditor) (string, error) {
 	tokens := a.Tokens / 2
 	got, err := a.charged(ctx, a.Tokens, a.Tokens/steps, func(k *key) error {
@@ -229,7 +230,7 @@ func firstPasses(ctx context.Context, a *auditor) (string, error) {
 	return compare(got, span{tokens, tokens})
 }
 
-// aboveTheBudget sends a request whose bound is above the whole budget. It may be refused.
+// aboveTheBudget sends a request whose bound is above the complete budget. The gateway may refuse it.
 func aboveTheBudget(ctx context.Context, a *auditor) (string, error) {
 	tokens, paid := a.Tokens/2, 0
 	got, err := a.charged(ctx, a.Tokens, a.Tokens/steps, func(k *key) error {
@@ -248,7 +249,7 @@ func aboveTheBudget(ctx context.Context, a *auditor) (string, error) {
 	return compare(got, span{paid, paid})
 }
 
-// negativeBound measures what is left while a request with a bound below 0 is in progress.
+// negativeBound measures how many tokens are held while a request with a bound below 0 is in progress.
 func negativeBound(ctx context.Context, a *auditor) (string, error) {
 	held, err := a.held(ctx, 2400, 2400/steps, 100, func(k *key, n int) asked { return k.chat(n, -1200, nil) })
 	if refused := fault(""); errors.As(err, &refused) {

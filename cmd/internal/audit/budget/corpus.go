@@ -11,13 +11,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// pitfalls of the corpus, by the beginning of a file's name. All other files are about cuts and line ends.
+// pitfalls has the pitfall of each answer in the corpus, by the beginning of the file's name. All other files are about
+// parts of answers that are cut off, and line ends.
 var pitfalls = []struct{ begin, pitfall string }{
 	{"openai-chat-no-done", "17"}, {"openai-chat-no-usage", "19"}, {"openai-chat-usage-in-text", "29"}, {"openai-responses", "23"},
 	{"anthropic-error", "18"}, {"anthropic", "21"}, {"gemini", "22"}, {"ollama", "24"}, {"bedrock", "25"}, {"", "26"},
 }
 
-// corpus returns the checks that the gateway charges each answer of the corpus with its reported cost.
+// corpus returns the checks for the corpus. For each answer, the gateway must charge the cost that the answer reports.
 func corpus() (all []check) {
 	for _, f := range usage.Corpus() {
 		for _, p := range pitfalls {
@@ -32,7 +33,7 @@ func corpus() (all []check) {
 
 // fixture returns the check of one answer. The answer is repeated until its cost can be measured.
 func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
-	// The held tokens must differ from the tokens to be charged.
+	// The held tokens must differ from the tokens that are charged.
 	total, times, bound := int(f.Says.Total), 20, 16
 	if f.Final {
 		times, bound = max(rest*6/10/max(total, 1), 1), int(f.Says.Output)+150
@@ -50,18 +51,18 @@ func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
 			}
 		}
 		switch {
-		case f.Says.NoInput: // it is estimated
+		case f.Says.NoInput: // the input is estimated
 			return span{times * total, times * (total + 4*promptTokens)}, nil
 		case f.Final:
 			return exactly(times * total), nil
 		case !f.Known && strings.Contains(string(f.Body), "xception") || strings.Contains(f.File, "failed"):
 			return span{0, rest}, nil // the answer failed without a usage
 		}
-		return span{max(times*total, 5*times), rest}, nil // the part of the usage that is known, or a part of its text
+		return span{max(times*total, 5*times), rest}, nil // the known part of the usage, or an estimate from the text
 	})
 }
 
-// forFixture returns a request of the API of a fixture.
+// forFixture returns a request to the API that gives the answer of a fixture.
 func (k *key) forFixture(f *usage.Fixture, number, bound int) asked {
 	text, streams := mark+strconv.Itoa(number), !strings.HasPrefix(f.ContentType, jsonType)
 	path := strings.Replace(f.Path, "/tiny", "/"+k.Model, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// A gateway counts the tokens of each key in front of a model, with one fault or with none.
+// A gateway is a proxy in front of a model that counts the tokens of each key. It has one fault or none.
 type gateway struct {
 	upstream string
 	limit    int
@@ -26,14 +26,15 @@ type gateway struct {
 	served []served
 }
 
-// served is a request that is being served, and is done when all of it is charged.
+// served is a request in progress. Its channel done is closed when the request is charged.
 type served struct {
 	key  string
-	left context.Context // done when its client has left
+	left context.Context // done when the client has disconnected
 	done chan struct{}
 }
 
-// begin begins a request of a key, after the requests of the key whose clients have left are charged.
+// begin begins a request of a key. First, it waits until the key's requests whose clients have disconnected are
+// charged.
 func (g *gateway) begin(key string, r *http.Request) (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +60,8 @@ func (g *gateway) begin(key string, r *http.Request) (end func()) {
 
 func (g *gateway) is(fault string) bool { return g.fault == fault }
 
-// take takes tokens of a key if that many are left, and in any case if must is set. Tokens below 0 come back.
+// take takes tokens of a key if that many are left. If must is set, it takes them in any case. A negative number gives
+// tokens back.
 func (g *gateway) take(key string, tokens int, must bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -78,7 +80,7 @@ func (g *gateway) take(key string, tokens int, must bool) bool {
 	return true
 }
 
-// boundsOf are those of the answers to requests at a path.
+// boundsOf returns the bounds of answers that requests to a path can have.
 func boundsOf(path string) *usage.Bounds {
 	switch {
 	case strings.HasSuffix(path, "/responses"):
@@ -97,7 +99,7 @@ func boundsOf(path string) *usage.Bounds {
 func (g *gateway) estimate(r *http.Request, body []byte) int {
 	var bound int
 	var raw map[string]json.RawMessage
-	_ = json.Unmarshal(body, &raw) // a body that is none has no bound
+	_ = json.Unmarshal(body, &raw) // a body that is not JSON has no bound
 	_ = json.Unmarshal(raw["max_tokens"], &bound)
 	switch {
 	case g.is("n does not count"):
@@ -135,7 +137,7 @@ func (g *gateway) estimate(r *http.Request, body []byte) int {
 	return input + output
 }
 
-// ServeHTTP passes a request on.
+// ServeHTTP passes on a request, and charges its key.
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := r.Header.Get("X-Team")
 	defer g.begin(key, r)()
@@ -203,7 +205,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pass asks the upstream, and says how often a request is charged. It returns nil if there is no answer.
+// pass sends a request to the upstream. It returns the answer, or nil if there is none, and how often the request is
+// charged.
 func (g *gateway) pass(r *http.Request, body []byte) (*http.Response, int) {
 	for tries := 1; ; tries++ {
 		q, _ := http.NewRequestWithContext(r.Context(), r.Method, g.upstream+r.URL.RequestURI(), bytes.NewReader(body))
@@ -222,7 +225,7 @@ func (g *gateway) pass(r *http.Request, body []byte) (*http.Response, int) {
 	}
 }
 
-// broken returns what comes back of a hold if there was no answer.
+// broken returns how many tokens are charged, in addition to the held ones, if there was no answer.
 func (g *gateway) broken(held int) int {
 	if g.is("leaving early is free") {
 		return -held
@@ -230,7 +233,7 @@ func (g *gateway) broken(held int) int {
 	return 0
 }
 
-// brokenOff returns what a request costs whose answer broke off.
+// brokenOff returns the cost of a request whose answer broke off.
 func (g *gateway) brokenOff(held int, said []byte) int {
 	switch {
 	case g.is("leaving in the middle is free") && !bytes.Contains(said, []byte("prompt_tokens")):
@@ -260,7 +263,7 @@ func (g *gateway) cost(u usage.Usage, said []byte) int {
 	return int(u.Total)
 }
 
-// said is a number that an answer has as its total, whatever it is.
+// said returns the number that an answer has as its total, even if it is negative or has a fraction.
 func (g *gateway) said(all []byte) (n int) {
 	_, after, _ := bytes.Cut(all, []byte(`"total_tokens":`))
 	var number json.Number
@@ -269,7 +272,7 @@ func (g *gateway) said(all []byte) (n int) {
 	return int(min(max(value, -1e9), 1e9))
 }
 
-// refuse answers that nothing is left.
+// refuse answers that no tokens are left.
 func (g *gateway) refuse(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "3600")
 	if !g.is("SDKs are told to retry") {

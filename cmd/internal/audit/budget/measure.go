@@ -15,25 +15,25 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// promptTokens is about the cost of the shortest prompt. Answers report it.
+// promptTokens is the approximate cost of the shortest prompt. The model's answers report this number.
 const promptTokens = 15
 
 // within is how long an answer may take.
 const within = 30 * time.Second
 
-// steps is the number of steps in which a rest is measured.
+// steps is the number of steps in which the rest of a budget is measured.
 const steps = 60
 
-// ErrNoBudget says that the gateway does not have the budget that the options claim, so nothing can be measured.
+// ErrNoBudget means that the gateway does not have the budget that the options claim, so nothing can be measured.
 var ErrNoBudget = errors.New("the budget cannot be measured")
 
-// A key has a budget of its own.
+// A key is one key of the gateway. It has its own budget.
 type key struct {
 	*auditor
 	number int
 }
 
-// A span is a range for a number of tokens, which is measured in steps.
+// A span is a range for a number of tokens. It is a range because tokens are measured in steps.
 type span struct{ least, most int }
 
 func (s span) String() string { return fmt.Sprintf("%d to %d", max(s.least, 0), s.most) }
@@ -52,11 +52,11 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	passed bool // the model got the request
+	passed bool // the model has received the request
 	err    error
 }
 
-// refused reports whether the gateway itself has answered that there is no budget left.
+// refused reports whether the gateway itself has answered, and says that there is no budget left.
 func (a answer) refused() bool {
 	return !a.passed && a.err == nil && (a.status == http.StatusTooManyRequests || a.status == http.StatusForbidden ||
 		a.status == http.StatusPaymentRequired)
@@ -74,12 +74,12 @@ func (a answer) String() string {
 type asked struct {
 	method, path string
 	body         string
-	number       int    // of its play
-	until        string // the client leaves when it has read this; "" for the end of the answer
+	number       int    // number of its play
+	until        string // the client disconnects when it has read this; "" for the end of the answer
 	field        [2]string
 }
 
-// do asks the gateway.
+// do sends a request to the gateway and reads the answer.
 func (k *key) do(ctx context.Context, q asked) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -112,7 +112,7 @@ func (k *key) do(ctx context.Context, q asked) (a answer) {
 	return a
 }
 
-// readUntil reads to the end, or until it has read a text.
+// readUntil reads to the end, or until it has read the text.
 func readUntil(r io.Reader, text string) (all []byte, err error) {
 	buffer := make([]byte, 8<<10)
 	for {
@@ -132,7 +132,8 @@ func readUntil(r io.Reader, text string) (all []byte, err error) {
 
 type object = map[string]any
 
-// chat returns a request for a chat whose prompt is its mark, with the further fields of more. A bound of 0 means none.
+// chat returns a request for a chat. The prompt is the mark of the play with this number. more has additional fields. A
+// bound of 0 means no bound.
 func (k *key) chat(number, bound int, more object) asked {
 	body := object{"model": k.Model, "messages": []object{{"role": "user", "content": mark + strconv.Itoa(number)}}}
 	if bound != 0 {
@@ -145,7 +146,7 @@ func (k *key) chat(number, bound int, more object) asked {
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // of what this package made
+		panic(err) // this package made the value, so it is valid
 	}
 	return asked{method: http.MethodPost, path: "/v1/chat/completions", body: string(text), number: number}
 }
@@ -165,7 +166,7 @@ func (a *auditor) paid(tokens int) int {
 	return number
 }
 
-// keep spends the whole budget except a rest.
+// keep spends the complete budget except for rest tokens.
 func (k *key) keep(ctx context.Context, rest int) error {
 	if rest == k.Tokens {
 		return nil
@@ -176,8 +177,9 @@ func (k *key) keep(ctx context.Context, rest int) error {
 	return nil
 }
 
-// left finds out how much is left of a budget of of tokens, by taking it in units. A gateway that holds an estimate
-// refuses when less than a unit is left. A gateway that does not hold one may admit more than there is.
+// left finds out how many tokens of a budget are left. It sends requests that cost unit tokens each, for up to three
+// times of tokens. A gateway that holds an estimate refuses when less than a unit is left. A gateway that does not hold
+// an estimate may admit more tokens than are left.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
 		a := k.pay(ctx, unit)
@@ -192,7 +194,8 @@ func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	}
 }
 
-// charged measures what act costs a key that has of tokens left, in units.
+// charged measures what act costs. It uses a new key that has only of tokens left in its budget, and measures in units
+// of unit tokens.
 func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) error) (span, error) {
 	k := a.fresh()
 	if err := k.keep(ctx, of); err != nil {
@@ -208,8 +211,8 @@ func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) erro
 	return span{of - left.most, of - left.least}, err
 }
 
-// held measures how many tokens are held for a request that is not answered yet. If the gateway does not pass the
-// request on, that is a fault.
+// held measures how many tokens the gateway holds for a request that has no answer yet. If the gateway does not pass on
+// the request, the error is a fault.
 func (a *auditor) held(ctx context.Context, of, unit, tokens int, ask func(k *key, number int) asked) (held span, err error) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	number := a.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {
@@ -239,7 +242,7 @@ func (a *auditor) held(ctx context.Context, of, unit, tokens int, ask func(k *ke
 	return held, err
 }
 
-// A fault is a fault of a gateway.
+// A fault is an error that says what is wrong with a gateway.
 type fault string
 
 func (f fault) Error() string { return string(f) }

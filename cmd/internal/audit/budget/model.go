@@ -13,31 +13,31 @@ import (
 	"time"
 )
 
-// A play answers the requests of one mark for the model.
+// A play answers, for the model, the requests that have one mark.
 type play func(w http.ResponseWriter, r *http.Request, q request)
 
-// A request is a request that the model got.
+// A request is a request that the model has received.
 type request struct {
 	body  []byte
-	times int // how many requests of this mark came before
+	times int // how many requests with this mark came before
 }
 
-// A model is the server behind the gateway. A mark in the text of a request says how to answer it, because the gateway
-// may change everything else.
+// A model is the server behind the gateway. A mark in the text of a request says how to answer the request. The mark is
+// in the text because the gateway may change everything else.
 type model struct {
 	server http.Server
 	done   chan error
 
 	mu    sync.Mutex
 	plays map[int]play
-	got   map[int]int // requests by their marks
-	gets  int         // requests without a body
+	got   map[int]int // numbers of requests, by the numbers of their marks
+	gets  int         // number of requests without a body
 }
 
-// mark begins the number of a play in the text of a request.
+// mark is the beginning of a mark. The number of a play follows it.
 const mark = "weir-audit-"
 
-// startModel starts the model at an address.
+// startModel starts the model's server at an address.
 func startModel(ctx context.Context, address string) (*model, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -59,7 +59,7 @@ func (m *model) stop() error {
 	return err
 }
 
-// add makes a new mark, whose requests p answers, and returns the number of the mark.
+// add makes a new mark. p answers the requests with this mark. add returns the number of the mark.
 func (m *model) add(p play) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +68,7 @@ func (m *model) add(p play) int {
 	return number
 }
 
-// seen returns how many requests of a mark the model got.
+// seen returns how many requests with a mark the model has received.
 func (m *model) seen(number int) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,7 +78,7 @@ func (m *model) seen(number int) int {
 func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
 	if err != nil {
-		return // the gateway has left
+		return // the gateway has disconnected
 	}
 	if r.Method != http.MethodPost {
 		m.mu.Lock()
@@ -99,7 +99,7 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	play(w, r, request{body, times})
 }
 
-// markOf returns the number of the play that a body asks for; 0 if it has none.
+// markOf returns the number of the mark in a body; 0 if it has none.
 func markOf(body []byte) int {
 	_, after, _ := bytes.Cut(body, []byte(mark))
 	digits := after[:0]
@@ -116,7 +116,7 @@ func markOf(body []byte) int {
 // reply answers with a body.
 func reply(w http.ResponseWriter, contentType, body string) {
 	w.Header().Set("Content-Type", contentType)
-	_, _ = io.WriteString(w, body) // an error means that the gateway has left
+	_, _ = io.WriteString(w, body) // an error means that the gateway has disconnected
 	_ = http.NewResponseController(w).Flush()
 }
 
@@ -125,7 +125,7 @@ func fixed(contentType, body string) play {
 	return func(w http.ResponseWriter, _ *http.Request, _ request) { reply(w, contentType, body) }
 }
 
-// Media types.
+// These are media types.
 const (
 	jsonType = "application/json"
 	sseType  = "text/event-stream"

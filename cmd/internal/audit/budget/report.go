@@ -14,7 +14,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// notTried are the pitfalls for which there is no check.
+// notTried names the pitfalls for which there is no check.
 const notTried = "5, 31 to 33, 35 to 37, 39, 40: a tokenizer that fails, a window that ends, a store, batches"
 
 // WriteText writes the report for people.

@@ -3,5 +3,5 @@
 //
 // It replays the log against every kind of limit that package check models, with many numbers, and at many phases if
 // its windows are aligned. A decision that the model would not have made is a misfit. The limit with the fewest misfits
-// wins. The result is more certain the more misfits the best limit of another kind has.
+// wins. The more misfits the best limit of another kind has, the more certain is the result.
 package fit

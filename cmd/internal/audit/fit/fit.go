@@ -12,10 +12,10 @@ import (
 
 // A Request is one request of a log, and its decision.
 type Request struct {
-	// Sent is when the request was sent, and Done when the answer had arrived, both since 1970. The decision was made
-	// in between. A server's log has one time for both.
+	// Sent is when the request was sent, and Done is when the answer had arrived, both since 1970. The decision was
+	// made in between. In a server's log, both are the same time.
 	Sent, Done time.Duration
-	Key        string // the key that has its own bucket; "" if all requests share one
+	Key        string // the key, which has its own bucket; "" if all requests share one
 	Allowed    bool
 }
 
@@ -23,34 +23,37 @@ type Request struct {
 type Limit struct {
 	Kind check.Promise
 	check.Limit
-	// Phase is the start of windows after each multiple of the period. If it is Anchored, a request starts the first
-	// window. A later request starts a window if neither the latest window nor the one after it had another request.
+	// Phase is how long after each multiple of the period a window begins. If it is Anchored, a request begins the
+	// first window. A later request begins a window if neither the latest window nor the window after it had another
+	// request.
 	Phase time.Duration
-	// Refusals says that refused requests are charged too.
+	// Refusals says that refused requests are charged, too.
 	Refusals bool
-	// Queued is the largest number of waiting requests, if the limit makes requests wait: a burst of that many is held.
+	// Queued is the largest number of waiting requests, if the limit makes requests wait. Then that many requests of a
+	// burst are delayed.
 	Queued uint64
 }
 
-// Anchored is the phase of windows that begin with a request.
+// Anchored is the Phase of a limit whose windows begin with a request.
 const Anchored time.Duration = -1
 
-// A clock converts the times of events, in their order, to the times that determine the windows of a limit.
+// A clock converts the times of events, in the order of the events, to the times that determine the windows of a limit.
 type clock struct {
 	limit  Limit
 	anchor map[string]time.Duration
 	latest map[string]time.Duration
 }
 
-// Clock returns a function that converts the times of requests, in their order, to the times that determine the limit's
-// windows.
+// Clock returns a function that converts the times of requests to the times that determine the limit's windows. It must
+// be called for the requests in their order.
 func (l Limit) Clock() func(key string, at time.Duration) time.Duration { return newClock(l).at }
 
 func newClock(l Limit) *clock {
 	return &clock{limit: l, anchor: map[string]time.Duration{}, latest: map[string]time.Duration{}}
 }
 
-// at returns the time of an event. For anchored windows, the time never goes back, and may begin a window.
+// at returns the converted time of an event. For anchored windows, the time never goes back, and the event may begin a
+// window.
 func (c *clock) at(key string, at time.Duration) time.Duration {
 	if c.limit.Phase != Anchored {
 		return at - c.limit.Phase
@@ -68,20 +71,21 @@ type Result struct {
 	Limit    Limit
 	Requests int
 	Admitted int
-	// Misfits are the decisions that the limit does not explain.
+	// Misfits is the number of decisions that the limit does not explain.
 	Misfits int
-	// RunnerUp is the best limit of another kind. RunnerUpMisfits are the decisions that it does not explain.
+	// RunnerUp is the best limit of another kind. RunnerUpMisfits is the number of decisions that it does not explain.
 	RunnerUp        Limit
 	RunnerUpMisfits int
-	// Same are the kinds that explain the log equally well: these requests cannot distinguish them.
+	// Same has the kinds that explain the log equally well, so that these requests cannot distinguish them.
 	Same []check.Promise
-	// Returned says that something was admitted again after a refusal. Otherwise the kind and the period are not known.
+	// Returned says that something was admitted again after a refusal. Otherwise the kind and the period are unknown.
 	Returned bool
-	// Shortest and Longest bound the periods that explain the log equally well.
+	// Shortest and Longest are the bounds of the periods that explain the log equally well.
 	Shortest, Longest time.Duration
-	// Fewest and Most are how many tokens a full key has in limits that explain the log as well.
+	// Fewest and Most are the bounds of the number of tokens of a full key, in limits that explain the log equally
+	// well.
 	Fewest, Most uint64
-	// RefusalsUnsure says that a limit that charges no refused requests explains the log nearly as well.
+	// RefusalsUnsure says that a limit that does not charge refused requests explains the log nearly as well.
 	RefusalsUnsure bool
 	// Excess is how many requests, at least, were admitted beyond the limit at the worst instant.
 	Excess uint64
@@ -89,7 +93,7 @@ type Result struct {
 	Tolerance time.Duration
 }
 
-// Confidence is how certain the kind is, from 0 to 1. It grows with the misfits of the runner-up.
+// Confidence returns how certain the kind is, from 0 to 1. It grows with the misfits of the runner-up.
 func (r Result) Confidence() float64 {
 	if !r.Returned || len(r.Same) > 0 {
 		return 0
@@ -97,12 +101,12 @@ func (r Result) Confidence() float64 {
 	return moreBy(r.Misfits, r.RunnerUpMisfits)
 }
 
-// moreBy returns, from 0 to 1, how many more misfits others have.
+// moreBy returns how many more misfits others have, as a number from 0 to 1.
 func moreBy(misfits, others int) float64 {
 	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
 }
 
-// sure returns how certain the best of some candidates is.
+// sure returns how certain it is that the best of some candidates is right.
 func sure(all []candidate) float64 {
 	if len(all) < 2 {
 		return 1
@@ -155,13 +159,13 @@ func Log(requests []Request, resolution time.Duration) (Result, error) {
 	return r, nil
 }
 
-// A fitter has the events of a log in the order in which they may have been decided.
+// A fitter has the events of a log, in the order in which they may have been decided.
 type fitter struct {
 	events            []event
 	admitted, refused int
 	returned, queued  bool
-	waits             int           // of requests that were held
-	apart             time.Duration // at which those left
+	waits             int           // number of requests that were delayed
+	apart             time.Duration // the interval at which the delayed requests leave
 	base              time.Duration // the shortest time of an answer
 	tolerance         time.Duration
 	span              time.Duration // from the first request to the last
@@ -170,11 +174,11 @@ type fitter struct {
 type event struct {
 	check.Event
 	tolerance time.Duration
-	held      time.Duration // it was decided at most this much later than At; a refusal, this much earlier
+	held      time.Duration // it was decided at most this much after At; for a refusal, before At
 }
 
-// newFitter orders a log. Of requests that were in progress at the same time, the admitted ones come first: an
-// admission counts from when it was sent, and a refusal from when its answer arrived.
+// newFitter orders the requests of a log. If requests were in progress at the same time, the admitted ones come first:
+// an admission counts from the time when it was sent, and a refusal from the time when its answer arrived.
 func newFitter(requests []Request, resolution time.Duration) *fitter {
 	f := &fitter{base: math.MaxInt64}
 	excess := make([]time.Duration, 0, len(requests))
@@ -213,7 +217,7 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 		f.events[i] = e
 	}
 	slices.SortStableFunc(f.events, func(a, b event) int {
-		if a.At == b.At && a.Allowed != b.Allowed && resolution == 0 { // both were under way
+		if a.At == b.At && a.Allowed != b.Allowed && resolution == 0 { // both were in progress
 			return map[bool]int{true: -1, false: 1}[a.Allowed]
 		}
 		return cmp.Compare(a.At, b.At)
@@ -222,8 +226,8 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 	return f
 }
 
-// waiting finds out whether admitted requests wait their turn: their answers then take much longer than the answers to
-// refused requests. It also finds the interval at which they leave.
+// waiting finds out whether admitted requests wait for their turn. If they do, their answers take much longer than the
+// answers to refused requests. It also finds the interval at which the waiting requests leave.
 func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []time.Duration) {
 	if resolution > 0 || len(excess) == 0 {
 		return
@@ -248,7 +252,7 @@ func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []
 	f.apart = max(apart[len(apart)/2], time.Millisecond)
 }
 
-// look finds out how long the log is, and whether tokens came back.
+// look finds the length of the log, and whether tokens came back.
 func (f *fitter) look() {
 	refused := map[string]bool{}
 	for _, e := range f.events {
@@ -263,18 +267,19 @@ func (f *fitter) look() {
 	}
 }
 
-// judge replays the log under a limit. For each decision it calls on with whether the limit explains the decision, and,
-// for an admission, with how many tokens exceed the limit. It continues as long as on returns true.
+// judge replays the log under a limit. It calls on for each decision. explained says whether the limit explains the
+// decision, and excess, for an admission, by how many tokens it exceeds the limit. judge continues while on returns
+// true.
 //
-// A decision is explained if it is right for some choice of decision times, each between the sending of a request and
-// its answer. Only two choices are tried: every admission was decided as early as possible, or every admission as late
-// as possible.
+// A decision is explained if it is right for some choice of decision times, each between the time when the request was
+// sent and the time of its answer. judge tries only two choices: that every admission was decided as early as possible,
+// and that every admission was decided as late as possible.
 func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	early, late := newReplay(l, false), newReplay(l, true)
 	if early == nil || late == nil {
 		return
 	}
-	// The decision times only matter if some admitted requests were held up.
+	// The choice of decision times matters only if some admitted requests were delayed.
 	both := slices.ContainsFunc(f.events, func(e event) bool { return e.Allowed && e.held > f.tolerance })
 	for _, e := range f.events {
 		explained, excess := early.next(e)
@@ -288,7 +293,8 @@ func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	}
 }
 
-// misfits returns how many decisions a limit does not explain; if there are more than most, any number above most.
+// misfits returns how many decisions a limit does not explain. If these are more than most, it may return any number
+// above most.
 func (f *fitter) misfits(l Limit, most int) (n int) {
 	f.judge(l, func(explained bool, _ uint64) bool {
 		if !explained {
@@ -299,9 +305,9 @@ func (f *fitter) misfits(l Limit, most int) (n int) {
 	return n
 }
 
-// most returns the most tokens that one key ever used, in terms of the limit: of its burst, or of its window. usual is
-// the number of tokens that keys had most often used when they were refused. It is lower than most if too many were
-// admitted once.
+// most returns the largest number of tokens that one key has used of its burst or of its window, as the limit counts
+// them. usual is the number of tokens that keys had used most often when they were refused. usual is lower than most if
+// too many requests were admitted once.
 func (f *fitter) most(l Limit) (most, usual uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1
@@ -329,7 +335,7 @@ func (f *fitter) most(l Limit) (most, usual uint64) {
 	return most, max(usual, 1)
 }
 
-// first returns how many requests of the first key were admitted before one was refused.
+// first returns how many requests of the first key were admitted before its first refusal.
 func (f *fitter) first() (n uint64) {
 	for _, e := range f.events {
 		if e.Key == f.events[0].Key && !e.Allowed {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// TestSeveralNumbersExplainALog: each second a token comes back to a bucket of five, and a request takes it a
-// millisecond before that, as exactly as the times are known. A bucket of six makes the same decisions.
+// TestSeveralNumbersExplainALog: each second, a token comes back to a bucket of five. A request takes it one
+// millisecond early, which is within the precision of the times. A bucket of six makes the same decisions.
 func TestSeveralNumbersExplainALog(t *testing.T) {
 	var log []Request
 	ask := func(at time.Duration, allowed bool) {
@@ -31,8 +31,8 @@ func TestSeveralNumbersExplainALog(t *testing.T) {
 	assert.Equal(t, [2]uint64{5, 6}, [2]uint64{r.Fewest, r.Most}, "%+v", r)
 }
 
-// TestWindowsThatARequestBegins: the window after the latest one may be empty. Then the next request begins a window,
-// though the latest request may be less than two periods ago.
+// TestWindowsThatARequestBegins: a window without a request may follow the latest window. In that case, the next
+// request begins a window, even if the latest request was less than two periods ago.
 func TestWindowsThatARequestBegins(t *testing.T) {
 	at := Limit{Phase: Anchored, Limit: check.Limit{Per: 10}}.Clock()
 	var times []time.Duration
@@ -42,8 +42,8 @@ func TestWindowsThatARequestBegins(t *testing.T) {
 	assert.Equal(t, []time.Duration{100, 106, 118, 130, 133, 150}, times)
 }
 
-// TestSeveralPeriodsExplainALog: a burst of 15 every six seconds, and one refusal after it. Aligned windows of many
-// lengths make the same decisions.
+// TestSeveralPeriodsExplainALog: every six seconds, a burst of 15 is admitted and one request is refused. Aligned
+// windows of many lengths make the same decisions.
 func TestSeveralPeriodsExplainALog(t *testing.T) {
 	var log []Request
 	for i := range time.Duration(10) {

@@ -7,19 +7,20 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A replay decides the requests of a log again under a limit, each as early or as late as it may have been decided.
+// A replay decides the requests of a log again under a limit. It assumes that all requests were decided as early as
+// possible, or all as late as possible.
 type replay struct {
 	limit  Limit
 	late   bool
 	model  *check.Checker
 	by     *clock
 	keys   map[string]*blocked
-	latest *blocked // of the key of the latest event, which is last
+	latest *blocked // for the key of the latest event, which is in last
 	last   string
-	counts time.Duration // for how long an admission counts
+	counts time.Duration // how long an admission counts
 }
 
-// newReplay returns nil for a limit that is not valid.
+// newReplay returns a replay, or nil if the limit is not valid.
 func newReplay(l Limit, late bool) *replay {
 	c, err := check.New(l.Limit, l.Kind)
 	if err != nil {
@@ -36,9 +37,10 @@ func newReplay(l Limit, late bool) *replay {
 	return r
 }
 
-// next reports whether the limit explains the next decision, and, for an admission, how many tokens exceed the limit.
-// The tokens of an admission may come back later, or have come back sooner, by the time for which it was held up. If
-// there was no room at the time of an admission, it counts as decided when there was room.
+// next reports whether the limit explains the next decision. For an admission, it also returns by how many tokens the
+// admission exceeds the limit. The tokens of an admission may come back later or earlier, by the time for which the
+// request was delayed. If there was no room when a request was admitted, the request counts as decided when there was
+// room.
 func (r *replay) next(e event) (explained bool, excess uint64) {
 	k := r.latest
 	if k == nil || r.last != e.Key {
@@ -54,7 +56,7 @@ func (r *replay) next(e event) (explained bool, excess uint64) {
 	e.At = r.by.at(e.Key, e.At)
 	wait, slack := r.model.Until(e.Key, e.At, 1), k.most(e.At, r.counts)
 	explained = true
-	if !e.Allowed && wait == 0 { // right only if there has been room for less than the inexactness of the times
+	if !e.Allowed && wait == 0 { // explained only if there has been room for less time than the times are inexact
 		if r.late {
 			slack = 0
 		}
@@ -80,16 +82,16 @@ func (r *replay) next(e event) (explained bool, excess uint64) {
 	return explained, excess
 }
 
-// A blocked key has no room, or had none.
+// A blocked is a key that has no room, or had none before.
 type blocked struct {
 	until time.Duration // the last time without room
 	ever  bool
-	held  []charge // admissions that were held up, each longer than all later ones
+	held  []charge // admissions that were delayed, each longer than all later ones
 }
 
 type charge struct{ at, held time.Duration }
 
-// hold adds an admission.
+// hold adds an admission that was delayed for a time.
 func (b *blocked) hold(at, held time.Duration) {
 	for len(b.held) > 0 && b.held[len(b.held)-1].held <= held {
 		b.held = b.held[:len(b.held)-1]
@@ -97,7 +99,7 @@ func (b *blocked) hold(at, held time.Duration) {
 	b.held = append(b.held, charge{at, held})
 }
 
-// most returns the longest time for which an admission that may still count at an instant was held up.
+// most returns the longest delay of the admissions that may still count at an instant.
 func (b *blocked) most(at, counts time.Duration) time.Duration {
 	for len(b.held) > 0 && at-b.held[0].at > counts+b.held[0].held {
 		b.held = b.held[1:]

@@ -12,11 +12,11 @@ import (
 type candidate struct {
 	limit   Limit
 	misfits int
-	// shortest and longest are the periods of limits that explain as much.
+	// shortest and longest are the bounds of the periods of limits that explain as much.
 	shortest, longest time.Duration
 }
 
-// try makes l the candidate's limit if it explains more than the previous one.
+// try makes l the candidate's limit if l explains more than the previous one.
 func (c *candidate) try(f *fitter, l Limit) {
 	switch n := f.misfits(l, c.misfits); {
 	case n < c.misfits:
@@ -26,21 +26,21 @@ func (c *candidate) try(f *fitter, l Limit) {
 	}
 }
 
-// kinds are the promises to search for, the simplest first. If two explain the log equally well, the first is taken.
+// kinds has the promises to search for, the simplest first. If two explain the log equally well, the first one is used.
 var kinds = []check.Promise{check.Bucket, check.FixedWindow, check.AlignedWindow, check.SlidingExact, check.SlidingEstimate,
 	check.BatchRefill}
 
-// phases is the number of start times of windows that the first pass tries.
+// phases is how many start times of windows the first pass tries.
 const phases = 32
 
-// usual are periods that people write.
+// usual has periods that people often configure.
 var usual = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 1500 * time.Millisecond, 2 * time.Second, 2500 * time.Millisecond, 3 * time.Second, 4 * time.Second,
 	5 * time.Second, 6 * time.Second, 8 * time.Second, 10 * time.Second, 12 * time.Second, 15 * time.Second, 20 * time.Second,
 	30 * time.Second, 45 * time.Second, time.Minute, 90 * time.Second, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute,
 	15 * time.Minute, 30 * time.Minute, time.Hour, 12 * time.Hour, 24 * time.Hour}
 
-// search returns the best candidate of each kind, the best of all first.
+// search returns the best candidate of each kind, the best of all candidates first.
 func (f *fitter) search(refusals bool) []candidate {
 	kinds := kinds
 	if f.queued { // only a bucket determines how long requests wait
@@ -74,8 +74,8 @@ type finder struct {
 	refusals bool
 }
 
-// periods returns the usual periods that a log may show, and other periods, each longer than the previous one by a
-// fraction.
+// periods returns the usual periods that a log may show, and other periods in between. Each of the others is longer
+// than the previous one by a fraction, step.
 func (f *fitter) periods(step float64) (all []time.Duration) {
 	for _, d := range usual {
 		if d <= f.span {
@@ -89,8 +89,8 @@ func (f *fitter) periods(step float64) (all []time.Duration) {
 	return all
 }
 
-// counts returns the sizes of a limit to try: the most tokens that were ever admitted, and a little less. If far fewer
-// were admitted in most cases, it also returns that number.
+// counts returns the sizes of a limit to try: the largest number of tokens that a key has used, and a little less. If
+// keys were mostly refused after far fewer tokens, it also returns that number.
 func (of *finder) counts(l Limit) (all []uint64) {
 	most, usual := of.most(l)
 	if of.refusals {
@@ -105,7 +105,7 @@ func (of *finder) counts(l Limit) (all []uint64) {
 	return all
 }
 
-// tryCounts tries a limit with each size of counts.
+// tryCounts tries the limit with each size that counts returns.
 func (of *finder) tryCounts(c *candidate, l Limit) {
 	for _, n := range of.counts(l) {
 		if l.Kind == check.Bucket {
@@ -117,8 +117,9 @@ func (of *finder) tryCounts(c *candidate, l Limit) {
 	}
 }
 
-// bounds returns the shortest and the longest period that explain as much as the best, to a hundredth. If windows begin
-// at a phase, few periods fit the phase. Then these are the shortest and the longest of the periods that were tried.
+// bounds returns the shortest and the longest period that explain as much as the best period, to a hundredth. If
+// windows begin at a phase, few periods fit the phase. In that case, bounds returns the shortest and the longest of the
+// periods that were tried.
 func (of *finder) bounds() (shortest, longest time.Duration) {
 	best := *of.best
 	shortest, longest = best.limit.Per, best.limit.Per
@@ -143,8 +144,8 @@ func (of *finder) bounds() (shortest, longest time.Duration) {
 	return shortest, longest
 }
 
-// numbers returns the fewest and the most tokens of a full key that explain as much as the best, with its period.
-// It tries a hundred fewer and a hundred more.
+// numbers returns the smallest and the largest number of tokens of a full key that explain as much as the best number,
+// with the best period. It tries numbers that differ by up to a hundred.
 func (of *finder) numbers() (fewest, most uint64) {
 	best := *of.best
 	explains := func(n uint64) bool {
@@ -172,7 +173,7 @@ func (of *finder) bucket() {
 		l := Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 1, Per: max(token, 1)}, Refusals: of.refusals}
 		of.tryCounts(of.best, l)
 	}
-	if of.queued { // the interval at which requests leave is the time of a token
+	if of.queued { // requests leave at intervals of the time of a token
 		for i := -6; i <= 6; i++ {
 			try(time.Duration(float64(of.apart) * (1 + float64(i)*0.005)))
 		}
@@ -191,7 +192,7 @@ func (of *finder) bucket() {
 	of.round()
 }
 
-// round replaces the time of a token by numbers that people write, if they explain as much.
+// round replaces the time of a token by numbers that people often configure, if these explain as much.
 func (of *finder) round() {
 	token := of.best.limit.Per
 	for _, per := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
@@ -218,8 +219,8 @@ func (of *finder) window() {
 	}
 }
 
-// usualPeriod replaces a period by a nearby one that people would write. It runs after the kinds are compared, because
-// on a busy machine the true period explains slightly fewer decisions.
+// usualPeriod replaces a period by a nearby period that people often configure. It runs after the kinds were compared,
+// because on a busy machine such a period, although it is the true one, explains slightly fewer decisions.
 func (of *finder) usualPeriod() {
 	for _, per := range usual {
 		if off := float64(per) - float64(of.best.limit.Per); math.Abs(off) <= widest*float64(per) {
@@ -229,10 +230,10 @@ func (of *finder) usualPeriod() {
 	}
 }
 
-// widest is the largest relative difference between numbers that people write and the best numbers.
+// widest is the largest relative difference between the best numbers and the numbers that replace them.
 const widest = 0.04
 
-// instead replaces the best numbers by others if these explain nearly as much, and reports whether it did.
+// instead replaces the best numbers by others if the others explain nearly as much. It reports whether it did.
 func (of *finder) instead(change func(*Limit)) bool {
 	near := candidate{misfits: math.MaxInt - 1}
 	l := of.best.limit
@@ -245,10 +246,10 @@ func (of *finder) instead(change func(*Limit)) bool {
 	return true
 }
 
-// phased looks for a limit whose windows begin at some phase.
+// phased looks for a limit whose windows begin at a phase.
 func (of *finder) phased(others []candidate) {
 	periods := of.periods(10)
-	for _, other := range others { // the period of another kind, or the time in which it fills
+	for _, other := range others { // tries the period of another kind, and the time in which it fills
 		if other.limit.Per > 0 {
 			l := other.limit
 			periods = append(periods, l.Per, time.Duration(float64(l.Per)*float64(l.Capacity(l.Kind))/float64(l.Tokens)))
@@ -274,8 +275,8 @@ func (of *finder) phased(others []candidate) {
 	}
 }
 
-// at tries windows of a length that begin at a phase. bucket is the best bucket: a refill has between half and twice
-// its rate.
+// at tries windows of a length that begin at a phase. bucket is the best bucket. A limit with batch refills is tried
+// with refills of between half and twice the bucket's rate.
 func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
 	if l.Kind != check.BatchRefill {
@@ -284,7 +285,7 @@ func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	}
 	batch := float64(bucket.Tokens) / float64(bucket.Per) * float64(per)
 	first := of.first()
-	// A refill of one is a bucket, and a refill of the whole burst is a window.
+	// With a refill of one token, the limit is a bucket. With a refill of the complete burst, it is a window.
 	for l.Tokens = max(2, uint64(batch/2)); l.Tokens < first && l.Tokens <= uint64(2*batch)+2; l.Tokens++ {
 		if l.Tokens <= 24 || math.Abs(float64(l.Tokens)-batch) <= 1 {
 			for _, l.Burst = range []uint64{first, first - 1} {
@@ -294,7 +295,7 @@ func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	}
 }
 
-// queue finds how many of a burst wait. The times at which requests leave follow a smaller bucket.
+// queue finds how many requests of a burst wait. The times at which they leave follow a smaller bucket.
 func (f *fitter) queue(l *Limit) {
 	leaving := &fitter{tolerance: f.tolerance}
 	for _, e := range f.events {
@@ -304,7 +305,7 @@ func (f *fitter) queue(l *Limit) {
 		}
 	}
 	slices.SortStableFunc(leaving.events, func(a, b event) int { return int(a.At - b.At) })
-	for i := range leaving.events { // it matters more that they are apart than by how much
+	for i := range leaving.events { // that they are apart matters more than by how much
 		leaving.events[i].tolerance += f.apart / 4
 	}
 	for gone := uint64(1); gone < l.Burst; gone++ {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// windowLog is a log of a server with windows that a request begins. Each way of a request takes half a millisecond,
-// and one in twenty is delayed by less than held, as on a machine that has other work.
+// windowLog returns the log of a server whose windows begin with a request. A request, and its answer, take half a
+// millisecond each. One in twenty of them is delayed by less than held, as on a busy machine.
 func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Request) {
 	random := rand.New(rand.NewPCG(seed, 35))
 	c, err := check.New(check.Limit{Tokens: 15, Per: per, Burst: 1}, check.FixedWindow)
@@ -32,7 +32,7 @@ func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Reques
 		c.Add(check.Event{At: now, N: 1, Allowed: allowed})
 		now += way()
 		log = append(log, Request{Sent: sent, Done: now, Allowed: allowed})
-		if !allowed { // polls, as an audit does, or is silent
+		if !allowed { // wait, and sometimes pause for long, as an audit does
 			if now += 125 * time.Millisecond; random.IntN(8) == 0 {
 				now += time.Duration(random.Int64N(int64(2 * per)))
 			}
@@ -41,13 +41,13 @@ func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Reques
 	return log
 }
 
-// TestWindowsAreRounded: on a busy machine, the fit rounds a period to one that people write. Any other period stays as
-// it is.
+// TestWindowsAreRounded: on a busy machine, the fit rounds a period to a nearby period that people often configure. Any
+// other period stays as it is.
 func TestWindowsAreRounded(t *testing.T) {
 	for _, c := range []struct {
 		per, held time.Duration
 		seed      uint64
-		within    float64 // of seconds
+		within    float64 // in seconds
 	}{
 		{per: 3 * time.Second, seed: 9}, {per: 3 * time.Second, held: 300 * time.Millisecond, seed: 3},
 		{per: 2500 * time.Millisecond, seed: 1}, {per: 2500 * time.Millisecond, held: 300 * time.Millisecond, seed: 2},
@@ -63,8 +63,8 @@ func TestWindowsAreRounded(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatMayNotCount: the log of a busy machine may look as if refused requests were charged. Then the fit is
-// not sure about it. It is unsure then.
+// TestRefusalsThatMayNotCount: the log of a busy machine may look as if refused requests were charged. The result then
+// says that this is unsure.
 func TestRefusalsThatMayNotCount(t *testing.T) {
 	for _, seed := range []uint64{5, 12} {
 		r, err := Log(windowLog(t, 3*time.Second, 600*time.Millisecond, seed), 0)
