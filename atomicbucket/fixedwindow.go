@@ -194,7 +194,8 @@ func (w *FixedWindow) SameGrid(of *FixedWindow) bool {
 // with that one.
 func (w *FixedWindow) Later(payload, now uint64, since int64) uint64 {
 	if first := w.up(since); now < first {
-		payload += w.pack(first-now, 0)
+		whole := first + 1 - now
+		payload += w.pack(whole-min(whole, w.UntilIdle(State(payload), now)), 0)
 	}
 	return payload
 }
@@ -203,7 +204,9 @@ func (w *FixedWindow) Later(payload, now uint64, since int64) uint64 {
 func (w *FixedWindow) up(nanos int64) uint64 {
 	tick := w.Ticks(nanos)
 	if w.begin(tick) < nanos {
-		tick++
+		if tick++; w.calendar != nil {
+			tick = w.calendar.number(w.calendar.Begin(tick)) // a date that the zone skipped is no window
+		}
 	}
 	return tick
 }

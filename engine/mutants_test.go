@@ -53,6 +53,12 @@ var mutants = []interleave.Mutant{
 	{"(b)", "the first window after a change ends with the current one of the clock", aligned, "(b)", []interleave.Edit{
 		{"atomicbucket/fixedwindow.go", "now < first {", "false {"},
 	}},
+	{"(b)", "a late call may fill a window of the clock that was given back", "TestALateTakeInAFirstWindowThatWasGivenBack", "(b)", []interleave.Edit{
+		{alignGo, "algorithm.Debt(r, tick) == 0", "algorithm.Idle(r.State, tick)"},
+	}},
+	{"(b)", "a date that the zone skipped is a window", "TestAFirstWindowBeforeADateThatAZoneSkipped", "(b)", []interleave.Edit{
+		{"atomicbucket/fixedwindow.go", "if tick++; w.calendar != nil {", "if tick++; false {"},
+	}},
 	{"(b)", "windows that begin while records are converted are as before the change", "TestAChangeOfAlignedWindowsAtEveryStep", "(b)", []interleave.Edit{
 		{alignGo, "if plan.realigns && t.converting(plan) {", "if false {"},
 	}},

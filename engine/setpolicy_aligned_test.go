@@ -83,6 +83,46 @@ func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	}
 }
 
+// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): Samoa had no 30 December 2011. A window ends two seconds before
+// that date, and windows become days then. The first day ends with the 31st.
+func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
+	apia, err := time.LoadLocation("Pacific/Apia")
+	require.NoError(t, err)
+	const length = 17*time.Hour + 18*time.Minute + 49*time.Second
+	midnight := time.Date(2011, time.December, 31, 0, 0, 0, 0, apia)
+	end := time.Unix(0, midnight.UnixNano()/int64(length)*int64(length))
+	require.Less(t, midnight.Sub(end), 3*time.Second)
+	h := new(hand)
+	h.advance(end.Add(-1).Sub(h.now()))
+	l, err := New(FixedWindow(10, length).Aligned(), ClockFunc(h.now), MaxKeys(10))
+	require.NoError(t, err)
+	defer l.Close()
+	sum := requireAll(t, l, l.Key("k"))
+	h.advance(1)
+	require.NoError(t, l.SetPolicy(CalendarWindow(10, Day, apia)))
+	sum += requireAll(t, l, l.Key("k"))
+	h.advance(midnight.Sub(end))
+	require.LessOrEqual(t, sum+requireAll(t, l, l.Key("k")), uint64(20), "broken: (b): in %v", midnight.Sub(end))
+}
+
+// TestALateTakeInAFirstWindowThatWasGivenBack (I1): the first window after a change of the length is given back in its
+// second window of the clock, and a call whose clock is late takes in the first one.
+func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
+	k := newChangingKey(t, false)
+	k.takesAt(0)
+	k.passes(1)
+	k.changes()
+	d, r := k.takes.TakeReceipt(k.takes.KeyUint64(1), changingLimit)
+	require.True(t, d.Allowed)
+	k.passes(2)
+	require.True(t, r.Release())
+	k.clock.advance(-time.Second)
+	for _, at := range []int{1, 2, 62, 63} {
+		k.takesAt(at)
+	}
+	k.requireFits("a late take")
+}
+
 // A changing key takes all that it can beside a change of aligned windows from 60s to 61s. The windows of 60s end a
 // second after the start, and those of 61s two seconds after it.
 type changingKey struct {

@@ -15,7 +15,7 @@ func (t *Table) take(plan *Plan, r atomicbucket.Record, now int64, d atomicbucke
 	case *atomicbucket.FixedWindow:
 		tick := algorithm.Ticks(now)
 		payload, ok = algorithm.Take(r, tick, d)
-		if algorithm.Aligned() && algorithm.Idle(r.State, tick) {
+		if algorithm.Aligned() && algorithm.Debt(r, tick) == 0 { // also for a late call, if all was given back since
 			payload = algorithm.Later(payload, tick, t.alignedSince(plan))
 		}
 		return payload, ok

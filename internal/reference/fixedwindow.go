@@ -35,12 +35,12 @@ func NewCalendarWindow(limit uint64, periods Periods) *FixedWindow {
 // at returns the end and the count of the current window, or of a new one if there is none.
 func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 	switch {
-	case nanos < w.end:
+	case nanos < w.end && (w.taken > 0 || !w.aligned): // else a late call meets a window that was given back
 		return w.end, w.taken
 	case w.periods != nil:
 		return w.periods.End(nanos), 0
 	case w.aligned: // the first whole window since the length changed, or a later one
-		return max(nanos-nanos%w.length, w.up(w.since)) + w.length, 0
+		return max(w.end, max(nanos-nanos%w.length, w.up(w.since))+w.length), 0
 	}
 	return nanos + w.length, 0
 }
