@@ -43,19 +43,19 @@ func (t *Table) firstTake(plan *Plan, nanos int64, d atomicbucket.Demand) (paylo
 
 // alignedSince returns an instant from which on the windows of the clock have their length under plan. No window of
 // another length that has been forgotten ended later, because that window was over at the watermark (R7). The caller
-// has read the plan, and has found that the key has no current window.
+// has read the plan, and has found that the key has no current window. A time that the watermark has not reached is of
+// a table with another clock ([Table.AlignAs]), or no process wrote it (R20).
 func (t *Table) alignedSince(plan *Plan) int64 {
 	if plan.realigns && t.converting(plan) {
 		return t.Watermark()
 	}
-	return int64(t.realigned.Load())
+	return int64(min(t.realigned.Load(), t.watermark.Load()))
 }
 
-// converting reports whether some records may follow the plan before the current one, plan. It also returns true if the
-// plan is no longer the current one.
+// converting reports whether some records may follow the plan before plan, which is or was the current one.
 func (t *Table) converting(plan *Plan) bool {
 	if t.owner != nil {
-		return t.change.Load() != plan.planned<<changeShift
+		return t.change.Load() == plan.planned<<changeShift|changing
 	}
 	return t.pace.Load()&replacing != 0
 }
@@ -73,6 +73,6 @@ func (t *Table) realign(since int64) {
 // AlignAs makes windows of the clock begin as in another table, whose debts this one takes over.
 func (t *Table) AlignAs(from *Table) {
 	defer runtime.KeepAlive(t)
-	t.realign(int64(from.realigned.Load()))
+	t.realign(from.alignedSince(from.current())) // a process may have died while records were converted
 	runtime.KeepAlive(from)
 }

@@ -197,4 +197,7 @@
 //
 // In a shared table every process that completes the replacement (R22) reads the watermark after the records, and
 // enters it only if the replacement is not complete by then. A later watermark is safe: it makes first windows longer.
+// While another plan is announced, the word is complete, so a call does not read the watermark instead. Otherwise
+// windows would become longer until that replacement is complete. A time that the watermark has not reached counts as
+// the watermark (R20): windows would not end before that time, or would seem to be over.
 package shard
