@@ -123,6 +123,19 @@ func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k.requireFits("a late take")
 }
 
+// TestAChangeOfTheLimitLeavesAlignedWindows: a change that leaves the length as it is does not make windows longer.
+// After a change of the length, only the first window of a key is longer.
+func TestAChangeOfTheLimitLeavesAlignedWindows(t *testing.T) {
+	l, h := newLimiter(t, FixedWindow(5, time.Minute).Aligned()) // at 20s of a minute
+	require.NoError(t, l.SetPolicy(FixedWindow(9, time.Minute).Aligned()))
+	require.Equal(t, 40*time.Second, l.Take("a", 1).ResetAfter, "broken: (c): when the window ends")
+	require.NoError(t, l.SetPolicy(FixedWindow(9, 30*time.Second).Aligned()))
+	require.NoError(t, l.SetPolicy(FixedWindow(5, 30*time.Second).Aligned()))
+	require.Equal(t, 40*time.Second, l.Take("b", 1).ResetAfter)
+	h.advance(40 * time.Second)
+	require.Equal(t, 30*time.Second, l.Take("b", 1).ResetAfter, "broken: (c): when the window ends")
+}
+
 // A changing key takes all that it can beside a change of aligned windows from 60s to 61s. The windows of 60s end a
 // second after the start, and those of 61s two seconds after it.
 type changingKey struct {
