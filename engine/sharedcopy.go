@@ -19,6 +19,10 @@ import (
 // for the MaxKeys of the copy. The policy, the hash with its secret and the kind of clock cannot change. Tokens that
 // are taken while CopyShared runs may or may not be counted in the copy.
 //
+// The tokens that a key has taken in windows count in a window of the copy that begins with the copy. So the key may
+// wait longer than before. It waits less if a change of the length of windows had made its window longer than the
+// windows now are ([Limiter.SetPolicy]).
+//
 // The copy gets its name when it is complete. If a file with that name exists, CopyShared returns an error. If the copy
 // has less room, its [Overflow] decides what happens to keys for which there is no room. CopyShared takes some hundred
 // nanoseconds for each key. It needs Linux.
