@@ -32,7 +32,8 @@ const takeOverEvery = 5 * time.Second
 // power may lose more. Tokens that have come back since the last write to the file, by the machine's clock, are
 // subtracted from the debt. A failed write is logged and tried again every 100 ms.
 //
-// If a limiter finds the debt of a key at its start, it also takes that many tokens from the node's share of the key.
+// If a limiter finds the debt of a key at its start, it also takes that many tokens from the node's share of the key,
+// unless the debt is the overdraft of a lease.
 func DebtFiles(stem string) Option {
 	return func(c *config) error {
 		if !filepath.IsAbs(stem) {

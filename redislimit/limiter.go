@@ -368,8 +368,9 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	return false
 }
 
-// refundFirst gives back tokens that a key's first requests took. isDone is false if no first requests are counted.
-// Then the key's tokens were charged by a lease that no longer exists.
+// refundFirst gives back n tokens that a key's first requests took. isDone is false if the key has a lease now, or if
+// its first requests have fewer than n tokens that are not charged. In the latter case, the tokens were charged by a
+// lease that no longer exists.
 func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
 	if l.cold == nil {
 		return false

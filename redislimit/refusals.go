@@ -12,10 +12,11 @@ import (
 )
 
 // TrustRefusals sets for how long, at most, a node refuses requests for a key without asking, after the store refused
-// one: 0 to 1 minute, 100ms by default. With a refusal, the store reports when the request can pass. Until then, the
-// node does not ask about requests that cost as much or more. (If a request costs more, its RetryAfter is a lower
-// bound.) These refusals are exact, with one exception: if another node refunds tokens to the key or resets it, this
-// node notices only when the time of TrustRefusals is over. With 0, the store is asked about every request.
+// one: 0 to 1 minute, 100ms by default. With a refusal, the store reports when the request can pass. Until then, or
+// until the time of TrustRefusals is over if that is sooner, the node does not ask about requests that cost as much or
+// more. (If a request costs more, its RetryAfter is a lower bound.) These refusals are exact, with one exception: if
+// another node refunds tokens to the key or resets it, this node notices that only when it asks again. With 0, the
+// store is asked about every request.
 func TrustRefusals(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > time.Minute {

@@ -82,7 +82,8 @@ func fold(key []byte) []byte {
 func Fold(key string) string { return string(fold([]byte(key))) }
 
 // A tally counts the bounds of a body, or of an item of a batch. A field counts as a bound if its spelling is exactly
-// the server's. If the same field has a value in another spelling that is not a bound, the field does not count.
+// the server's. If the body has the field more than once, in any spelling, the field counts only if each of its values
+// is a bound.
 type tally struct {
 	largest uint64 // the largest value that looks like a bound
 	fields  [maxBounds]struct {
