@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// following returns to, if the previous algorithm is of the same kind.
+// following returns the algorithm to. If the previous algorithm has another type, it returns an error.
 func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
 	if _, same := before.(T); !same {
 		return nil, fmt.Errorf("a %T cannot take over the records of a %T", to, before)
@@ -21,14 +21,15 @@ type Change struct {
 	Latest        int64  // no request of the record was granted at a later time, and no reservation is due later
 	Promised      int64  // no reservation is due later
 
-	// Of windows: the lowest limit that the key may have after the change, in tokens, and the longest window that there
-	// ever was, in nanoseconds. 0: not known.
+	// For windows only. Lowest is the lowest limit that the key may have after the change, in tokens. Longest is the
+	// longest window that there ever was, in nanoseconds. 0: not known.
 	Lowest, Longest uint64
 }
 
-// windows returns how long the tokens taken in a window last at the new rate: at least n, which is the time of a new
-// window in any unit, and at most longest, in the same unit. The result is rounded up. The key may have any limit after
-// the change, so the lowest one counts. All tokens come back in the longest window, under the limit that granted them.
+// windows returns how long it takes, at the new rate, until the tokens taken in a window have come back, rounded up. n
+// is the length of a new window, in any unit. longest and the result have the same unit. The result is at most longest,
+// but at least n. The key may have any limit after the change, so the lowest one counts. More than longest is never
+// necessary, because the limit that granted the tokens grants them again within the longest window.
 func (c Change) windows(taken, n, longest uint64) uint64 {
 	switch {
 	case c.Longest == 0:
@@ -39,7 +40,7 @@ func (c Change) windows(taken, n, longest uint64) uint64 {
 	return max(n, longest)
 }
 
-// after returns the instant after a number of nanoseconds, or the end of time.
+// after returns the instant that is more nanoseconds after nanos, or the last instant if the sum would overflow.
 func after(nanos int64, more uint64) int64 {
 	return nanos + int64(min(more, uint64(math.MaxInt64-nanos)))
 }
@@ -60,25 +61,28 @@ func proportion(part, from, to uint64) uint64 {
 // Following returns the bucket itself, which can take over the records of any other token bucket.
 func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return following(b, before) }
 
-// Convert returns the payload for another bucket's record. It owes as many tokens as before, from an instant on, at
-// every time at which some may have been granted.
+// Convert returns the new payload of a record that followed another bucket. From the instant nanos on, the record owes
+// at least as many tokens as before, at every time at which tokens may have been granted.
 //
-//   - If the bucket becomes slower, it owes the same tokens at that instant, and more than before at each later one.
-//     The part above all limits that the key had is due to reservations, whose times are fixed. That part keeps its
-//     length in time until the last reservation is due. (So do charges, until then.)
-//   - If it becomes faster, it owes the same tokens at the latest time, or nothing from the instant on at which it
-//     would have owed nothing before. Otherwise tokens that were granted for a later time would come back too early.
+//   - If the bucket becomes slower, the record owes the same number of tokens at that instant, and more than before at
+//     each later instant. The part of the debt above all limits that the key had comes from reservations, whose times
+//     are fixed. That part keeps its length in time until the last reservation is due. (If charges cause such a part,
+//     it also keeps its length until then.)
+//   - If the bucket becomes faster, the record owes the same number of tokens at the latest time (c.Latest). If by the
+//     previous numbers it would owe nothing even before that time, it still owes nothing from the same moment on. If it
+//     owed less, tokens that were granted for a later time would come back too early.
 //
-// If nothing more is known about the key, the record owes the same time. A record has room for 2^51 ticks, and
-// additionally for the ticks that were granted ahead. Debt above that is forgiven, because a larger payload would be
-// read as past.
+// If nothing is known about the key (c.Before is 0), the debt keeps its length in time. A record has room for 2^51
+// ticks, and additionally for the ticks that were granted ahead. Debt above that is forgiven, because a larger payload
+// would be read as past.
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	now := b.Ticks(nanos)
 	ahead := min(b.Ticks(max(c.Latest, nanos))-now, maxSkew)
 	return now + min(b.converted(before.(*TokenBucket), s, nanos, c), maxBurstTicks+ahead)
 }
 
-// converted is Convert, but returns the debt at the instant, even if it is more than a record has room for.
+// converted does the work of Convert, but returns the debt at the instant nanos, even if the debt is more than a record
+// has room for.
 func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Change) (owed uint64) {
 	start := from.Ticks(nanos)
 	was, now := debt(s, start), b.Ticks(nanos)
@@ -101,7 +105,8 @@ func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Chang
 // manyTicks is more than any record has room for, and small enough that sums of a few do not wrap.
 const manyTicks = 1 << 60
 
-// lasting returns how many ticks last as long as a number of another bucket's ticks, from an instant on, rounded up.
+// lasting returns how many ticks of the bucket b last as long as the given ticks of the bucket from, counted from the
+// instant nanos on, rounded up.
 func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint64 {
 	if ticks == 0 || b.sameTicks(from) {
 		return ticks
@@ -113,19 +118,22 @@ func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint
 // Following returns the algorithm itself, which can take over the records of any other fixed window.
 func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
-// Convert returns the payload for another fixed window's record, with the same tokens taken. A window that stays as
-// long ends when it would have ended.
+// Convert returns the new payload of a record that followed another fixed window. The number of tokens taken stays the
+// same. If the length of the windows stays the same, the end of the window does, too.
 //
-//   - A window that becomes shorter ends when it would have ended, or when as many tokens have come back at the new
-//     rate as were taken, if that is sooner: no sooner than a window that begins at the latest time. If it ended with a
-//     new window, a key would get more in the same time if one limit has the tokens and another the short windows: 1000
-//     an hour, 20 a minute, and again.
-//   - A window that becomes longer ends later by as much, but no later than a window that begins at the latest time. If
-//     it ended when it would have ended, so would what is taken in it by a raised limit.
+//   - A window that becomes shorter ends at the earlier of two times. One is its previous end. The other is when the
+//     tokens taken have come back at the new rate, counted from the latest time (c.Latest), but at least one new window
+//     after that time. If the window always ended after one new window, a key would get too much from two limits in
+//     turn, one with many tokens and one with short windows: 1000 per hour, then 20 per minute, and so on.
+//   - A window that becomes longer ends later by the difference of the lengths. But the change does not move its end
+//     beyond the end of a window that begins at the latest time, and the window ends sooner if its tokens have come
+//     back at the new rate, as above. If the window kept its end, tokens that a raised limit adds would come back at
+//     that end.
 //
-// So a window with a number of tokens is never shorter than the fastest of its limits grants them in, and no shorter
-// than the windows of its last limit: if it began at b, e >= b + W. Windows that begin with a request do not overlap.
-// So over any time t a key gets at most two limits, of the windows at the edges, and what that limit grants in t.
+// So a window is never shorter than the time in which the fastest of its limits grants the tokens taken in it. It is
+// also never shorter than the windows of its last limit: if it began at b and ends at e, and these windows have the
+// length W, then e >= b + W. Windows that begin with a request do not overlap. So over any time t a key gets at most
+// two limits, for the windows at both edges, and what the fastest limit grants in t.
 //
 // An aligned window ends with a window of the clock: see endsWithClock.
 func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
@@ -151,35 +159,39 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 	return w.pack(end, min(taken, 1<<w.bits-1))
 }
 
-// endsWithClock returns the tick with which a window ends after a change of the windows of the clock. before is when
-// the last of its windows of the clock began, stays when it would have ended, and latest the latest time at which a
-// token may have been taken. No earlier window of the key ended after before or latest.
+// endsWithClock returns the tick at which a key's window ends after a change of the windows of the clock. before is
+// when the last window of the clock in it began. stays is when it would have ended. latest is the latest time at which
+// a token may have been taken. No earlier window of the key ended later than before, or later than latest.
 //
-// The window ends when it would have ended, but not before a whole window of the clock has passed since the earlier of
-// before and latest: a raised limit may fill it. Or it ends when as many whole windows have passed as grant the tokens,
-// if that is sooner. So it is as long as the fastest of its limits needs for its tokens, counted from the end of the
-// previous one. Over any time t a key gets two limits, of the windows at the edges, and what that limit grants in t.
+// The window ends with the window of the clock in which it would have ended, but not before a whole window of the clock
+// has passed since the earlier of before and latest, because a raised limit may fill the window. If fewer windows of
+// the clock are enough to grant the tokens taken, it ends after that many. So the window, counted from the end of the
+// key's previous window, is as long as the fastest of its limits needs to grant its tokens. Over any time t a key gets
+// at most two limits, for the windows at both edges, and what the fastest limit grants in t.
 func (w *FixedWindow) endsWithClock(before, stays, latest int64, taken uint64, c Change) uint64 {
-	whole := w.up(min(before, latest))                                  // the first whole window begins
-	most := c.windows(taken, 1, ceilDiv(c.Longest, uint64(w.window))+1) // as many as the longest one may meet
+	whole := w.up(min(before, latest))                                  // when the first whole window begins
+	most := c.windows(taken, 1, ceilDiv(c.Longest, uint64(w.window))+1) // at most what the longest window overlaps
 	return min(max(w.up(stays), whole+1), max(w.Ticks(latest), whole)+most)
 }
 
 // Following returns the algorithm itself, which can take over the records of any other sliding window counter.
 func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
-// Convert returns the payload for another counter's record. If the windows have the same length, both counts stay.
-// Otherwise the estimate, rounded up, becomes the count of one window. It is the window of the latest time, or a later
-// one, so that the estimate is gone no sooner than one of two times: when it would have been gone, and by as much later
-// as the windows become longer; or when as many tokens have come back at the new rate.
+// Convert returns the new payload of a record that followed another counter. If the windows have the same length, both
+// counts stay. Otherwise the estimate, rounded up, becomes the count of one window. This is the window of the latest
+// time, or a later window, so that the estimate is gone no sooner than the earlier of two times. One is when it would
+// have been gone before, or later by as much as the windows become longer. The other is when that many tokens have come
+// back at the new rate.
 //
-// The estimate E is at least what a bucket owes that has the highest limit, fills at the fastest of the limits, and
-// granted the same tokens. (The count of the window before loses at most a limit in a window.) So over any time t a key
-// gets at most a limit and what that rate grants in t. A conversion has to keep that. An estimate that is all gone in
-// window i+1 falls by E in the last window before that, of length s. If it is gone no sooner than the new limit M
-// grants E, that is E*s/M from the latest time, it is above the line along which the bucket fills: the two are equal at
-// most at the end. If it is gone no sooner than before, it is above the estimate of before. And the limit that granted
-// the tokens grants them in the longest window that there ever was.
+// Compare the estimate E with a bucket that has the highest of the limits and the fastest of the rates, and that has
+// granted the same tokens. E is at least the debt of this bucket, because the count of the previous window falls by at
+// most one limit per window. So over any time t a key gets at most one limit and what the fastest rate grants in t. A
+// conversion must preserve that. After a conversion, the estimate falls by E only in the last window before it is gone,
+// whose length is s. Let M be the new limit, which needs the time E*s/M from the latest time to grant E tokens. If the
+// estimate is gone no sooner than that, it is never below the debt of the bucket, and equal to it at most at the end.
+// If the estimate is gone no sooner than before the change, it is never below the estimate without the change. More
+// than the longest window that there ever was is not necessary, because the limit that granted the tokens grants them
+// again in that time.
 func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change Change) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
@@ -187,26 +199,26 @@ func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change C
 		return w.Full(uint64(nanos)) // idle, and stays idle
 	}
 	if from.window != w.window {
-		end := nanos + int64(c.ahead+c.left) // of the window
+		end := nanos + int64(c.ahead+c.left) // of the current window
 		used, latest := from.estimateUp(c), max(nanos, change.Latest)
 		if c.current > 0 {
 			end = after(end, from.window)
 		}
 		end = after(end, max(w.window, from.window)-from.window)
-		few := max(used, 2) // one of which may be more than the limit: the estimate is rounded up
+		few := max(used, 2) // the estimate is rounded up, so one of these tokens may be above the limit
 		longest := proportion(change.Longest, few-1, few)
 		end = min(end, after(latest, change.windows(used, w.window, longest)))
 		c = counts{index: max(w.clock.quo(latest), w.clock.quo(end-1)-min(w.clock.quo(end-1), 1)), current: used}
 	}
-	// A record that was written by a clock ahead of this one must not be further ahead than records can be.
+	// If a clock ahead of this one wrote the record, the record must still not be further ahead than a record may be.
 	c.index = min(c.index, w.clock.quo(nanos)+w.late-1)
 	most := uint64(1)<<w.bits - 1
 	c.previous, c.current = min(c.previous, most), min(c.current, most)
 	return w.pack(c)
 }
 
-// Following returns the algorithm with the rings and the ticks of another. Its limits may be up to the size of those
-// rings, and its window must suit those ticks: long enough for their precision, and short enough for their range.
+// Following returns the log l with the rings and the ticks of the log before. The limits of l may be up to the size of
+// these rings. Its window must suit these ticks: long enough for their precision, and short enough for their range.
 func (l *SlidingLog) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(l, before); err != nil {
 		return nil, err

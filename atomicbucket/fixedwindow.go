@@ -10,18 +10,19 @@ import (
 // request, or at multiples of its length if it is aligned. The payload is packed {end of the window, tokens taken in
 // it}.
 //
-// For a window that begins with the first request, a tick is a power of two of nanoseconds: one, unless the two fields
-// would need more than 54 bits. If it is more than one, the window is longer than requested, never shorter, by up to
-// two ticks, which is less than a hundred-thousandth. For an aligned window, a tick is a window.
+// For a window that begins with the first request, a tick is one nanosecond, or a larger power of two of nanoseconds if
+// the two fields would otherwise need more than 54 bits. With such a larger tick, the window is longer than requested,
+// never shorter: by up to two ticks, which are less than a hundred-thousandth of the window. For an aligned window, a
+// tick is a window.
 type FixedWindow struct {
 	clock  divider
 	window time.Duration
-	length uint64 // ticks from the first request's to the end
+	length uint64 // ticks from the tick of the first request to the end of the window
 	tokens uint64
-	bits   uint   // of the tokens
-	narrow uint64 // how many ticks ahead the end may be
+	bits   uint   // of the field of the tokens
+	narrow uint64 // how many ticks ahead of a call the end of a window may be
 	skew   time.Duration
-	// calendar determines when windows begin, if it is not nil. A tick is then also a window.
+	// If calendar is not nil, it determines when windows begin, and a tick is a window.
 	calendar *Calendar
 }
 
@@ -30,7 +31,8 @@ const (
 	MaxWindow = 365 * 24 * time.Hour
 	// MaxLimit is the highest limit of a fixed window.
 	MaxLimit = 1 << 32
-	// minSkew is the least skew of an algorithm. A table must sweep when its watermark is older than the skew.
+	// minSkew is the smallest skew ([Algorithm.MaxSkew]) that an algorithm may have. A table must sweep when its
+	// watermark is older than the skew.
 	minSkew = 30 * time.Second
 )
 
@@ -41,8 +43,8 @@ func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (Fix
 	return NewRoomyWindow(limit, most, window, window, aligned)
 }
 
-// NewRoomyWindow is [NewFixedWindow] with room for windows of earlier limits that end up to a time, at least a window,
-// after a conversion.
+// NewRoomyWindow is like [NewFixedWindow], but records also have room for windows of earlier limits: after a
+// conversion, such a window may last for up to the time room, which is at least window.
 func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool) (FixedWindow, error) {
 	if err := checkWindow(limit, most, window, MaxLimit); err != nil {
 		return FixedWindow{}, err
@@ -65,7 +67,7 @@ func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool
 		bits: uint(bits.Len64(most)),
 	}
 	if period > 1 && !aligned {
-		w.length++ // the first request's tick began before it
+		w.length++ // the tick of the first request began before the request
 	}
 	skew := circleOf(most) / circleSkews
 	w.narrow, w.skew = w.length+skew, skewOf(skew, period)
@@ -79,16 +81,16 @@ func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool
 }
 
 // NewCalendarWindow returns the algorithm of limit tokens in each period of a calendar, with room for counts up to
-// most, and room as [NewRoomyWindow] has. The ranges are those of [NewFixedWindow].
+// most, and with room for earlier windows, as in [NewRoomyWindow]. The ranges are those of [NewFixedWindow].
 func NewCalendarWindow(limit, most uint64, c *Calendar, room time.Duration) (FixedWindow, error) {
 	w, err := NewRoomyWindow(limit, most, c.period.Longest(), room, true)
 	w.calendar = c
 	return w, err
 }
 
-// finest returns the length of the finest tick, a power of two of nanoseconds. Two skews of that many ticks must hold a
-// window and the room for earlier ones, and one skew must be at least minSkew. ok is false if two ticks are more than a
-// hundred-thousandth of the window.
+// finest returns the length of the finest tick, a power of two of nanoseconds. skew is a number of such ticks. Two
+// skews must be at least as long as window and as room, and one skew must be at least minSkew. ok is false if two ticks
+// would be more than a hundred-thousandth of the window.
 func finest(skew uint64, window, room time.Duration) (period uint64, ok bool) {
 	for period = 1; ceilDiv(uint64(max(window, room)), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
 		if period*400_000 > uint64(window) {
@@ -102,11 +104,11 @@ func finest(skew uint64, window, room time.Duration) (period uint64, ok bool) {
 // the other bits.
 func circleOf(limit uint64) uint64 { return 1 << (PayloadBits - bits.Len64(limit)) }
 
-// circleSkews is the length of the payload's circle in skews: two for the largest debt, one for the clock that wrote
-// it, and 13 in which it is recognized as past.
+// circleSkews is how many skews the ticks of a payload cover before they wrap around: two skews for the largest debt,
+// one for the clock that wrote the payload, and 13 in which the payload is recognized as past.
 const circleSkews = 16
 
-// skewOf converts a skew from ticks of a period to a duration, which is at most 2^59 ns.
+// skewOf converts a skew from ticks of the given period to a duration. The result is at most 2^59 ns.
 func skewOf(ticks, period uint64) time.Duration {
 	hi, nanos := bits.Mul64(ticks, period)
 	if hi > 0 || nanos > 1<<59 {
@@ -115,12 +117,12 @@ func skewOf(ticks, period uint64) time.Duration {
 	return time.Duration(nanos)
 }
 
-// tooLarge returns the error for a limit whose count leaves too few bits for such short windows. fits reports whether a
-// limit would fit.
+// tooLarge returns the error for a limit whose count leaves too few bits for windows as short as window. fits reports
+// whether a limit would fit.
 func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint64, bool)) error {
 	most := uint64(1)
 	for {
-		if _, ok := fits(2 * most); !ok { // as large a field as for 2 * most + 1
+		if _, ok := fits(2 * most); !ok { // 2 * most + 1 needs a field of the same size
 			break
 		}
 		most = 2*most + 1
@@ -151,7 +153,7 @@ func (w *FixedWindow) Ticks(nanos int64) uint64 {
 	return w.clock.quo(nanos)
 }
 
-// MaxSkew is how far apart two instants that meet in one call may be.
+// MaxSkew returns how far apart two instants may be if one call compares them.
 func (w *FixedWindow) MaxSkew() time.Duration { return w.skew }
 
 // Quota returns what the algorithm grants.
@@ -171,8 +173,7 @@ func (w *FixedWindow) read(s State, now uint64) (left, taken uint64) {
 
 func (w *FixedWindow) pack(end, taken uint64) uint64 { return end<<w.bits | taken }
 
-// Take returns the payload after a take at the tick now, and whether the window has that
-// much.
+// Take returns the payload after a take at the tick now, and whether the window has enough tokens for the take.
 func (w *FixedWindow) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
 	left, taken := w.read(r.State, now)
 	if left == 0 {
@@ -181,7 +182,8 @@ func (w *FixedWindow) Take(r Record, now uint64, d Demand) (payload uint64, ok b
 	return w.pack(now+left, taken+d.Cost), taken+d.Cost <= d.Limit
 }
 
-// Aligned reports whether windows begin with windows of the clock.
+// Aligned reports whether windows are windows of the clock, so that a key's first request does not determine when they
+// begin.
 func (w *FixedWindow) Aligned() bool { return w.length == 1 }
 
 // SameGrid reports whether both algorithms have the same windows of the clock.
@@ -189,9 +191,9 @@ func (w *FixedWindow) SameGrid(of *FixedWindow) bool {
 	return w.clock == of.clock && w.calendar == of.calendar
 }
 
-// Later returns the payload of an aligned window that begins at the tick now, and was the payload that Take returned.
-// Windows of the clock have their current length since an instant. A window that begins before the first whole one ends
-// with that one.
+// Later returns the payload of an aligned window that a key begins at the tick now. The argument payload is the one
+// that Take returned. Windows of the clock have their current length from the instant since on. If the key begins its
+// window before the first whole window of the clock from since on, the key's window ends with that whole window.
 func (w *FixedWindow) Later(payload, now uint64, since int64) uint64 {
 	if first := w.up(since); now < first {
 		whole := first + 1 - now
@@ -200,7 +202,7 @@ func (w *FixedWindow) Later(payload, now uint64, since int64) uint64 {
 	return payload
 }
 
-// up returns the first tick that begins at an instant or later.
+// up returns the first tick that begins at the given instant or later.
 func (w *FixedWindow) up(nanos int64) uint64 {
 	tick := w.Ticks(nanos)
 	if w.begin(tick) < nanos {
@@ -211,7 +213,7 @@ func (w *FixedWindow) up(nanos int64) uint64 {
 	return tick
 }
 
-// begin returns when a window of the clock begins.
+// begin returns the instant at which the window of the clock with the number tick begins.
 func (w *FixedWindow) begin(tick uint64) int64 {
 	if w.calendar != nil {
 		return w.calendar.Begin(tick)
@@ -236,7 +238,7 @@ func (w *FixedWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 func (w *FixedWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	left, taken := w.read(r.State, g.Now)
 	its := left <= w.length || g.Latest == g.Now
-	if of := g.Of; of.known { // ends wrap around: a window of long ago may have had the same
+	if of := g.Of; of.known { // ends wrap around: a window of long ago may have had the same end
 		its = of.tick == r.State.Payload()>>w.bits && int64(g.Now-w.Ticks(of.nanos)) <= int64(w.narrow)
 	}
 	switch {

@@ -10,14 +10,15 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// A change of one tier draws from modelPeriods the time in which a token comes back, and from modelBursts the burst.
+// When the test changes one tier, it draws the time in which a token comes back from modelPeriods, and the burst from
+// modelBursts.
 var (
 	modelPeriods = []time.Duration{time.Second, 700 * time.Millisecond, 90 * time.Millisecond, 11 * time.Millisecond, 10 * time.Second}
 	modelBursts  = []uint64{1, 3, 5, 10, 100, 1000}
 )
 
-// A change of all limits of a limiter draws from these: rates, of the same ticks and of others, batches, and lengths of
-// windows.
+// When the test changes all limits of a limiter at once, it draws the new rate, batches or length of the windows from
+// these lists. Some rates have the same ticks, and some have others.
 var (
 	modelRates = []Policy{
 		TokenBucket(PerSecond(1), 1), TokenBucket(Per(1, 10*time.Second), 1), TokenBucket(Per(1, 11*time.Millisecond), 1),
@@ -29,12 +30,12 @@ var (
 	modelWindows = []time.Duration{modelWindow, 3 * time.Second, 7 * time.Second, 25 * time.Second}
 )
 
-// A change is a change of the policy, with the numbers before it.
+// A change describes one change of the policy, with the numbers before it.
 type change struct {
-	was      map[*grants]grants // whose numbers change, as they were
+	was      map[*grants]grants // the grants whose numbers change, with their previous numbers
 	from, to ticker
-	highest  int64 // ticks of the highest limit that there was; of a limiter of one rate
-	one      bool  // rate, batch or length of windows changes: that of all limits at once
+	highest  int64 // the highest limit so far, in ticks; only for a limiter of one rate
+	one      bool  // the rate, the batches or the length of the windows changes, for all limits at once
 }
 
 // setsPolicy changes the numbers of one tier, or the rate, batches or windows of all limits.
@@ -48,14 +49,14 @@ func (m *model) setsPolicy() {
 		return
 	}
 	tier := int(m.byte()) % 3
-	if m.kind.perNano > 1 { // the first tier's numbers are those of the ticks, or there are none
+	if m.kind.perNano > 1 { // the ticks depend on the numbers of tier 0, or tier 0 has no numbers
 		tier = 1 + tier%2
 	}
 	if len(m.kind.tiers) == 0 {
 		tier = 0
 	}
 	longest := time.Hour
-	if m.kind.policy.grant == grantsQuotas { // a longest time with the same ticks
+	if m.kind.policy.grant == grantsQuotas { // draws a longest time with which the ticks stay the same
 		longest += time.Duration(m.byte()) * time.Minute
 	}
 	burst, period := pick(m, modelBursts), time.Duration(0)
@@ -65,14 +66,14 @@ func (m *model) setsPolicy() {
 	m.sets(tier, burst, period, longest)
 }
 
-// pace draws the rate, the batches or the windows of all limits.
+// pace draws a policy that has the next rate, batches or windows of all limits.
 func (m *model) pace() Policy {
 	switch p := m.limiter.Policy(0); {
 	case p.algorithm == AlgorithmTokenBucket:
 		return pick(m, modelRates)
 	case p.algorithm == AlgorithmBatchRefill:
 		return pick(m, modelBatches)
-	case p.algorithm == AlgorithmConcurrency, p.calendar != nil: // the same time, always
+	case p.algorithm == AlgorithmConcurrency, p.calendar != nil: // their time never changes
 		return p
 	default:
 		p.window = pick(m, modelWindows)
@@ -89,7 +90,7 @@ func (m *model) policiesNow() []Policy {
 	return all
 }
 
-// sets changes the numbers of one tier. So keys under other tiers get the same answers as before.
+// sets changes the numbers of one tier. Keys under other tiers must get the same answers as before.
 func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
 	policies := m.policiesNow()
 	if m.kind.policy.grant == grantsQuotas {
@@ -106,7 +107,7 @@ func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
 	m.becomes(policies)
 }
 
-// setsPace changes the rate, the batches or the windows of all limits to the numbers of another policy.
+// setsPace changes the rate, the batches or the windows of all limits to the numbers of the policy of.
 func (m *model) setsPace(of Policy) {
 	if m.isVague(of.window) {
 		return
@@ -119,7 +120,8 @@ func (m *model) setsPace(of Policy) {
 	m.becomes(policies)
 }
 
-// paced returns a policy with the rate, the batches or the windows of another.
+// paced returns the policy p with the rate, the batches and the windows of another policy. If p has no limit, it stays
+// the same.
 func (p Policy) paced(of Policy) Policy {
 	if p.grant == grantsLimit {
 		p.rate, p.refill, p.window = of.rate, of.refill, of.window
@@ -127,7 +129,7 @@ func (p Policy) paced(of Policy) Policy {
 	return p
 }
 
-// isVague reports whether a change of the length has an unknown result for the window of some key.
+// isVague reports whether the model cannot know the result of a change of the length for the window of some key.
 func (m *model) isVague(length time.Duration) bool {
 	return slices.ContainsFunc(m.all(), func(k *modelKey) bool {
 		w, ok := k.account.(*window)
@@ -135,8 +137,10 @@ func (m *model) isVague(length time.Duration) bool {
 	})
 }
 
-// isVague reports whether a change of the length has an unknown result. Requests that have left a log may come back, or
-// not. A counter's debt of less than a token, which is rounded up, may have been forgotten while it was idle.
+// isVague reports whether the model cannot know the result of a change of the length. There are two such cases.
+// Requests that have left the window of a log may count again or may be forgotten. A counter may still owe less than a
+// token from its previous window, which a change rounds up. If the counter was idle in between, the limiter may have
+// forgotten this debt.
 func (w *window) isVague(at int64, length time.Duration) bool {
 	switch of := w.windowed.(type) {
 	case *reference.SlidingLog:
@@ -148,8 +152,8 @@ func (w *window) isVague(at int64, length time.Duration) bool {
 	return false
 }
 
-// becomes changes the policies of the limiter and of its tiers. Each key keeps the tokens that it has taken, by the
-// tier of its last take.
+// becomes changes the policies of the limiter and of its tiers. The tokens that each key has taken still count, by the
+// numbers of the tier of its last take.
 func (m *model) becomes(to []Policy) {
 	before, c := m.tells(), change{was: map[*grants]grants{}, from: m.kind.ticker, to: m.kind.ticker}
 	if !m.kind.hasPrices() {
@@ -178,7 +182,7 @@ func (m *model) becomes(to []Policy) {
 	}
 }
 
-// regrants gives grants the numbers of another policy, and notes the previous ones.
+// regrants gives the grants q the numbers of the policy p, and records their previous numbers in c.
 func (m *model) regrants(c *change, q *grants, p Policy) {
 	if p == q.policy || p.grant != grantsLimit {
 		return
@@ -188,7 +192,8 @@ func (m *model) regrants(c *change, q *grants, p Policy) {
 	q.ever = max(q.ever, q.tokens)
 }
 
-// requotes makes a quota again after a change of the rate, which was its unit. The quota made before grants nothing.
+// requotes makes a quota again after a change of the rate, because the units of a quota depend on the rate. It checks
+// that the quota made before the change grants nothing.
 func (m *model) requotes(q *grants) {
 	if _, isBucket := m.keys[0].account.(*bucket); !isBucket || q.policy.grant != grantsLimit {
 		return
@@ -207,10 +212,11 @@ func (m *model) highest() (tokens uint64) {
 	return tokens
 }
 
-// isTier reports whether the grants are those of the limiter or of one of its tiers, not a quota's.
+// isTier reports whether the grants q belong to the limiter itself or to one of its tiers, and not to a quota.
 func (m *model) isTier(q *grants) bool { return slices.Index(m.grants, q) <= len(m.kind.tiers) }
 
-// converts changes the debt of a key on paper as a change of the policy does.
+// converts changes the debt that the model has for a key as a change of the policy changes the debt of the key's
+// record.
 func (m *model) converts(c *change, k *modelKey) {
 	at := m.at(m.seen) // a replacement in a shared table has moved the watermark
 	latest, promised := max(at, m.leading, m.promised), max(at, m.promised)
@@ -222,10 +228,10 @@ func (m *model) converts(c *change, k *modelKey) {
 	case *bucket:
 		if was, changed := c.was[k.last]; changed && a.prices != nil {
 			a.reprices(at, latest, was.token, k.last.token)
-			k.notes(k.last, event{at: at}) // what it owes comes back by these numbers from now on
+			k.notes(k.last, event{at: at}) // the debt comes back by the new numbers from now on
 		} else if was, changed := c.was[m.grants[0]]; changed && a.prices == nil {
 			highest := c.highest
-			if k.last != nil && !m.isTier(k.last) { // of a quota it is not known which
+			if k.last != nil && !m.isTier(k.last) { // the record does not say which quota the key used
 				highest = mostTicks
 			}
 			a.change(at, latest, promised, was.token, m.grants[0].token, c.to, highest)
@@ -234,17 +240,18 @@ func (m *model) converts(c *change, k *modelKey) {
 	}
 	if c.one {
 		own := *m.grants[0]
-		own.tokens = 0 // it was not asked under that
+		own.tokens = 0 // no request was made under these numbers
 		k.story = append(k.story, &event{at: at, q: &own})
 	}
 	if _, isWindow := k.account.(*window); isWindow && c.one {
 		lowest := *m.grants[0]
-		lowest.tokens = m.limits(latest).Lowest // the key has that limit at least
+		lowest.tokens = m.limits(latest).Lowest // the key has at least this limit
 		k.story = append(k.story, &event{at: at, q: &lowest})
 	}
 }
 
-// limits returns the limits of all tiers, as a change of the policy knows them.
+// limits returns what a change of the policy knows about the limits: the lowest limit of all tiers, the longest window
+// so far, and the latest time at which tokens may have been taken.
 func (m *model) limits(latest int64) reference.Limits {
 	known := reference.Limits{Latest: latest, Lowest: math.MaxUint64, Longest: int64(m.longest)}
 	if len(m.kind.quotas) > 0 {
@@ -258,7 +265,7 @@ func (m *model) limits(latest int64) reference.Limits {
 	return known
 }
 
-// changed returns the window of another length, with what was taken in it.
+// changed returns the window after a change of its length. The tokens taken in it still count.
 func (w *window) changed(at int64, length time.Duration, limits reference.Limits) windowed {
 	switch of := w.windowed.(type) {
 	case *reference.FixedWindow:

@@ -15,52 +15,58 @@ import (
 // change of the limiter's own numbers does not change what keys under its tiers owe, and a change of a tier does not
 // change what other keys owe. Each key belongs to the tier of its last take.
 //
-// Over any time t a key under one tier gets at most the highest limit + the highest rate * t that the tier had in that
-// time, however often they changed. (With batch refill it may get one more batch of each policy, because a batch comes
-// all at once. With fixed windows it may get one more limit, because a window ends all at once.) The price: a key that
-// has taken more than a lowered limit waits until the excess has come back, at the new rate. A key that has used up
-// 1000/h waits 99 hours for the first token of 10/h with burst 10. ([Limiter.Reset] lets it pass.)
+// Over any time t a key under one tier gets at most L + R * t tokens, where L and R are the highest limit and the
+// highest rate that the tier had in that time, however often they changed. (With batch refill the key may get one more
+// batch of each policy, because all tokens of a batch come at once. With fixed windows it may get one more limit,
+// because all tokens of a window come back at once.) The price: a key that has taken more than a lowered limit waits
+// until the excess has come back, at the new rate. For example, a key that has used up 1000/h waits 99 hours for the
+// first token of 10/h with burst 10. ([Limiter.Reset] ends such a wait.)
 //
-// The algorithms treat what has already begun as follows:
+// Windows, requests and quotas from the time before a change are treated as follows:
 //
-//   - A fixed window that has begun becomes shorter or longer with the length of the windows. If a key has taken more
-//     in it than the limit is then, the window lasts until the excess has come back at the new rate. A window never
-//     ends later than before, or than a new window if that is later. A key may have another tier or quota after the
-//     change. So in a limiter with tiers the lowest limit of all tiers counts, and in a limiter that has made a quota a
-//     limit of 1: a raised rate may then be active only when the window has ended. An aligned window ends with a window
-//     of the clock. When the length changes, the window of the clock in progress and the next one count as one window
-//     of each key that begins a window then: what the key took before the change may be forgotten.
-//   - If the window of a sliding window counter becomes longer or shorter, its estimate, rounded up, counts as taken
-//     in one window. It is gone when it would have been, or when it comes back at the new rate, if that is sooner.
-//   - The requests in a sliding log are kept. A longer window counts the requests that are still in the log. While it
-//     must keep requests that have left a shorter window, it gives nothing back to a key whose log they fill. A key
-//     that was idle under the shorter window may have been forgotten, with all its requests, when all of them have come
-//     back at that rate.
-//   - What a key owes under a [Quota] whose rate differs from the limiter's stays the same number of tokens at the
-//     quota's price, so it takes the same time to come back.
+//   - If the length of the windows changes, a fixed window that has begun becomes shorter or longer, too. If a key has
+//     taken more tokens in it than the new limit, the window lasts until all of them have come back at the new rate.
+//     But it ends no later than the later of two times: its previous end, and the end of a new window. A key may have
+//     another tier or quota after the change. So the limit that counts here is the lowest limit of all tiers, or 1 if
+//     the limiter has made a quota. A raised rate may therefore be active only after the window has ended. An aligned
+//     window ends with a window of the clock. If a key begins a window in the window of the clock that is in progress
+//     at a change of the length, the key's window lasts until the end of the next window of the clock, because what the
+//     key took before the change may be forgotten.
+//   - If the window of a sliding window counter becomes longer or shorter, the estimate at the change, rounded up,
+//     counts as tokens taken in one window. These tokens stop counting when they would have stopped without the change
+//     (or later, by as much as the window becomes longer), or when they have come back at the new rate, if that is
+//     sooner.
+//   - A sliding log keeps its requests. If the window becomes longer, all requests that are still in the log count. If
+//     the window becomes shorter, the log also keeps requests that have left the window. While these fill the log of a
+//     key, a refund gives nothing back to the key. If a key is idle under a shorter window, it may be forgotten with
+//     all its requests as soon as all their tokens have come back at the rate of that window.
+//   - If a key owes tokens under a [Quota] whose rate differs from the limiter's rate, it owes the same number of
+//     tokens at the quota's price after the change, so they take the same time to come back.
 //
 // Debts are rounded up, by less than a nanosecond, or by less than a tick if a tick is longer.
 //
-// A caller that has reserved ([Limiter.Reserve]) goes at the time that it was told. For a key with a reservation, and
-// for some hundred keys near it in the table, a faster rate starts only after the last reservation. It also starts only
-// after the latest time that was granted ahead of the clock ([Limiter.TakeAt]). Until then tokens come back no sooner
-// than at the previous rate, so the bound above holds for those times, too. In a limiter of one rate, the part of a
-// debt above all limits, quotas and tiers that the limiter ever had stays the same in time until then.
+// A reservation ([Limiter.Reserve]) stays due at the time that its caller was told. For a key with a reservation, and
+// for some hundred keys near it in the table, a faster rate starts only when the last reservation is due. It also
+// starts only after the latest time ahead of the clock for which tokens were granted ([Limiter.TakeAt]). Until then
+// tokens come back no sooner than at the previous rate, so the bound above also holds for tokens of reservations and
+// tokens that were granted ahead of the clock. In a limiter with one rate, the part of a debt that is above the highest
+// limit of all policies, tiers and quotas so far keeps its length in time until then.
 //
-// A record must have room for what may have been taken under the highest limit since New, with tiers or quotas of
-// windows for as long as the longest window since New. If a slower rate or shorter windows leave no room for that,
-// SetPolicy returns an error. A debt above the limit, from reservations or [Limiter.Charge], is cut to what comes back
-// in 39 hours at the new rate, or in 26 days if a token takes a whole number of nanoseconds. The rest is forgiven.
+// A record must have room for the tokens that may have been taken under the highest limit since New. If the algorithm
+// has windows and the limiter has tiers or quotas, a record must have this room for as long as the longest window since
+// New. If a slower rate or shorter windows leave too little room, SetPolicy returns an error. A debt above the limit,
+// from reservations or [Limiter.Charge], is cut to what comes back in 39 hours at the new rate, or in 26 days if a
+// token takes a whole number of nanoseconds. The rest is forgiven.
 //
 // What was taken under a [Quota] still counts. If the largest quota that was ever made takes longer to come back than a
-// record has room for under the new numbers, the limiter counts in longer ticks, to which times are rounded. If no tick
+// record has room for under the new numbers, the limiter counts in longer ticks, and rounds times to them. If no tick
 // is both long enough for that quota and short enough for the rate, SetPolicy returns an error that names both.
 //
-// With [Shared] the change applies to all processes: each follows with its next decision, and has the new numbers from
-// then on ([Limiter.Policy]). If several changes are made at once, all processes see them in the same order. If a
-// process is killed during its change, the change happens completely or not at all: the next sweep of any other process
-// completes a change that has begun. While another process is changing the policy, SetPolicy waits. If that process is
-// stopped, SetPolicy returns an error after 5s.
+// With [Shared] the change applies to all processes: each process uses the new numbers from its next decision on, and
+// [Limiter.Policy] then returns them. If several changes are made at once, all processes see them in the same order. If
+// a process is killed during its change, the change happens completely or not at all: the next sweep of any other
+// process completes a change that has begun. While another process is changing the policy, SetPolicy waits. If that
+// process is stopped, SetPolicy returns an error after 5s.
 //
 // Every limiter can change to [Unlimited] and [Blocked], and back to its own kind.
 //
@@ -87,7 +93,8 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	return nil
 }
 
-// changed returns the policies that a limiter has after a change to others.
+// changed returns the policies that a limiter with the policies ps has after SetPolicy has changed their numbers to
+// those in to.
 func (ps policies) changed(to []Policy) (policies, error) {
 	if !to[0].follows(ps.base) {
 		return policies{}, fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", to[0], ps.base)

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAlignedWindowsOfAFileWhoseLengthChanges (I1): the length has changed when a window was over and its record was
-// freed. The next window lasts at least as long as a whole one, also in a process that attaches after the change, and
-// in a copy of the file.
+// TestAlignedWindowsOfAFileWhoseLengthChanges (I1): a key's window ends, a sweep frees its record, and then the length
+// of the windows changes. The key's next window lasts at least as long as a whole window, even in a process that
+// attaches after the change, and in a copy of the file.
 func TestAlignedWindowsOfAFileWhoseLengthChanges(t *testing.T) {
 	for name, opens := range map[string]func(k *changingKey) (path string){
 		"another process": func(k *changingKey) string { return k.path },

@@ -11,18 +11,18 @@ import (
 )
 
 // TestAlignedWindowsWhoseLengthChanges (I1): over any time t a key gets at most two limits and what the fastest of its
-// limits grants in t, however often the length of the windows of the clock changes. The key takes at random times, or
-// all that it has left just before and after each change.
+// limits grants in t, however often the length of the windows of the clock changes. The key takes at random times and
+// just before many of the changes, in most cases all that it has left.
 func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	type grant struct {
 		at    time.Duration
 		n     uint64
-		under int // which policy
+		under int // the index of the policy that granted it
 	}
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 51))
 		lengths := [][]time.Duration{{60, 61}, {60, 10}, {60, 59, 61}, {7, 30, 12, 5}}[random.IntN(4)]
-		draw := func() Policy { // of one rate, or of any
+		draw := func() Policy { // with even seeds, all policies have about the same rate
 			length, limit := lengths[random.IntN(len(lengths))], 1+random.Uint64N(9)
 			if seed%2 == 0 {
 				limit = uint64(length+9) / 10
@@ -56,7 +56,7 @@ func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 				story += fmt.Sprintf("\n%v: %v", h.now().Sub(began), p)
 			case 1:
 				takes()
-			case 2: // to the next window, or to the end of the key's window
+			case 2: // move the clock to the next window, or to the end of the key's window, or a nanosecond less
 				rest := p.window - time.Duration(h.now().UnixNano()%int64(p.window))
 				if ends := l.Peek(k, 0).ResetAfter; ends > 0 && random.IntN(2) == 0 {
 					rest = ends
@@ -83,8 +83,8 @@ func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	}
 }
 
-// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): Samoa had no 30 December 2011. A window ends two seconds before
-// that date, and windows become days then. The first day ends with the 31st.
+// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): Samoa had no 30 December 2011. A window ends less than three
+// seconds before that date, and at that moment windows become days. The key's first day ends with the 31st.
 func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 	apia, err := time.LoadLocation("Pacific/Apia")
 	require.NoError(t, err)
@@ -105,8 +105,9 @@ func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 	require.LessOrEqual(t, sum+requireAll(t, l, l.Key("k")), uint64(20), "broken: (b): in %v", midnight.Sub(end))
 }
 
-// TestALateTakeInAFirstWindowThatWasGivenBack (I1): the first window after a change of the length is given back in its
-// second window of the clock, and a call whose clock is late takes in the first one.
+// TestALateTakeInAFirstWindowThatWasGivenBack (I1): the first window of a key after a change of the length covers two
+// windows of the clock. All its tokens are given back in the second of these windows, and then a call whose clock is
+// late takes tokens in the first.
 func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k := newChangingKey(t, false)
 	k.takesAt(0)
@@ -123,10 +124,10 @@ func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k.requireFits("a late take")
 }
 
-// TestAChangeOfTheLimitLeavesAlignedWindows: a change that leaves the length as it is does not make windows longer.
-// After a change of the length, only the first window of a key is longer.
+// TestAChangeOfTheLimitLeavesAlignedWindows: a change that does not change the length does not make windows longer.
+// After a change of the length, only the first window of a key is longer than usual.
 func TestAChangeOfTheLimitLeavesAlignedWindows(t *testing.T) {
-	l, h := newLimiter(t, FixedWindow(5, time.Minute).Aligned()) // at 20s of a minute
+	l, h := newLimiter(t, FixedWindow(5, time.Minute).Aligned()) // 20s after a minute began
 	require.NoError(t, l.SetPolicy(FixedWindow(9, time.Minute).Aligned()))
 	require.Equal(t, 40*time.Second, l.Take("a", 1).ResetAfter, "broken: (c): when the window ends")
 	require.NoError(t, l.SetPolicy(FixedWindow(9, 30*time.Second).Aligned()))
@@ -136,17 +137,17 @@ func TestAChangeOfTheLimitLeavesAlignedWindows(t *testing.T) {
 	require.Equal(t, 30*time.Second, l.Take("b", 1).ResetAfter, "broken: (c): when the window ends")
 }
 
-// A changing key takes all that it can beside a change of aligned windows from 60s to 61s. The windows of 60s end a
-// second after the start, and those of 61s two seconds after it.
+// A changingKey is a key that takes all that it can while the length of aligned windows changes from 60s to 61s. A
+// window of 60s ends one second after the start, and a window of 61s ends two seconds after the start.
 type changingKey struct {
 	t       *testing.T
-	sets    *Limiter // the process that changes the policy
-	takes   *Limiter // and the one in which the key takes
-	path    string   // of the file that they share, if they do
+	sets    *Limiter // its process changes the policy
+	takes   *Limiter // the key takes in its process; the same as sets if no file is shared
+	path    string   // of the file that both share, or empty
 	options []Option
 	clock   *hand
 	began   time.Time
-	grants  []time.Duration // the times of tokens
+	grants  []time.Duration // since the start, one for each token taken
 }
 
 const changingLimit = 10
@@ -168,7 +169,7 @@ func newChangingKey(t *testing.T, shared bool) *changingKey {
 	return k
 }
 
-// made makes a limiter with windows of a length.
+// made makes a limiter with aligned windows of the given length.
 func (k *changingKey) made(window time.Duration, options ...Option) *Limiter {
 	l, err := New(FixedWindow(changingLimit, window).Aligned(), options...)
 	require.NoError(k.t, err)
@@ -180,12 +181,13 @@ func (k *changingKey) changes() {
 	require.NoError(k.t, k.sets.SetPolicy(FixedWindow(changingLimit, 61*time.Second).Aligned()))
 }
 
-// passes lets time pass, up to a time since the start.
+// passes moves the clock to the given second after the start, unless it is already later.
 func (k *changingKey) passes(second int) {
 	k.clock.advance(max(0, time.Duration(second)*time.Second-k.clock.now().Sub(k.began)))
 }
 
-// takesAt takes one token after the other at a time since the start.
+// takesAt moves the clock to the given second after the start, and takes one token after the other until the key is
+// refused.
 func (k *changingKey) takesAt(second int) {
 	k.passes(second)
 	for k.takes.AllowKey(k.takes.KeyUint64(1)) {
@@ -193,7 +195,8 @@ func (k *changingKey) takesAt(second int) {
 	}
 }
 
-// requireFits requires that any two limits, and what the faster rate grants, were granted in any time.
+// requireFits checks that the key got, over any time, at most two limits and what the faster of the two rates grants in
+// that time.
 func (k *changingKey) requireFits(what string) {
 	for i, first := range k.grants {
 		for j, last := range k.grants[i:] {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireAll takes all that a key has left, and returns how much that was.
+// requireAll takes all tokens that a key has left, and returns their number.
 func requireAll(t *testing.T, l *Limiter, k Key) uint64 {
 	t.Helper()
 	left := l.Peek(k, 0).Remaining
@@ -18,7 +18,8 @@ func requireAll(t *testing.T, l *Limiter, k Key) uint64 {
 	return left
 }
 
-// windowsOfTests are the kinds of windows, and how many limits a key may get at once.
+// windowsOfTests has the algorithms that these tests use. The field limits says how many times its limit a key may get
+// at once.
 var windowsOfTests = map[string]struct {
 	policy func(n uint64, window time.Duration) Policy
 	limits uint64
@@ -28,9 +29,10 @@ var windowsOfTests = map[string]struct {
 	"sliding log":    {SlidingLog, 1},
 }
 
-// TestWindowsToAndFro (I1): 1000 in an hour and 20 in a minute, in turn. A key gets what one limit of 1000 tokens and a
-// rate of 20 a minute give, and one limit more at an edge of fixed windows. So does a key whose records are swept, and
-// one that takes in every minute.
+// TestWindowsToAndFro (I1): the policy changes from 1000 per hour to 20 per minute and back, again and again. A key
+// gets at most one limit of 1000 tokens and 20 tokens per minute. With fixed windows it may get one more limit, because
+// one window may end just as the next one begins. The same is true if the key also takes in every minute. Sweeps run in
+// both cases.
 func TestWindowsToAndFro(t *testing.T) {
 	for name, kind := range windowsOfTests {
 		for way, takesFew := range map[string]bool{"all": false, "all, and in each minute": true} {
@@ -58,7 +60,9 @@ func TestWindowsToAndFro(t *testing.T) {
 	}
 }
 
-// TestAKeyThatChangesItsLimitToAndFro (I1): 1000 in an hour, and 20 in a minute under another tier or quota, in turn.
+// TestAKeyThatChangesItsLimitToAndFro (I1): a key takes under a limit of 1000 per hour, and then, after the windows
+// have changed to minutes, under another tier or quota of 20 per minute. This is repeated. The key gets no more than in
+// TestWindowsToAndFro.
 func TestAKeyThatChangesItsLimitToAndFro(t *testing.T) {
 	quota := func(t *testing.T, l *Limiter, p Policy) Key {
 		t.Helper()
@@ -103,8 +107,9 @@ func TestAKeyThatChangesItsLimitToAndFro(t *testing.T) {
 	}
 }
 
-// TestAWindowThatBecomesShorter (I1): it lasts until what was taken in it has come back at the new rate, and never
-// longer than before. So a raised rate is active at once.
+// TestAWindowThatBecomesShorter (I1): a window that becomes shorter lasts until the tokens taken in it have come back
+// at the new rate, and never longer than before. So a raised rate is active at once. In the last case the windows
+// become longer, and the window lasts as long as a new one.
 func TestAWindowThatBecomesShorter(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -129,26 +134,26 @@ func TestAWindowThatBecomesShorter(t *testing.T) {
 	}
 }
 
-// TestACounterOfThePreviousWindow: tokens that were taken only in the previous window stop counting at their old time,
-// and not a window later.
+// TestACounterOfThePreviousWindow: if a counter has only tokens of the previous window when the length changes, these
+// tokens stop counting at the same time as without the change, and not one window later.
 func TestACounterOfThePreviousWindow(t *testing.T) {
-	l, h := newLimiter(t, SlidingWindow(10, time.Minute)) // at 20s of a minute
+	l, h := newLimiter(t, SlidingWindow(10, time.Minute)) // 20s after a minute began
 	require.True(t, l.Take("k", 8).Allowed)
 	h.advance(70 * time.Second)
-	require.NoError(t, l.SetPolicy(SlidingWindow(1, 10*time.Second))) // 4 are left, for 30s or 40s
+	require.NoError(t, l.SetPolicy(SlidingWindow(1, 10*time.Second))) // 4 still count, for 30s or 40s
 	h.advance(25 * time.Second)
 	assert.False(t, l.Allow("k"), "broken: (b)")
 	h.advance(5 * time.Second)
 	assert.True(t, l.Allow("k"), "broken: (c)")
 }
 
-// TestAChangeOfLengthKeepsAnEstimate: the estimate at the change, rounded up, counts in full, even if it would be gone
-// within the window that has begun.
+// TestAChangeOfLengthKeepsAnEstimate: the estimate at the change, rounded up, counts in full after the change, even if
+// it would be gone before the end of the new window that is in progress.
 func TestAChangeOfLengthKeepsAnEstimate(t *testing.T) {
-	l, h := newLimiter(t, SlidingWindow(10, time.Minute)) // at 20s of a minute
+	l, h := newLimiter(t, SlidingWindow(10, time.Minute)) // 20s after a minute began
 	require.True(t, l.Take("k", 10).Allowed)
 	h.advance(90 * time.Second)
-	require.NoError(t, l.SetPolicy(SlidingWindow(10, 58*time.Second))) // at 22s of a window; a sixth is left, for 10s
+	require.NoError(t, l.SetPolicy(SlidingWindow(10, 58*time.Second))) // 22s into a window; a sixth counts, for 10s
 	assert.EqualValues(t, 8, l.Peek(l.Key("k"), 1).Remaining, "broken: (b)")
 }
 
@@ -162,8 +167,8 @@ func TestACounterThatIsAheadStaysAhead(t *testing.T) {
 	assert.False(t, l.Allow("k"), "broken: (b)")
 }
 
-// TestALongerWindowOfARaisedLimitIsShorter: a window that was kept for a lowered limit ends with a new one, if the
-// limit is raised with the length.
+// TestALongerWindowOfARaisedLimitIsShorter: after the limit was lowered, a key's window lasts longer than a new one.
+// When the limit and the length are raised together, this window ends when a new one would end.
 func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	require.True(t, l.Take("k", 1000).Allowed)
@@ -172,8 +177,9 @@ func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
 	assert.Equal(t, 2*time.Minute, l.Peek(l.Key("k"), 1).ResetAfter.Truncate(time.Second), "broken: (d)")
 }
 
-// TestARaisedLimitLastsItsWindow (I1): the tokens that a raised limit adds do not end with the short window that was
-// active when it was raised. Over any time a key gets two limits, and what 60 in a minute grant.
+// TestARaisedLimitLastsItsWindow (I1): the limit is raised together with the length. The tokens that it adds do not
+// come back at the end of the short window that was in progress at the change. Over any time a key gets at most two
+// limits and 60 tokens per minute.
 func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	few, many := FixedWindow(60, time.Minute), FixedWindow(1000, time.Hour)
 	l, h := newLimiter(t, few)
@@ -189,8 +195,9 @@ func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	}
 }
 
-// TestTheLowestLimitOfAllTiers (I1): a key may have another tier or quota after a change. So its window becomes shorter
-// only to the time in which its tokens come back under the lowest limit of all tiers, or under 1 if there are quotas.
+// TestTheLowestLimitOfAllTiers (I1): a key may have another tier or quota after a change. So a change shortens a window
+// only to the time in which the key's tokens come back under the lowest limit of all tiers, or under a limit of 1 if
+// there are quotas.
 func TestTheLowestLimitOfAllTiers(t *testing.T) {
 	hours := FixedWindow(20, time.Hour)
 	for _, c := range []struct {
@@ -225,8 +232,8 @@ func TestTheLowestLimitOfAllTiers(t *testing.T) {
 	}
 }
 
-// TestWindowsAheadOfTheClockThatBecomeShorter (I1): tokens that were taken for a time ahead of the clock count at that
-// time.
+// TestWindowsAheadOfTheClockThatBecomeShorter (I1): tokens are taken for a time ahead of the clock, and then the
+// windows become shorter. The tokens still count at that time.
 func TestWindowsAheadOfTheClockThatBecomeShorter(t *testing.T) {
 	for name, policy := range map[string]func(n uint64, window time.Duration) Policy{
 		"fixed window":   FixedWindow,
@@ -248,8 +255,8 @@ func TestWindowsAheadOfTheClockThatBecomeShorter(t *testing.T) {
 	}
 }
 
-// TestWindowsOfTheClockToAndFro (I1): windows that divide each other, and days and months. A shorter window, and the
-// long one again, give nothing more.
+// TestWindowsOfTheClockToAndFro (I1): windows change from hours to minutes and back, or from months to days and back.
+// The changes give a key nothing more.
 func TestWindowsOfTheClockToAndFro(t *testing.T) {
 	hours := func(n uint64) Policy { return FixedWindow(n, time.Hour).Aligned() }
 	minutes := func(n uint64) Policy { return FixedWindow(n, time.Minute).Aligned() }
@@ -271,8 +278,9 @@ func TestWindowsOfTheClockToAndFro(t *testing.T) {
 	}
 }
 
-// TestThereIsRoomForALongWindow: a change that leaves no room for what was taken in a long window is an error, and a
-// limit that has not fallen needs no room.
+// TestThereIsRoomForALongWindow: if a change leaves a record too little room for the tokens taken in a long window,
+// SetPolicy returns an error. If the limit has not fallen, the tokens need no such room. If there is enough room, the
+// tokens still count.
 func TestThereIsRoomForALongWindow(t *testing.T) {
 	for _, policy := range []func(n uint64, window time.Duration) Policy{FixedWindow, SlidingWindow} {
 		l, _ := newLimiter(t, policy(1<<20, 24*time.Hour))
@@ -285,8 +293,8 @@ func TestThereIsRoomForALongWindow(t *testing.T) {
 	assert.Equal(t, 1000*time.Second, l.Peek(l.Key("k"), 1).RetryAfter.Truncate(time.Second))
 }
 
-// TestChangesOfTheLengthDoNotAddUp: however often the length changes, no key waits longer than the longest window and
-// what a window of the clock adds at both ends.
+// TestChangesOfTheLengthDoNotAddUp: however often the length changes, no key waits longer than the longest window, plus
+// one window of the clock at each end.
 func TestChangesOfTheLengthDoNotAddUp(t *testing.T) {
 	for name, policy := range map[string]func(window time.Duration) Policy{
 		"fixed window":   func(window time.Duration) Policy { return FixedWindow(1000, window) },
@@ -308,8 +316,8 @@ func TestChangesOfTheLengthDoNotAddUp(t *testing.T) {
 	}
 }
 
-// TestARefundInAShorterWindowKeepsTheLog (I1): a refund takes nothing from a log that has left the window and counts
-// again when windows are long: neither with a receipt nor without.
+// TestARefundInAShorterWindowKeepsTheLog (I1): some requests in a log have left the short window, and count again when
+// windows are long. A refund, with a receipt or without, removes none of them.
 func TestARefundInAShorterWindowKeepsTheLog(t *testing.T) {
 	for name, refund := range map[string]func(l *Limiter, k Key, r *Receipt){
 		"with a receipt": func(_ *Limiter, _ Key, r *Receipt) { r.Release() },

@@ -3,11 +3,11 @@ package shard
 import "github.com/weir-go/weir/atomicbucket"
 
 // Adopt replaces the plan of a table that is not shared, while the table is in use. Each key keeps the tokens that it
-// has taken (R24). clock returns the time; it is called before the plan is replaced and after, by this call or by
-// others. The new plan must have the algorithm of the old one, and must not be in use. Only one call of Adopt may run
-// at a time.
+// has taken (R24). clock returns the time. It is called before and after the plan is replaced, by this call or by
+// concurrent ones. The new plan must have the algorithm of the old one, and must not be in use. Only one call of Adopt
+// may run at a time.
 //
-// Concurrent calls decide by one plan or the other. When Adopt returns, every record follows the new plan. It takes
+// Concurrent calls decide by one plan or the other. When Adopt returns, every record follows the new plan. Adopt takes
 // some nanoseconds per slot.
 func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	before := t.plan.Load()
@@ -46,7 +46,7 @@ func (t *Table) adopt(sl *slot) {
 				return
 			}
 		case s.Tag() == atomicbucket.Tentative:
-			// A call that is about to commit it may have read the previous plan. That call will start over.
+			// A call that is about to commit this record may have read the previous plan. That call will start over.
 			if sl.state.Abort(s) {
 				return
 			}
@@ -56,10 +56,10 @@ func (t *Table) adopt(sl *slot) {
 	}
 }
 
-// convert makes a live record follow the current plan. s must be a state that did not follow the plan which was read
-// after it. convert reports whether this call converted the record. If another replacement has begun since s was read,
-// the replacement before it has ended, so the record was converted or has changed in another way (R9). Then the numbers
-// of s may belong to neither plan, but the compare-and-swap fails.
+// convert makes a live record follow the current plan. The caller has read s, and then a plan that s does not follow.
+// convert reports whether this call converted the record. If another replacement has begun since s was read, the
+// replacement before it has ended, so the record was converted or has changed in another way (R9). Then the numbers of
+// s may belong to neither plan, but the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	plan, key := t.current(), sl.key.Load()
 	token, known := t.price(sl, s)
@@ -76,7 +76,8 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 }
 
 // converted returns what a conversion to plan makes of a record that follows the previous plan: the payload from the
-// time now on, and the price. key is the record's key word (R24). token is the record's price before, if it is known.
+// time now on, and the price. key is the record's key word (R24). token is the previous price of the record, if known
+// is true.
 func (t *Table) converted(
 	plan *Plan, s atomicbucket.State, token uint64, known bool, key uint64, now int64,
 ) (payload, price uint64) {

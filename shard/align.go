@@ -6,16 +6,18 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Windows of the clock may have begun before a change of their length. What a key took in them is then over and
-// forgotten. So for each key the first window after the change lasts at least as long as a whole one (R29).
+// When the length of the windows of the clock changes, a key may have had a window that was over before the change, so
+// that the tokens taken in it are forgotten. Therefore the first window of each key after the change lasts at least as
+// long as a whole window (R29).
 
-// take is the algorithm's Take, without an indirect call for the algorithms listed.
+// take calls the algorithm's Take, without an indirect call for the algorithms listed here. A new aligned window may
+// then end later (R29).
 func (t *Table) take(plan *Plan, r atomicbucket.Record, now int64, d atomicbucket.Demand) (payload uint64, ok bool) {
 	switch algorithm := plan.algorithm.(type) {
 	case *atomicbucket.FixedWindow:
 		tick := algorithm.Ticks(now)
 		payload, ok = algorithm.Take(r, tick, d)
-		if algorithm.Aligned() && algorithm.Debt(r, tick) == 0 { // also for a late call, if all was given back since
+		if algorithm.Aligned() && algorithm.Debt(r, tick) == 0 { // also if all was given back and the call is late
 			payload = algorithm.Later(payload, tick, t.alignedSince(plan))
 		}
 		return payload, ok
@@ -34,17 +36,18 @@ func (t *Table) firstTake(plan *Plan, nanos int64, d atomicbucket.Demand) (paylo
 	if plan.isBucket {
 		now := plan.bucket.Ticks(nanos)
 		full := atomicbucket.State(plan.bucket.Full(now)).Record()
-		payload, _ = plan.bucket.Take(full, now, d) // reads the payload only
+		payload, _ = plan.bucket.Take(full, now, d) // Take reads only the payload
 		return payload
 	}
 	payload, _ = t.take(plan, plan.full(nanos), nanos, d)
 	return payload
 }
 
-// alignedSince returns an instant from which on the windows of the clock have their length under plan. No window of
-// another length that has been forgotten ended later, because that window was over at the watermark (R7). The caller
-// has read the plan, and has found that the key has no current window. A time that the watermark has not reached is of
-// a table with another clock ([Table.AlignAs]), or no process wrote it (R20).
+// alignedSince returns an instant from which on the windows of the clock have the length of plan. If a window of
+// another length has been forgotten, it ended at that instant or earlier, because it was over at the watermark (R7).
+// The caller has read the plan, and then has found that the key has no current window. If the word realigned has a time
+// that the watermark has not reached, it comes from a table with another clock ([Table.AlignAs]), or no process wrote
+// it (R20). Then the watermark counts.
 func (t *Table) alignedSince(plan *Plan) int64 {
 	if plan.realigns && t.converting(plan) {
 		return t.Watermark()
@@ -52,7 +55,7 @@ func (t *Table) alignedSince(plan *Plan) int64 {
 	return int64(min(t.realigned.Load(), t.watermark.Load()))
 }
 
-// converting reports whether some records may follow the plan before plan, which is or was the current one.
+// converting reports whether some records may still follow the plan before plan. plan is the current plan or was it.
 func (t *Table) converting(plan *Plan) bool {
 	if t.owner != nil {
 		return t.change.Load() == plan.planned<<changeShift|changing
@@ -60,7 +63,8 @@ func (t *Table) converting(plan *Plan) bool {
 	return t.pace.Load()&replacing != 0
 }
 
-// realign sets the time from which on windows of the clock have a length, unless it is set to a later time.
+// realign sets the time from which on windows of the clock have their current length, unless that time is already
+// later.
 func (t *Table) realign(since int64) {
 	for {
 		was := t.realigned.Load()
@@ -70,7 +74,8 @@ func (t *Table) realign(since int64) {
 	}
 }
 
-// AlignAs makes windows of the clock begin as in another table, whose debts this one takes over.
+// AlignAs copies from another table the time from which on windows of the clock have their current length. A table that
+// takes over the debts of another table needs this time.
 func (t *Table) AlignAs(from *Table) {
 	defer runtime.KeepAlive(t)
 	t.realign(from.alignedSince(from.current())) // a process may have died while records were converted

@@ -319,24 +319,24 @@
 // key last took, or say that it took under a quota with its own numbers. If records have no prices (R27), a token costs
 // the same under such a quota as under tier 0, before and after the change. A call under another tier than the key word
 // names first writes its own tier there, by a compare-and-swap of the key's own label, and then takes. So a call that
-// reads the state after that take, and then the key word, finds the tier of the take or one under which another call
+// reads the state after that take, and then the key word, finds the tier of the take or a tier under which another call
 // has asked since. (In the latter case the key was under that tier before the plan changed.) Hit compares the whole key
 // word, and leaves a key with another tier to the calls that write the tier. Searches compare the fingerprint only.
-// Without the tier, each debt would be scaled by the numbers of tier 0, and a change of those would forgive or multiply
-// the debts of other tiers. If the tier were written after the take, a conversion between the two writes would do the
-// same.
+// Without the tier, each debt would be scaled by the numbers of tier 0, and a change of these numbers would forgive or
+// multiply the debts of other tiers. If the tier were written after the take, a conversion between the two writes would
+// do the same.
 //
 // A record may be charged for times after its conversion. There are three cases: requests ahead of their clock,
-// reservations that are due later, and requests that read their clock after a replacement that is suspended read its
-// own. So a conversion counts the owed tokens at two times, and keeps the later of the two resulting ticks at which the
-// bucket is full. The first time is the watermark, because no later call is decided before it. The second is the latest
-// time for which the record may have been charged, or the moment at which it owes nothing by the previous plan if that
-// is earlier. The latest time is the maximum of three: the latest at which a request ahead of its clock was granted,
-// the latest until which a reservation near by waits (both are read after the state: R15), and a time of the clock that
-// was read while the new plan was current. (A request that was decided by the previous plan read its clock before it
-// read the plan.) The first call that converts a record reads that clock. If the new rate is slower, the first time
-// gives the later tick; if it is faster, the second does. By the first time alone, tokens that were taken for a later
-// time would have come back by then.
+// reservations that are due later, and requests that read their clock while a replacement is suspended after it has
+// read its own clock. So a conversion counts the owed tokens at two times, and keeps the later of the two resulting
+// ticks at which the bucket is full. The first time is the watermark, because no later call is decided before it. The
+// second is the latest time for which the record may have been charged, or the moment at which it owes nothing by the
+// previous plan if that is earlier. The latest time is the maximum of three: the latest at which a request ahead of its
+// clock was granted, the latest until which a reservation near by waits (both are read after the state: R15), and a
+// time of the clock that was read while the new plan was current. (A request that was decided by the previous plan read
+// its clock before it read the plan.) The first call that converts a record reads that clock. If the new rate is
+// slower, the first time gives the later tick; if it is faster, the second does. With the first time alone, tokens that
+// were taken for a later time would have come back by that time.
 //
 // A key may owe more at the watermark than any limit that it ever had, because of reservations or charges. That excess
 // keeps its length in time until the latest reservation near by is due. Until then the bucket grants only what a higher
@@ -344,12 +344,12 @@
 // would wait longer than the callers before it. If the current limit were used instead of the highest one, what was
 // taken under a higher limit would be forgiven. (R28 says which limits count.)
 //
-// Records of windows preserve the tokens that were taken in a window, whatever the tier, so their key words name none.
-// If the length of the windows changes, a window becomes shorter only to the time in which its tokens come back under
-// the limit that the key has then. That may be any, so the lowest limit of all tiers counts, or one token if a quota
-// was ever made (Largest, R28). The time is at most the longest window since New, and counts from the latest time of
-// above. If windows ended with the new length instead, 1000 an hour and 20 a minute in turn would admit 1000 a minute.
-// If the time were counted from the watermark, tokens that were taken ahead of it would come back sooner.
+// Records of windows preserve the tokens that were taken in a window, whatever the tier, so their key words name no
+// tier. If the length of the windows changes, a window becomes shorter only to the time in which its tokens come back
+// under the limit that the key has then. That may be any limit, so the lowest limit of all tiers counts, or one token
+// if a quota was ever made (Largest, R28). The time is at most the longest window since New, and counts from the latest
+// time (see above). If windows ended with the new length instead, 1000 an hour and 20 a minute in turn would admit 1000
+// a minute. If the time were counted from the watermark, tokens that were taken ahead of it would come back sooner.
 //
 // R27. If a table has limits with several rates, it preserves the tokens that a key has taken. A payload is a time, and
 // only the price of a token converts it to tokens. So a record has two words with prices: one for even versions, one

@@ -184,20 +184,23 @@
 // not know about it converts records, some windows would end as if there were no quota.
 //
 // R29. After a change of the windows of the clock, the first aligned window of a key ends with the first whole window
-// of the clock since the change, or with a later one. The key may have had a window that was over before the change,
-// whose record is forgotten. If 41 per hour became 1000 per day a minute before midnight, the key would otherwise get
-// 1000 tokens at once and 1000 a minute later. Each change to and fro would admit as much again.
+// of the clock since the change, or with a later one. The reason is that the key may have had a window that was over
+// before the change, so that its record is forgotten. If 41 per hour became 1000 per day a minute before midnight, the
+// key would otherwise get 1000 tokens at once and 1000 a minute later. Each further change to and fro would admit as
+// many again.
 //
-// When a replacement has converted all records, it enters the watermark (realigned). An old window that was forgotten
-// was over at the watermark (R7). An old window that was not over has been converted (R24), so it ends with a window of
-// the clock. While records are being converted, a call that begins a window uses the watermark itself. The call first
-// reads the plan, and then whether records are being converted (converting). The replacement enters the watermark
-// before it ends that state, so a call that uses the new plan finds the state or the entered watermark. If the
-// replacement read the watermark before it converts the records, an old window could end, and be forgotten, later.
+// When a replacement has converted all records, it enters the watermark in the word realigned. An old window that was
+// forgotten was over at the watermark (R7). An old window that was not over has been converted (R24), so it ends with a
+// window of the clock. While records are being converted, a call that begins a window uses the watermark itself. The
+// call first reads the plan, and then checks whether records are being converted (converting). The replacement enters
+// the watermark before this check can return false. So a call that uses the new plan finds either that records are
+// being converted, or the entered watermark. If the replacement read the watermark before it had converted the records,
+// an old window could end after the watermark that was read, and then be forgotten.
 //
 // In a shared table every process that completes the replacement (R22) reads the watermark after the records, and
 // enters it only if the replacement is not complete by then. A later watermark is safe: it makes first windows longer.
-// While another plan is announced, the word is complete, so a call does not read the watermark instead. Otherwise
-// windows would become longer until that replacement is complete. A time that the watermark has not reached counts as
-// the watermark (R20): windows would not end before that time, or would seem to be over.
+// While another plan is announced, but not yet current, the word realigned is complete, so a call does not use the
+// watermark instead. If it did, windows would become longer until that replacement is complete. If the word has a time
+// that the watermark has not reached, the watermark counts (R20). Otherwise windows would not end before that time, or
+// would seem to be over.
 package shard

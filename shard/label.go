@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A key word holds a label: the fingerprint, of which four bits are replaced by the tier of the key's last take. Only a
-// conversion (R24 in doc.go) and [Table.LastTier] use the tier.
+// A key word contains a label. This is the fingerprint, with the tier of the key's last take in place of four bits.
+// Only a conversion (R24 in doc.go) and [Table.LastTier] use the tier.
 
 const (
 	tierShift = 20 // not among the bits that choose the shard or the home
 	tierMask  = noTier << tierShift
-	noTier    = MaxTiers - 1 // a quota with numbers of its own
+	noTier    = MaxTiers - 1 // in a key word: the key took under a quota with its own numbers
 )
 
 // label returns the content of the key word of a record that was charged under a quota.
@@ -28,8 +28,8 @@ func (t *Table) label(p Place, q Quota) uint64 {
 	return p.fingerprint | tierMask
 }
 
-// relabel writes the quota under which the key takes to the key word, before the take (R24). It writes nothing if the
-// slot belongs to another key by now.
+// relabel writes the label for the quota q to the key word, before the key takes under q (R24). It writes nothing if
+// the slot belongs to another key by now.
 func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	label := t.label(p, q)
 	if old := sl.key.Load(); old != label && old&^tierMask == p.fingerprint {
@@ -37,9 +37,9 @@ func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	}
 }
 
-// follow prepares a plan for the records of the plan before it. If a token costs the same under every tier, the highest
-// limit of each key is the highest limit of all tiers. The key word names the tier of the last take, but not the tiers
-// under which the key took the tokens that it owes.
+// follow prepares the plan p to convert the records of the plan before. If a token costs the same under every tier, the
+// highest limit of each key is the highest limit of all tiers, because the key word names the tier of the last take,
+// but not the tiers under which the key took the tokens that it owes.
 func (p *Plan) follow(before *Plan, clock func() int64) {
 	p.from, p.clock, p.replaced = before.algorithm, clock, new(atomic.Uint64)
 	if windows, ok := p.algorithm.(*atomicbucket.FixedWindow); ok && windows.Aligned() {
@@ -53,13 +53,13 @@ func (p *Plan) follow(before *Plan, clock func() int64) {
 		was, is := &before.numbers[tier], &p.numbers[tier]
 		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Highest: max(highest, was.limit)}
 	}
-	if !p.isBucket && clock != nil { // else nothing says when tokens were taken
+	if !p.isBucket && clock != nil { // without a clock it is not known when tokens were taken
 		p.changes[0].Lowest, p.changes[0].Longest = p.lowest(), longest
 	}
 }
 
-// lowest returns the lowest limit of all tiers (R24). A tier that never had a limit does not count. It returns 0, which
-// stands for a limit that is not known, while a tier that had a limit is blocked or unlimited.
+// lowest returns the lowest limit of all tiers (R24). A tier that never had a limit does not count. While a tier that
+// had a limit is blocked or unlimited, lowest returns 0, which means that the limit is not known.
 func (p *Plan) lowest() uint64 {
 	lowest := uint64(math.MaxUint64)
 	for _, tier := range p.numbers[:noTier] {

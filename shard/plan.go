@@ -22,21 +22,21 @@ type Plan struct {
 	source    any              // what SetSource set
 	live      atomicbucket.Tag // the tag of the records that follow this plan
 	skew      uint64           // how far a call may be ahead of the watermark, in nanoseconds
-	trust     uint64           // how far the clock of a call may be ahead: less than skew in a shared table (R23)
+	trust     uint64           // as skew, but for the clock of a call: less than skew in a shared table (R23)
 	doubt     uint64           // how many ticks a clock may be late, 0 if clocks are never late
 	doubtful  Verdict          // the verdict on a refusal with a shortfall below doubt
 	maxDebt   uint64           // how many limits a key may owe because of charges
 	most      uint64           // what a record has room for, in units of the algorithm
 	refusals  RefusalCharge    // what a refused request costs
-	unit      uint32           // equal for plans with the same units; different among all tables
+	unit      uint32           // equal for successive plans of a table with the same units; otherwise different
 	quotas    [MaxTiers]quota
 	algorithm atomicbucket.Algorithm
 	inFlight  *atomicbucket.Concurrency // the algorithm, if it is a limit in flight of one process
-	entries   *atomicbucket.Entries     // or of several
+	entries   *atomicbucket.Entries     // the algorithm, if it is a limit in flight of several processes
 	conversion
 }
 
-// A conversion is what a plan knows about the plan before it, whose records it takes over (R24).
+// A conversion has what a plan knows about the previous plan, whose records it takes over (R24).
 type conversion struct {
 	from     atomicbucket.Algorithm // the algorithm of the previous plan, or nil
 	changes  [MaxTiers]atomicbucket.Change
@@ -45,9 +45,9 @@ type conversion struct {
 	realigns bool           // the plan's windows of the clock are not those of the previous plan
 }
 
-// NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota; further tiers follow. If [Plan.SetTier]
-// makes a tier unlimited or blocked, the tier keeps its last numbers for conversions. lateness is how late the clock of
-// the calls may be: see [Doubtful].
+// NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota, and tiers has the quotas of the further
+// tiers. If [Plan.SetTier] makes a tier unlimited or blocked, the tier keeps its last numbers for conversions. lateness
+// is how late the clock of the calls may be: see [Doubtful].
 func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
 	if len(tiers) >= noTier {
 		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, noTier)
@@ -60,9 +60,9 @@ func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...
 	p.inFlight, _ = algorithm.(*atomicbucket.Concurrency)
 	p.entries, _ = algorithm.(*atomicbucket.Entries)
 	if lateness > 0 {
-		p.doubt = algorithm.Ticks(int64(lateness)) + 2 // ticks may be long: at least one
+		p.doubt = algorithm.Ticks(int64(lateness)) + 2 // at least one tick, even if a tick is longer than lateness
 		if p.isBucket {
-			p.doubt += 2 * (p.bucket.Step() - 1) // or the clock may count several at a time
+			p.doubt += 2 * (p.bucket.Step() - 1) // the clock may count several ticks at a time
 		}
 	}
 	p.quotas[0] = quotaOf(algorithm.Quota())
@@ -93,8 +93,8 @@ func (q *quota) Demand(n uint64) atomicbucket.Demand {
 // Algorithm returns the algorithm.
 func (p *Plan) Algorithm() atomicbucket.Algorithm { return p.algorithm }
 
-// SetSource sets the value that [Plan.Source] returns, from which the caller made the plan. The plan must not be in
-// use.
+// SetSource sets the value that [Plan.Source] returns. It is the value from which the caller made the plan. The plan
+// must not be in use.
 func (p *Plan) SetSource(source any) { p.source = source }
 
 // Source returns what SetSource set.
@@ -109,7 +109,7 @@ func (p *Plan) Quota(tier uint8) atomicbucket.Quota {
 	return atomicbucket.Quota{Token: q.Token, Tokens: q.Tokens}
 }
 
-// flush is the algorithm's Flush, without an indirect call if records have no ring.
+// flush calls the algorithm's Flush if the record has a ring. Otherwise there is nothing to flush.
 func (p *Plan) flush(r atomicbucket.Record, now int64, at *atomicbucket.Word) bool {
 	return r.Ring == nil || p.algorithm.Flush(r, p.algorithm.Ticks(now), at)
 }
@@ -133,7 +133,7 @@ func (p *Plan) refusal(shortfall uint64) Verdict {
 	return Refused
 }
 
-// status is the algorithm's Status.
+// status returns the algorithm's Status.
 func (p *Plan) status(r atomicbucket.Record, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
 	if p.isBucket {
 		return p.bucket.Status(r, nanos, d) // without an indirect call
@@ -141,7 +141,7 @@ func (p *Plan) status(r atomicbucket.Record, nanos int64, d atomicbucket.Demand)
 	return p.algorithm.Status(r, nanos, d)
 }
 
-// tell sets the status of a key's first request, which needs no ring.
+// tell sets the status that a key's first request gets. No ring is necessary for this.
 func (p *Plan) tell(s atomicbucket.State, nanos int64, r *request) {
 	if r.status != nil {
 		*r.status = p.status(s.Record(), nanos, r.asks(p.granted(r.quota)))
@@ -162,8 +162,8 @@ func (p *Plan) Left(s atomicbucket.State, nanos int64, tier uint8) (limit, token
 	return q.Tokens, tokens, reset
 }
 
-// ahead returns how far a request may be ahead of the watermark. If the watermark has already followed the clock, only
-// a time that the caller supplied is further ahead.
+// ahead returns how far a request may be ahead of the watermark. If the watermark has already followed the clock, this
+// is the full skew, because only a time that the caller supplied can still be ahead.
 func (p *Plan) ahead(r *request) uint64 {
 	if r.followed {
 		return p.skew
@@ -201,9 +201,9 @@ func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
 	return 0
 }
 
-// idleSince returns when a record that is idle at an instant became idle. It is exact to the nanosecond for a token
-// bucket that follows the plan and whose nanosecond is a whole number of ticks. For other records it returns the
-// instant.
+// idleSince returns when a record that is idle at an instant became idle. The result is exact to the nanosecond if the
+// record follows the plan and the plan is a token bucket with a whole number of ticks per nanosecond. For other
+// records, idleSince returns the instant nanos.
 func (p *Plan) idleSince(s atomicbucket.State, nanos int64) int64 {
 	if !p.bucket.Exact() || s.Tag() != p.live {
 		return nanos

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A shared table holds its plan as numbers. Each process builds its own Plan from these (R21). Any process may replace
-// the plan ([Table.Replace]). A call that meets an incomplete replacement completes it (R22).
+// A shared table stores its plan as numbers. Each process builds its own Plan from these numbers (R21). Any process may
+// replace the plan ([Table.Replace]). A call that meets an incomplete replacement completes it (R22).
 
 const (
 	planAreas = 2 // for the current plan, and the previous or the next one
@@ -19,12 +19,13 @@ const (
 	MaxNumbers = areaWords - 1
 )
 
-// areas hold the numbers of plans: plan n is in area n modulo planAreas, after its count.
+// areas store the numbers of plans. Area n modulo planAreas has, for plan n, first the count of its numbers and then
+// the numbers.
 type areas [planAreas][areaWords]word.Word
 
-// changes are the words by which the plan is replaced.
+// changes has the words that a replacement of the plan uses.
 type changes struct {
-	// change is the number of the latest announced plan, shifted by changeShift, with the bit changing while some
+	// change is the number of the latest announced plan, shifted by changeShift. Its bit changing is set while some
 	// records may follow the previous plan.
 	change word.Word
 	// setting is the number of the process that is writing the numbers of the next plan; 0 for none.
@@ -40,11 +41,11 @@ const (
 type sharedPlans struct {
 	areas *areas
 	build func(numbers []uint64) (*Plan, error)
-	now   func() int64 // the clock of the calls, or nil: not known
+	now   func() int64 // the clock of the calls, or nil if it is not known
 }
 
-// current returns the current plan, as of a moment within the call. So it is later than what was read before the call
-// (R9, R21).
+// current returns the plan that was current at some moment during the call. So the plan counts as read after everything
+// that the caller read before the call (R9, R21).
 func (t *Table) current() *Plan {
 	plan := t.plan.Load()
 	if t.owner == nil || t.planned.Load() == plan.planned {
@@ -53,10 +54,10 @@ func (t *Table) current() *Plan {
 	return t.follows()
 }
 
-// Known returns the plan that was current at this process's last check. It touches no shared memory.
+// Known returns the plan that was current at this process's last check. Known reads no shared memory.
 func (t *Table) Known() *Plan { return t.plan.Load() }
 
-// follows is current after another process has replaced the plan. It builds this process's own Plan.
+// follows returns the same as current, after another process has replaced the plan. It builds this process's own Plan.
 func (t *Table) follows() *Plan {
 	for {
 		mine, n := t.plan.Load(), t.planned.Load()
@@ -87,7 +88,7 @@ func (t *Table) follows() *Plan {
 }
 
 // built returns the plan with a number. It returns nil if the numbers in its area make no plan that can take over the
-// records of the plan other (R20).
+// records of the plan named other (R20).
 func (t *Table) built(n uint64, other *Plan) *Plan {
 	plan, err := t.build(t.areas.read(n))
 	if err != nil {
@@ -139,9 +140,9 @@ func (a *areas) write(n uint64, numbers []uint64) {
 // current one. Only one call of Replace in this process may run at a time. If another live process is about to replace
 // the plan, Replace does nothing and returns false.
 //
-// Otherwise it works like [Table.Adopt]. It calls clock several times, and records are converted at the last time,
-// which is read after the numbers have been announced. When it returns, every record and every process follows the new
-// plan, or one that has replaced it since.
+// Otherwise it works like [Table.Adopt]. It calls clock several times. The last of these calls comes after the numbers
+// have been announced, and records are converted at the time that it returns. When it returns, every record and every
+// process follows the new plan, or one that has replaced it since.
 func (t *Table) Replace(numbers []uint64, clock func() int64) bool {
 	return t.ReplaceKnowing(math.MaxUint64, numbers, clock)
 }
@@ -165,8 +166,8 @@ func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() in
 	return announced
 }
 
-// sets enters this process in the word setting, so that it alone may replace the plan until it sets the word to 0. It
-// reports whether it could.
+// sets enters this process in the word setting, so that it alone may replace the plan until it sets the word to 0. sets
+// reports whether it has entered this process.
 func (t *Table) sets() bool {
 	setter := t.setting.Load()
 	if setter != 0 && setter != t.claimant && !t.owner.Dead(setter) || !t.setting.CompareAndSwap(setter, t.claimant) {
@@ -176,9 +177,9 @@ func (t *Table) sets() bool {
 }
 
 // Remember raises the number that [Table.Largest] returns to n, unless it is that large already. In a shared table it
-// does nothing and returns false while another live process is about to replace the plan. When it returns true, every
-// replacement that did not know the number is complete. Only one call of Remember, Replace and Adopt may run at a time
-// in this process.
+// does nothing and returns false while another live process is about to replace the plan. When Remember returns true,
+// every replacement that did not know the number is complete. Only one call of Remember, Replace and Adopt may run at a
+// time in this process.
 func (t *Table) Remember(n uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	if t.owner == nil {
@@ -201,15 +202,16 @@ func (t *Table) Largest() uint64 {
 }
 
 // Complete completes a replacement of a shared table's plan that is under way, whichever process began it (R22), at the
-// time that clock returns. Afterwards no plan that was announced before the call replaces [Table.Plan].
+// time that clock returns. After the call, no plan that was announced before it can still replace the plan that
+// [Table.Plan] returns.
 func (t *Table) Complete(clock func() int64) {
 	defer runtime.KeepAlive(t)
 	t.settled(clock)
 }
 
 // settled returns the current plan when all records follow it. It completes a replacement that is under way, whichever
-// process began it (R22), at the time that clock returns. Any number of calls may try a step, and each takes effect
-// once.
+// process began it (R22), at the time that clock returns. Any number of calls may try the same step of R22, but each
+// step takes effect once.
 func (t *Table) settled(clock func() int64) *Plan {
 	for {
 		change, n := t.change.Load(), t.planned.Load()

@@ -43,13 +43,13 @@ type Outcome struct {
 	At      int64              // the time of the decision: that of the call, or the watermark if that is later
 	Verdict Verdict
 
-	ended uint32 // how many forced ends near p the call began before its take (R15); or the use of its entry (R26)
+	ended uint32 // how many forced ends near p the call began before its take (R15), or the use of its entry (R26)
 }
 
 // A request has the demand of a take, and its times.
 type request struct {
 	now     int64
-	clock   int64 // the time of the limiter's clock. The watermark may move there, unless now is earlier: see follow
+	clock   int64 // the time of the limiter's clock. The watermark may move to it, unless now is earlier: see follow
 	n       uint64
 	least   uint64 // the fewest tokens that a request of mode filling accepts
 	quota   Quota
@@ -59,7 +59,7 @@ type request struct {
 
 	followed bool // the watermark has followed the clock
 	beyond   bool // the call's clock is ahead of the machine's: R23
-	own           // its entry, in a shared table of limits in flight: R26
+	own           // the entry of the request, in a shared table of limits in flight: R26
 }
 
 var undecided = Outcome{Verdict: Undecided}
@@ -78,8 +78,8 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 }
 
 // Decide is [Table.Take], and sets status to what the client may want to know. For an admitted request this is the
-// state after the take. For one that its record refused, it includes the wait. If no record was looked at, or there was
-// no room, status is unchanged.
+// state after the take. For a request that the key's record refused, the status includes the wait. If no record was
+// looked at, or there was no room, status is unchanged.
 func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	return t.TakeAt(p, now, now, n, TierQuota(tier), status)
 }
@@ -104,8 +104,8 @@ func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *ato
 	return Outcome{State: s, Plan: plan, At: now, Verdict: v}
 }
 
-// hitLines is how many lines of a probe window Hit searches. If 0.6 of the table is live records, 98 of 100 records are
-// there.
+// hitLines is how many lines of a probe window Hit searches. If live records fill 0.6 of the table, these lines have 98
+// of 100 records.
 const hitLines = 2
 
 // Hit is the common case of Take in a table of token buckets. In other tables it is always undecided. After an
@@ -113,8 +113,8 @@ const hitLines = 2
 // the Go heap.
 //
 // Hit calls no other function, so that its values stay in registers. It is exported so that callers for which
-// nanoseconds count save a call. It searches only the first lines. A new key needs a search of its whole probe window,
-// which Miss makes.
+// nanoseconds count can save a call. It searches only the first lines. For a new key, Miss searches the whole probe
+// window.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
 	sl, label := p.home, p.fingerprint|uint64(tier%MaxTiers)<<tierShift
 	for i := uint64(0); i < t.hits; { // a loop without a last statement is a fifth faster where records are close
@@ -150,7 +150,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 		} else if s, ok = sl.state.Move(s, payload); ok {
 			return s, plan, Admitted
 		}
-		// The same slot again, at once: its line is here now.
+		// Try the same slot again at once, because its line is in the processor's cache now.
 	}
 	return 0, nil, Undecided
 }
@@ -178,7 +178,7 @@ func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State
 }
 
 func (t *Table) miss(p Place, r request) Outcome {
-	if t.hits == 0 { // then Hit has not looked
+	if t.hits == 0 { // Hit has not searched, because it does not decide in such a table
 		if o := t.hit(p, &r); o.Verdict != Undecided {
 			t.concludes(&r, &o)
 			return o

@@ -35,7 +35,7 @@ func NewCalendarWindow(limit uint64, periods Periods) *FixedWindow {
 // at returns the end and the count of the current window, or of a new one if there is none.
 func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 	switch {
-	case nanos < w.end && (w.taken > 0 || !w.aligned): // else a late call meets a window that was given back
+	case nanos < w.end && (w.taken > 0 || !w.aligned): // otherwise a late call would use a window that was given back
 		return w.end, w.taken
 	case w.periods != nil:
 		return w.periods.End(nanos), 0
@@ -45,7 +45,7 @@ func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 	return nanos + w.length, 0
 }
 
-// up returns the first begin of a window of the clock that is not before an instant.
+// up returns the first time, from the given instant on, at which a window of the clock begins.
 func (w *FixedWindow) up(nanos int64) int64 {
 	if part := nanos % w.length; part > 0 {
 		return nanos - part + w.length
@@ -108,11 +108,12 @@ func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 
 // Change returns the window with other numbers. The tokens taken still count.
 //
-// If the length does not change, the end of the window does not change either. If the window becomes shorter, it keeps
-// its end, or ends when the tokens have come back at the new rate, whichever is sooner. But it does not end before a
-// new window would end that begins at the latest time at which tokens may have been taken. If the window becomes
-// longer, its end moves by the difference, but not beyond the end of such a new window. For aligned windows, see
-// changeAligned.
+// If the length does not change, the end of the window does not change either. If the window becomes shorter, it ends
+// at the earlier of two times. One is its previous end. The other is when the tokens have come back at the new rate,
+// counted from the latest time at which tokens may have been taken, but at least one new window after that time. If the
+// window becomes longer, its end moves by the difference of the lengths, but not beyond the end of a new window that
+// begins at the latest time. It then also ends sooner if the tokens have come back at the new rate. For aligned
+// windows, see changeAligned.
 func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
 	if to.since = w.since; to.length != w.length {
@@ -136,13 +137,14 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, kn
 	return to
 }
 
-// changeAligned returns when an aligned window ends after a change to windows of another length. Its last window of the
-// clock began a length before its end. It ends when it would have ended, but not before a whole new window has passed
-// since that last window began, or since the latest time. Or it ends when as many whole windows have passed as grant
-// what was taken, if that is sooner.
+// changeAligned returns when an aligned window ends after a change to windows of another length. The last window of the
+// clock in it began one length before its end. The window ends with the new window of the clock in which it would have
+// ended. But it does not end before a whole new window has passed since the earlier of two times: when that last window
+// of the clock began, and latest. If fewer new windows are enough to grant the tokens taken, it ends after that many.
 func (w *FixedWindow) changeAligned(to *FixedWindow, latest int64, known Limits) int64 {
 	whole := to.up(min(w.end-w.length, latest))
-	longest := big.NewInt((known.Longest+to.length-1)/to.length*to.length + to.length) // what the longest one may meet
+	// the time of all new windows that the longest window may overlap
+	longest := big.NewInt((known.Longest+to.length-1)/to.length*to.length + to.length)
 	all := quotientUp(known.lasts(w.taken, to.length, longest), big.NewInt(to.length))
 	all.Mul(all, big.NewInt(to.length))
 	return min(max(to.up(w.end), whole+to.length), after(max(latest-latest%to.length, whole), all))
