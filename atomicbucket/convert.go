@@ -169,8 +169,12 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 // key's previous window, is as long as the fastest of its limits needs to grant its tokens. Over any time t a key gets
 // at most two limits, for the windows at both edges, and what the fastest limit grants in t.
 func (w *FixedWindow) endsWithClock(before, stays, latest int64, taken uint64, c Change) uint64 {
-	whole := w.up(min(before, latest))                                  // when the first whole window begins
-	most := c.windows(taken, 1, ceilDiv(c.Longest, uint64(w.window))+1) // at most what the longest window overlaps
+	whole := w.up(min(before, latest)) // when the first whole window begins
+	longest := ceilDiv(c.Longest, uint64(w.window))
+	if w.calendar != nil {
+		longest++ // some periods are shorter than others
+	}
+	most := c.windows(taken, 1, longest)
 	return min(max(w.up(stays), whole+1), max(w.Ticks(latest), whole)+most)
 }
 

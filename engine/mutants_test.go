@@ -50,6 +50,9 @@ var mutants = []interleave.Mutant{
 	{"(b)", "a longer window of the clock ends with the current one, though a raised limit fills it", aligned, "(b)", []interleave.Edit{
 		{convertGo, "max(w.up(stays), whole+1)", "max(w.up(stays), whole)"},
 	}},
+	{"(c)", "the longest window meets one window of the clock more than it covers", "TestAWaitWhileAlignedWindowsGoToAndFro", "(c)", []interleave.Edit{
+		{convertGo, "if w.calendar != nil {\n\t\tlongest++", "if true {\n\t\tlongest++"},
+	}},
 	{"(b)", "the first window after a change ends with the current one of the clock", aligned, "(b)", []interleave.Edit{
 		{"atomicbucket/fixedwindow.go", "now < first {", "false {"},
 	}},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -135,6 +136,27 @@ func TestAChangeOfTheLimitLeavesAlignedWindows(t *testing.T) {
 	require.Equal(t, 40*time.Second, l.Take("b", 1).ResetAfter)
 	h.advance(40 * time.Second)
 	require.Equal(t, 30*time.Second, l.Take("b", 1).ResetAfter, "broken: (c): when the window ends")
+}
+
+// TestAWaitWhileAlignedWindowsGoToAndFro: windows become a little longer and shorter again, and a quota may be lower
+// than what a key has taken. The key waits for its next token for at most the longest window and two windows.
+func TestAWaitWhileAlignedWindowsGoToAndFro(t *testing.T) {
+	for _, lengths := range [][]time.Duration{{61, 60}, {90, 60}, {144, 168}} {
+		p := FixedWindow(10, lengths[1]*time.Minute).Aligned()
+		l, h := newLimiter(t, p)
+		_, err := l.Quota(p)
+		require.NoError(t, err)
+		both := lengths[0] * lengths[1] * time.Minute // a window of either length begins then
+		h.advance(both - time.Duration(h.now().UnixNano()%int64(both)))
+		requireAll(t, l, l.Key("k"))
+		for i := range 40 {
+			h.advance(time.Second)
+			p = FixedWindow(10, lengths[i%2]*time.Minute).Aligned()
+			require.NoError(t, l.SetPolicy(p))
+			wait := l.TakeKey(l.Key("k"), 1).RetryAfter
+			require.LessOrEqual(t, wait, slices.Max(lengths)*time.Minute+2*p.window, "broken: (c): %v, change %d", p, i)
+		}
+	}
 }
 
 // A changingKey is a key that takes all that it can while the length of aligned windows changes from 60s to 61s. A

@@ -143,8 +143,7 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, kn
 // of the clock began, and latest. If fewer new windows are enough to grant the tokens taken, it ends after that many.
 func (w *FixedWindow) changeAligned(to *FixedWindow, latest int64, known Limits) int64 {
 	whole := to.up(min(w.end-w.length, latest))
-	// the time of all new windows that the longest window may overlap
-	longest := big.NewInt((known.Longest+to.length-1)/to.length*to.length + to.length)
+	longest := big.NewInt((known.Longest + to.length - 1) / to.length * to.length)
 	all := quotientUp(known.lasts(w.taken, to.length, longest), big.NewInt(to.length))
 	all.Mul(all, big.NewInt(to.length))
 	return min(max(to.up(w.end), whole+to.length), after(max(latest-latest%to.length, whole), all))
