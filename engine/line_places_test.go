@@ -266,9 +266,10 @@ func TestALineAfterAReset(t *testing.T) {
 }
 
 // TestALineUnderTwoRates: the first two callers of a line have reserved at another rate than the callers behind them.
-// When the first caller leaves, each of the others moves up by the time that the tokens of the first take, at whichever
-// of the two rates is faster. When the last caller comes first, each of the others is due later by the time that the
-// tokens of the last take. No turn moves past a reservation of a caller outside of the line.
+// When the first caller leaves, each of the others moves up by the time that the tokens of the first take, at the rate
+// of the first or at its own rate, whichever is faster. When the last caller comes first, each of the others is due
+// later by the time that the tokens of the last take, at the rate of the last. No turn moves past a reservation of a
+// caller outside of the line.
 func TestALineUnderTwoRates(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(5), 4)
 	for _, c := range []struct {
