@@ -154,6 +154,7 @@ type Conn struct {
 	answered bool // a request was answered, or the connection has ended; for [httpProtocol]
 	idle     idlePlace
 	sender   sender
+	receiver receiver
 
 	mu     sync.Mutex
 	client netip.Prefix // the client for which it is counted

@@ -2,7 +2,6 @@ package listen
 
 import (
 	"errors"
-	"net"
 	"os"
 	"sync"
 	"time"
@@ -20,7 +19,7 @@ type sender struct {
 }
 
 // write writes all of p, or returns an error.
-func (s *sender) write(to net.Conn, p []byte) (n int, err error) {
+func (s *sender) write(to streamConn, p []byte) (n int, err error) {
 	if s.timeout == 0 {
 		return to.Write(p)
 	}
@@ -39,7 +38,7 @@ func (s *sender) write(to net.Conn, p []byte) (n int, err error) {
 // extend sets the deadline for the next bytes. It returns false if the deadline for which the connection's user has
 // asked is over. The deadline from the timeout may be too early by a small part of the timeout, because setting it
 // exactly for every write would cost more.
-func (s *sender) extend(to net.Conn) bool {
+func (s *sender) extend(to streamConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -58,7 +57,7 @@ func (s *sender) extend(to net.Conn) bool {
 }
 
 // ask sets a deadline for which the connection's user asks.
-func (s *sender) ask(to net.Conn, t time.Time) error {
+func (s *sender) ask(to streamConn, t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.IsZero() && s.asked.IsZero() && s.timeout > 0 {

@@ -121,7 +121,7 @@ func anyClient(netip.Addr) netip.Prefix { return netip.Prefix{} }
 
 // A slowConn accepts one byte per deadline.
 type slowConn struct {
-	net.Conn
+	streamConn
 	taken, silent int
 	deadlines     []time.Time
 }
@@ -190,7 +190,7 @@ func TestDeadlinesAreSetSeldom(t *testing.T) {
 
 // A deadlineConn accepts everything, and notes the deadlines of writes.
 type deadlineConn struct {
-	net.Conn
+	streamConn
 	deadlines []time.Time
 }
 
