@@ -96,8 +96,8 @@ func (p *Proxy) answered(response *http.Response) error {
 	// The caller's fields replace the upstream's. Two lines of RateLimit would be read as one list, and a client could
 	// not know which limits are the caller's.
 	header := x.ResponseWriter.Header()
-	if vary, own := response.Header["Vary"], header["Vary"]; vary != nil && own != nil {
-		header["Vary"] = slices.Concat(own, vary)
+	if own := header["Vary"]; own != nil {
+		header["Vary"] = slices.Concat(own, response.Header["Vary"])
 	}
 	for name := range header {
 		delete(response.Header, name)
