@@ -46,7 +46,8 @@ func TestClientsThatStall(t *testing.T) {
 	assert.Equal(t, 1, r.left("day", "x"))
 }
 
-// TestLinesThatRequestsMakeUp: a value in a request is part of a name in /stats, but cannot forge a line there.
+// TestLinesThatRequestsMakeUp: a value in a request can become part of a name in /stats, but cannot forge a line of
+// /stats.
 func TestLinesThatRequestsMakeUp(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{
 		"a.yaml": strings.Replace(file, "- key: day", "- key: day\n    detailed_metric: true", 1)}))

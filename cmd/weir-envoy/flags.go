@@ -17,7 +17,7 @@ import (
 )
 
 // serveCommand has a flag for each variable that is read. The variables have the names and defaults of the reference.
-// Only the variables of the last group do not exist in the reference.
+// The variables of the last group are the only ones that do not exist in the reference.
 type serveCommand struct {
 	storeFlags   `embed:""`
 	tracingFlags `embed:""`
@@ -111,7 +111,7 @@ type serveCommand struct {
 	DebugPprof     bool          `env:"DEBUG_PPROF" help:"Serve profiles at the debug port."`
 }
 
-// pairs has pairs in the form of the reference's maps: key:value,...
+// pairs is a map that a variable has as text in the reference's form: key:value,...
 type pairs map[string]string
 
 // UnmarshalText parses the pairs, for the parser of the command line.
@@ -130,7 +130,8 @@ func (p *pairs) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Validate refuses invalid numbers, for the parser of the command line. So they are refused before anything starts.
+// Validate refuses invalid numbers. The parser of the command line calls it, so invalid numbers are refused before
+// anything starts.
 func (c *serveCommand) Validate() error {
 	for name, port := range map[string]int{
 		"PORT": c.Port, "DEBUG_PORT": c.DebugPort, "GRPC_PORT": c.GRPCPort, "STATSD_PORT": c.StatsdPort,
@@ -197,8 +198,9 @@ func (c *serveCommand) options() envoy.Options {
 	return o
 }
 
-// clientTLS returns the configuration for connections to a TLS server. ca and name are for a server with a private CA
-// or another name. certificate and key are for a certificate of the client.
+// clientTLS returns the configuration for connections to a TLS server. ca is the file of a private CA that has signed
+// the server's certificate, and name is the name in this certificate if it is not the server's address. certificate and
+// key are the files of the client's certificate. Each may be "".
 func clientTLS(certificate, key, ca, name string) (*tls.Config, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if certificate != "" || key != "" {

@@ -55,9 +55,9 @@ mappings:
 `
 
 // TestEnvoyGateway runs the program as Envoy Gateway does: with its environment, without arguments, and on its ports.
-// Some things are different because the machine does not have them. Instead of all addresses, there is a loopback
-// address. Instead of /certs and /etc, there are folders of the test. Behind the addresses, there are servers of the
-// test.
+// Three things are different, because the machine of the test cannot provide them: the program listens on a loopback
+// address instead of all addresses, the folders /certs and /etc are folders of the test, and the addresses of other
+// programs lead to servers of the test.
 func TestEnvoyGateway(t *testing.T) {
 	host := fmt.Sprintf("127.%d.%d.%d", 2+rand.IntN(250), rand.IntN(256), 1+rand.IntN(254))
 	ca := newAuthority(t)
@@ -154,7 +154,7 @@ var built = sync.OnceValues(func() (path string, err error) {
 	return path, err
 })
 
-// launch runs the program with arguments. Without arguments, it runs it as the image does.
+// launch runs the program with arguments. If there are none, it runs the program in the same way as the image.
 func launch(t *testing.T, environment []string, args ...string) *launched {
 	t.Helper()
 	path, err := built()
@@ -181,7 +181,8 @@ func (l *launched) log() string {
 }
 
 // TestImage: the image has the program where Envoy Gateway and docker compose files for the reference expect it. A
-// compose file names the program once more, so the entry point of this image gets this name as an argument.
+// compose file has the name of the program as its command, so the entry point of weir's image gets this name as an
+// argument.
 func TestImage(t *testing.T) {
 	recipe, err := os.ReadFile("../../Dockerfile.envoy")
 	require.NoError(t, err)

@@ -78,7 +78,7 @@ func (p *program) listen(ctx context.Context, failed chan error) error {
 		p.log.Info("weir-envoy stops: requests in progress are answered first")
 	}
 	p.setHealthy(false)
-	p.page.Close() // always returns nil; without this, the open streams would be waited for
+	p.page.Close() // ends the open streams, for which the server would wait; always returns nil
 	p.drain(server, servers)
 	return err
 }
@@ -88,7 +88,7 @@ func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), er
 	options := []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionAge: p.GRPCMaxConnectionAge, MaxConnectionAgeGrace: p.GRPCMaxConnectionAgeGrace,
-			// These detect a client that has gone or does not read answers.
+			// These settings detect a client that has gone or does not read answers.
 			Time: time.Minute, Timeout: 20 * time.Second,
 		}),
 		grpc.ConnectionTimeout(p.GRPCConnect),

@@ -1,5 +1,6 @@
-// Command weir-envoy implements Envoy's global rate limit service in one process, without a store. It reads the same
-// files and environment variables as github.com/envoyproxy/ratelimit, which is called the reference here.
+// Command weir-envoy implements Envoy's global rate limit service. It needs no store if one process counts everything.
+// It reads the same files and environment variables as github.com/envoyproxy/ratelimit, which is called the reference
+// here.
 //
 //	RUNTIME_ROOT=. RUNTIME_WATCH_ROOT=false weir-envoy serve
 //	weir-envoy check config/
@@ -48,8 +49,8 @@ func main() {
 }
 
 // arguments returns the arguments of the command line, without the name of the program in the reference's image. A
-// compose file for that image has this name as the command. If the file is used with this image, the entry point gets
-// the name as the first argument.
+// compose file for that image has this name as the command. If the compose file is used with weir's image, the entry
+// point gets this name as the first argument.
 func arguments(all []string) []string {
 	if len(all) > 0 && all[0] == "/bin/ratelimit" {
 		return all[1:]

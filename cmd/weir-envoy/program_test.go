@@ -140,8 +140,8 @@ func request(domain, key, value string, hits uint32) *rlsv3.RateLimitRequest {
 	}}
 }
 
-// left sends a request with one hit, and returns how many remain. It returns -1 if the request is refused, and -2 if no
-// limit applies.
+// left sends a request with one hit, and returns how many hits remain. It returns -1 if the request is refused, and -2
+// if no limit applies.
 func (r *running) left(key, value string) int {
 	r.t.Helper()
 	response, err := r.rls.ShouldRateLimit(context.Background(), request("d", key, value, 1))
@@ -307,8 +307,8 @@ func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	<-stopped
 }
 
-// TestASwappedLink: the reference's deployments and Kubernetes change a link so that it leads to another folder. The
-// program notices this.
+// TestASwappedLink: the program notices if a link in the path of the files leads to another folder. Kubernetes and
+// deployments of the reference change files in this way.
 func TestASwappedLink(t *testing.T) {
 	root := t.TempDir()
 	for version, limit := range map[string]string{"v1": "3", "v2": "30"} {

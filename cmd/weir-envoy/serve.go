@@ -47,7 +47,7 @@ type program struct {
 	taken   atomic.Bool
 	mapping *metrics.Mapping
 	calls   *metrics.Calls
-	end     time.Time // when the time of DRAIN is over; zero before the program stops
+	end     time.Time // the time at which DRAIN is over; zero before the program stops
 }
 
 func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
@@ -106,7 +106,7 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 	return p.listen(ctx, failed)
 }
 
-// left returns a context that ends with the time of DRAIN. This time begins at the first call.
+// left returns a context that ends when the time of DRAIN is over. This time begins at the first call of left.
 func (p *program) left() (context.Context, context.CancelFunc) {
 	if p.end.IsZero() {
 		p.end = time.Now().Add(p.Drain)
@@ -114,7 +114,7 @@ func (p *program) left() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), p.end)
 }
 
-// close charges the stores with everything that was admitted without them, and closes the service.
+// close charges to the stores everything that was admitted without them, and closes the service.
 func (p *program) close() {
 	ctx, cancel := p.left()
 	defer cancel()

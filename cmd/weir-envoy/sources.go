@@ -78,7 +78,8 @@ func (p *program) take(c *config.Config, warnings []*yamlfile.Error, err error) 
 	return nil
 }
 
-// dialXDS returns a connection to the server that sends configurations. The first call on it connects.
+// dialXDS returns a connection to the server that sends configurations. The connection is opened by the first call on
+// it.
 func (p *program) dialXDS() (*grpc.ClientConn, error) {
 	transport := insecure.NewCredentials()
 	if p.XDSUseTLS {

@@ -17,7 +17,8 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestStartsWithWhatItNeeds: without what it needs, the program fails to start with an error, or waits for rules.
+// TestStartsWithWhatItNeeds: if something that the program needs is missing or invalid, the program does not start, and
+// returns an error.
 func TestStartsWithWhatItNeeds(t *testing.T) {
 	serve := func(args ...string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -33,8 +34,8 @@ func TestStartsWithWhatItNeeds(t *testing.T) {
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-uds="+root), "there is a file that is not a socket")
 }
 
-// TestTwoListenersOfOneAddress: if two listeners have the same address, the program does not start without one of them,
-// but returns an error.
+// TestTwoListenersOfOneAddress: if two listeners have the same address, the program returns an error. It does not start
+// with only one of them.
 func TestTwoListenersOfOneAddress(t *testing.T) {
 	ports := freePorts(t, "one", "grpc")
 	err := parse(t, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--host=127.0.0.1", "--debug-host=127.0.0.1",
@@ -89,7 +90,8 @@ func TestUnixSocket(t *testing.T) {
 	assert.Equal(t, 2, r.left("day", "x"))
 }
 
-// TestHealth: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED, the program is healthy only when it has a domain.
+// TestHealth: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED, the program is healthy only when its configuration has a
+// domain.
 func TestHealth(t *testing.T) {
 	root := write(t, map[string]string{".notes": ""})
 	r := start(t, nil, "--runtime-root="+root, "--force-start-without-initial-config", "--healthy-with-at-least-one-config-loaded")

@@ -13,7 +13,7 @@ import (
 )
 
 // TestWhatIsOwedOutlivesTheReplica: if a replica is restarted while its store is lost, it does not get another share.
-// When the store is back, it is charged with the tokens that the first replica has admitted.
+// When the store is back, the tokens that the first replica has admitted are charged to the store.
 func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 	port := freePorts(t, "redis")["redis"]
 	root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)})
@@ -51,7 +51,7 @@ func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 }
 
 // TestOtherSettingsPayWhatIsOwed: a replica may be restarted with another policy for a lost store, or with the default
-// prefix set explicitly. It charges the store with the tokens that the previous replica has admitted.
+// prefix set explicitly. It still charges to the store the tokens that the previous replica has admitted.
 func TestOtherSettingsPayWhatIsOwed(t *testing.T) {
 	for name, other := range map[string][]string{
 		"closed": {"--redis-on-loss=closed"}, "open": {"--redis-on-loss=open"},

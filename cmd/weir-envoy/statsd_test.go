@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStatsd: the increases of the counters are sent as packets, and so are the number of calls and their durations.
+// TestStatsd: packets report the increases of the counters, the number of calls, and the durations of calls.
 func TestStatsd(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestStatsdByTCP(t *testing.T) {
 	receive("ratelimit.service.rate_limit.d.day.total_hits.__zone=a", 4)
 	ctx, cancel := context.WithCancel(context.Background())
 	var asking sync.WaitGroup
-	asking.Go(func() { // what is sent before the close is noticed is lost, so there must always be new hits
+	asking.Go(func() { // hits are lost if they are sent before the close is noticed, so new hits must follow
 		for ctx.Err() == nil {
 			_, _ = r.rls.ShouldRateLimit(ctx, request("d", "new", "x", 1))
 		}

@@ -33,8 +33,8 @@ descriptors:
 `
 
 // TestStopping: when the program gets a SIGTERM, its health checks say that it stops, and it still answers the requests
-// in progress. It charges its store with the tokens that it has admitted without the store, even if the store comes
-// back only then.
+// in progress. It charges to its store the tokens that it has admitted without the store, even if the store comes back
+// only after the SIGTERM.
 func TestStopping(t *testing.T) {
 	ports := freePorts(t, "port", "debug-port", "grpc-port", "lost", "slow")
 	lost, slow := ports["lost"], ports["slow"]
@@ -76,7 +76,7 @@ func TestStopping(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, asked.SendMsg(request("d", "second", "x", 1)))
 	require.NoError(t, asked.CloseSend())
-	_, err = health.Check(t.Context(), &healthv1.HealthCheckRequest{}) // it has received the request before
+	_, err = health.Check(t.Context(), &healthv1.HealthCheckRequest{}) // by now, the program has received the request
 	require.NoError(t, err)
 
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
@@ -97,7 +97,7 @@ func TestStopping(t *testing.T) {
 	assert.Equal(t, 4, other.left("day", "x"), "5 are charged")
 }
 
-// TestDrainIsForAll: when the time to stop is over, the program waits no longer for anything, not even for a store.
+// TestDrainIsForAll: when the time of DRAIN is over, the program waits for nothing any more, not even for a store.
 func TestDrainIsForAll(t *testing.T) {
 	store, err := redislimit.Open(t.Context(), "redis://127.0.0.1:1", redislimit.JoinLater())
 	require.NoError(t, err)

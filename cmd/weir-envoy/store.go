@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A storeFlags says where the counters are that several replicas share.
+// storeFlags has the flags for the stores, which have the counters that several replicas share.
 type storeFlags struct {
 	RedisURL        string        `name:"redis-url" env:"REDIS_URL" help:"Redis or Valkey that the replicas share: host:port or redis://[user]:password@host, several for a cluster; the name of the master and the sentinels for Sentinel. Empty: counters are in memory."`
 	RedisType       string        `name:"redis-type" env:"REDIS_TYPE" default:"SINGLE" enum:"SINGLE,SENTINEL,CLUSTER,single,sentinel,cluster" help:"SINGLE, SENTINEL or CLUSTER."`
@@ -53,8 +53,8 @@ type storeFlags struct {
 	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long an answer of REDIS_PERSECOND_URL may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
-// stores has the stores in which replicas share counters. perSecond is for limits per second. If it is nil, all is for
-// these limits, too. Both are nil if the counters are in memory.
+// stores has the stores in which replicas share counters. perSecond is for limits per second, and all is for all other
+// limits. If perSecond is nil, all is for all limits. Both are nil if the counters are in memory.
 type stores struct{ all, perSecond *redislimit.Client }
 
 func (s stores) close() {
@@ -97,7 +97,7 @@ func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []s
 }
 
 // withoutAddress returns an error if REDIS_URL is not set, but another variable suggests that there is a Redis. Without
-// the error, the counters would be in memory, and it would be a surprise that the replicas do not share them.
+// this error, the counters would be in memory, and an operator would not expect that the replicas do not share them.
 func (f *storeFlags) withoutAddress(environment []string) error {
 	var names []string
 	for name, value := range set(environment) {
@@ -121,8 +121,8 @@ func (f *storeFlags) withoutAddress(environment []string) error {
 		strings.Join(slices.Compact(names), ", "))
 }
 
-// connect opens a store. If the store does not answer, connect tries again after waits that become longer, unless the
-// program may start without the store.
+// connect opens a store. If the store does not answer, connect tries again, after waits that become longer. It does not
+// try again if the program may start without the store.
 func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServer) (*redislimit.Client, error) {
 	address, err := s.address()
 	if err != nil {
@@ -156,7 +156,7 @@ func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServe
 	}))
 }
 
-// A redisServer describes a Redis or Valkey server with the variables that begin with name.
+// A redisServer has the settings of a Redis or Valkey server. They come from the variables whose names begin with name.
 type redisServer struct {
 	name, url, kind, socket, auth, sentinelAuth string
 	tls                                         bool
@@ -200,7 +200,7 @@ func (s redisServer) address() (_ string, err error) {
 				return "", err
 			}
 		} else if _, _, err := net.SplitHostPort(host); err != nil {
-			return "", fmt.Errorf("%s_URL: server %d is not host:port", s.name, i+1) // it may be a password
+			return "", fmt.Errorf("%s_URL: server %d is not host:port", s.name, i+1) // the text may be a password
 		}
 	}
 	u.Host = hosts[0]
@@ -234,8 +234,8 @@ func (s redisServer) merge(u *url.URL, number int, text string) (host string, er
 	return net.JoinHostPort(one.Hostname(), cmp.Or(one.Port(), "6379")), nil
 }
 
-// debts returns the beginning of the paths of the files that record debts to the stores, or "" if there are none. It
-// depends on the stores, because only these stores are owed the debts.
+// debts returns the beginning of the paths of the files that record debts to the stores, or "" if there are none. The
+// beginning depends on the stores, because the debts must be charged only to these stores.
 func (f *storeFlags) debts() string {
 	if f.State == "" {
 		return ""

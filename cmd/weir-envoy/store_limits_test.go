@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// TestOverdrawInStore: in every mode of the store, charges that exceed a limit count for all replicas.
+// TestOverdrawInStore: in every mode of the store, a charge that exceeds its limit counts for all replicas.
 func TestOverdrawInStore(t *testing.T) {
 	address, _ := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": `
@@ -44,8 +44,8 @@ descriptors:
 	}
 }
 
-// TestLocalCache: a fixed window that is known to be exceeded refuses without a request to the store. Such requests are
-// not counted.
+// TestLocalCache: if a fixed window is known to be exceeded, requests are refused without a call to the store. These
+// requests are not counted.
 func TestLocalCache(t *testing.T) {
 	address, stop := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": file})
@@ -96,7 +96,8 @@ descriptors:
 			require.NoError(t, err)
 		}
 	}
-	// A counter in the store can be peeked at by a value that is typed, and reset by its line in the list.
+	// For a counter in the store, the page can peek at the counter of a typed value, and reset a counter from its line
+	// in the list.
 	const slow = `{"rule":"d.slow","parts":["a b"]}`
 	_, typed := r.post("/key/peek", slow)
 	assert.Contains(t, typed, `"recorded":true,"limit":10,"remaining":0,`)

@@ -32,7 +32,7 @@ func startRedis(t *testing.T) (address string, stop func()) {
 	return fmt.Sprintf("127.0.0.1:%d", port), runRedis(t, port, "--port", fmt.Sprint(port), "--requirepass", "sesame", "--save", "")
 }
 
-// runRedis runs a redis-server until the test ends. The arguments say on which port.
+// runRedis runs a redis-server until the test ends. It listens on the given port.
 func runRedis(t *testing.T, port int, args ...string) (stop func()) {
 	t.Helper()
 	stop, _ = startedRedis(t, port, args...)
@@ -64,7 +64,8 @@ func startedRedis(t *testing.T, port int, args ...string) (stop func(), process 
 	return stop, command.Process
 }
 
-// TestReplicas: two programs with one store count together exactly. If the store is lost, both say so.
+// TestReplicas: two programs with one store count exactly, as if they were one program. If the store is lost, both
+// report this.
 func TestReplicas(t *testing.T) {
 	address, stop := startRedis(t)
 	root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 200", 1)})
@@ -89,7 +90,7 @@ func TestReplicas(t *testing.T) {
 	all.Wait()
 	assert.Equal(t, 200, passed)
 
-	for i := range 20 { // descriptors that mean the same counter are counted in order
+	for i := range 20 { // descriptors with the same counter are counted in order
 		ask := request("d", "day", fmt.Sprint("in order ", i), 1)
 		for range 4 {
 			ask.Descriptors = append(ask.Descriptors, ask.GetDescriptors()[0])
@@ -156,7 +157,7 @@ func TestStoreAddresses(t *testing.T) {
 	}
 }
 
-// TestPerSecond: limits per second are in the second store, and all others are in the first one.
+// TestPerSecond: limits per second are in the second store, and all other limits are in the first store.
 func TestPerSecond(t *testing.T) {
 	first, stopFirst := startRedis(t)
 	second, _ := startRedis(t)
@@ -214,7 +215,7 @@ func TestStoreComesLate(t *testing.T) {
 	assert.ErrorContains(t, err, "REDIS_STARTUP_INITIAL_INTERVAL=0s: want a millisecond or more")
 	err = parse(t, append(args, "--redis-persecond-timeout=11s", "--redis-persecond", "--redis-persecond-url=127.0.0.1:1",
 		"--redis-timeout=11s")...).serve(context.Background(), os.Stderr)
-	assert.ErrorContains(t, err, "redislimit: Timeout(11s): want 1ms to 10s") // so it has not tried again
+	assert.ErrorContains(t, err, "redislimit: Timeout(11s): want 1ms to 10s") // the error came at once, without retries
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -234,8 +235,9 @@ func TestStoreComesLate(t *testing.T) {
 	assert.NoError(t, <-opened)
 }
 
-// TestStartsWithoutItsStore: with REDIS_ON_LOSS of open or share, the program answers before its store does, reports
-// this, and uses the store as soon as it answers. Then the store is charged with what shares have admitted.
+// TestStartsWithoutItsStore: if REDIS_ON_LOSS is open or share, the program starts without an answer of its store, and
+// reports this. It uses the store as soon as the store answers. Tokens that were admitted from shares are then charged
+// to the store.
 func TestStartsWithoutItsStore(t *testing.T) {
 	for _, loss := range []string{"share", "open"} {
 		port := freePorts(t, "redis")["redis"]
@@ -266,7 +268,8 @@ func TestStartsWithoutItsStore(t *testing.T) {
 	}
 }
 
-// TestDebtsOfAStore: the names of the files depend on the stores that are owed something, and have no password.
+// TestDebtsOfAStore: the names of the files with debts depend on the stores to which the debts belong, and contain no
+// password.
 func TestDebtsOfAStore(t *testing.T) {
 	of := func(url string) string {
 		f := storeFlags{RedisURL: url, State: "/state"}
@@ -322,7 +325,7 @@ func TestSentinelPassword(t *testing.T) {
 	assert.ErrorContains(t, err, "SentinelUser: the address has no master_set")
 }
 
-// TestAnyName: with the flag for it, a server's certificate may have any name. It must be signed by the right CA
+// TestAnyName: a flag permits any name in a server's certificate. The certificate must be signed by the right CA
 // nevertheless.
 func TestAnyName(t *testing.T) {
 	right, wrong := newAuthority(t), newAuthority(t)
@@ -342,7 +345,8 @@ func TestAnyName(t *testing.T) {
 	assert.ErrorContains(t, open("--redis-tls-ca="+wrong.file, "--redis-tls-skip-hostname-verification"), "x509: ")
 }
 
-// TestAnExpiredCertificate: if the certificate of a store has expired, the log says so, at the start and later.
+// TestAnExpiredCertificate: if the certificate of a store has expired, the log reports this, both at the start and
+// later.
 func TestAnExpiredCertificate(t *testing.T) {
 	ca := newAuthority(t)
 	port := freePorts(t, "redis")["redis"]

@@ -56,7 +56,7 @@ func (a *authority) sign(name string) (certificate, key string) {
 	return a.signUntil(name, time.Now().Add(time.Hour))
 }
 
-// signUntil is like sign, for a certificate that is valid until a time.
+// signUntil is like sign, but the certificate is valid until the given time.
 func (a *authority) signUntil(name string, end time.Time) (certificate, key string) {
 	a.t.Helper()
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

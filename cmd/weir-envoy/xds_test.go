@@ -66,7 +66,7 @@ func startXDS(t *testing.T, address string, options ...grpc.ServerOption) *xdsSe
 	return x
 }
 
-// set sets what the server sends: one domain with a limit.
+// set sets the version and the resources that the server sends.
 func (x *xdsServer) set(t *testing.T, version string, resources ...types.Resource) {
 	t.Helper()
 	x.setFor(t, "node-1", version, resources...)
@@ -85,8 +85,8 @@ func limited(requests uint32) *configv3.RateLimitConfig {
 	}}}
 }
 
-// TestXDS: the program uses a first configuration and then a changed one. It refuses a wrong one. It connects again if
-// the server goes and comes back.
+// TestXDS: the program uses the first configuration, and then a changed configuration. It refuses a wrong
+// configuration. If the server goes away and comes back, the program connects again.
 func TestXDS(t *testing.T) {
 	x := startXDS(t, "127.0.0.1:0")
 	x.set(t, "1", limited(1000))
@@ -113,7 +113,7 @@ func TestXDS(t *testing.T) {
 	until(t, "the server that is back is heard", func() bool { return r.left("day", "x") > 2000 })
 }
 
-// A nonsense is a server that sends answers without a meaning.
+// A nonsense is a server whose answers have no meaning.
 type nonsense struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	responses []*discoveryv3.DiscoveryResponse
@@ -167,7 +167,8 @@ func TestXDSNonsense(t *testing.T) {
 	assert.Equal(t, 4, r.left("day", "x"))
 }
 
-// TestALargeXDSConfiguration: one answer has all rules, so it may be larger than gRPC accepts by default.
+// TestALargeXDSConfiguration: one answer has all rules, so it may be larger than the messages that gRPC accepts by
+// default.
 func TestALargeXDSConfiguration(t *testing.T) {
 	x := startXDS(t, "127.0.0.1:0")
 	large := limited(1000)
@@ -184,7 +185,7 @@ func TestALargeXDSConfiguration(t *testing.T) {
 }
 
 // TestXDSWithTLS: both sides show certificates. If the client's certificate is renewed, the next connection uses the
-// new one. If the client does not trust a server, it sends no request to it.
+// new certificate. If the client does not trust a server, it sends no request to this server.
 func TestXDSWithTLS(t *testing.T) {
 	ca := newAuthority(t)
 	pair, err := tls.LoadX509KeyPair(ca.sign("xds.test"))
@@ -218,8 +219,8 @@ func TestXDSWithTLS(t *testing.T) {
 	})
 }
 
-// TestXDSQuotaAndMetadata: if the configuration comes over xDS, an answer also reports the rules that admitted the
-// request.
+// TestXDSQuotaAndMetadata: if the configuration comes over xDS, quota mode works, and an answer has the metadata of the
+// rules that admitted the request.
 func TestXDSQuotaAndMetadata(t *testing.T) {
 	x := startXDS(t, "127.0.0.1:0")
 	said, err := structpb.NewStruct(map[string]any{"tier": "gold"})

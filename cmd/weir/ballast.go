@@ -5,11 +5,11 @@ import (
 	"runtime"
 )
 
-// ballastBytes is the size of memory that is allocated and never touched, so the system provides no pages for it. The
-// garbage collector starts when the heap has doubled. Without the ballast, this would be at 4 MB, every 400 requests,
-// because the tables of keys are not on the heap. A larger GOGC is no substitute. With GOGC=400, collections are nearly
-// as rare, but GOGC multiplies the size of the heap, while the ballast adds to it: with 1,000 connections, the process
-// has 183 MB instead of 141 MB.
+// ballastBytes is the size of the ballast: memory that is allocated and never touched, so the system provides no pages
+// for it. The garbage collector starts when the heap has doubled. The tables of keys are not on the heap, so without
+// the ballast the heap would be small, and the collector would start at 4 MB, every 400 requests. A larger GOGC is no
+// substitute. With GOGC=400, collections are nearly as rare, but GOGC multiplies the size of the heap, while the
+// ballast adds to it: with 1,000 connections, the process has 183 MB instead of 141 MB.
 const ballastBytes = 16 << 20
 
 // loadBallast allocates the ballast and returns a function that drops it. If the administrator has set GOGC or

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestTheBallastGivesWay: if an administrator sets GOGC or GOMEMLIMIT, the collector works as the runtime documents,
-// without the ballast.
+// TestTheBallastGivesWay: if an administrator sets GOGC or GOMEMLIMIT, there is no ballast, and the collector works as
+// the runtime documents.
 func TestTheBallastGivesWay(t *testing.T) {
 	for _, c := range []struct {
 		gogc, limit string

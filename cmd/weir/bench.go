@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// benchCommand runs a separate program. This program has the libraries with which weir is compared, which are not a
+// benchCommand runs a separate program. That program contains the libraries with which weir is compared. They are not a
 // part of weir itself.
 type benchCommand struct {
 	Args []string `arg:"" optional:"" passthrough:"" help:"Flags of the benchmark; --help lists them."`
@@ -30,7 +30,8 @@ func (c *benchCommand) Run() error {
 func findBench() (string, error) {
 	name := benchProgram + executableSuffix
 	if self, err := os.Executable(); err == nil {
-		// If the path has a separator, LookPath looks only there, and also checks that the program may be executed.
+		// If the argument of LookPath has a separator, LookPath checks only this path, and also checks that the program
+		// may be executed.
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
 			return path, nil
 		}

@@ -123,8 +123,8 @@ func TestProgramReplays(t *testing.T) {
 	})
 }
 
-// TestProgramReplaysBehindAProxy: the result says that there may be a proxy. With a flag, the client is read from a
-// header field.
+// TestProgramReplaysBehindAProxy: the result says that there may be a proxy in front of the server. With a flag, the
+// client is read from a header field.
 func TestProgramReplaysBehindAProxy(t *testing.T) {
 	program := build(t)
 	var log strings.Builder
@@ -294,7 +294,8 @@ func TestProgramServesUntilItIsTold(t *testing.T) {
 	}
 }
 
-// serves starts the program with a limit of five, checks that it limits, and ends it.
+// serves starts the program with a limit of five requests, checks that the program refuses further requests, and ends
+// it.
 func serves(t *testing.T, args []string, policy string) {
 	t.Helper()
 	cmd := exec.Command(build(t), append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--max-keys", "1000"}, args...)...)

@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These are the numbers in docs/budgets.md, "Several machines": the number of machines, the limit of tokens, what each
-// request holds, and so on.
+// These are the numbers in the section "Several machines" of docs/budgets.md: the number of machines, the limit of
+// tokens, the number of tokens that each request holds, and so on.
 const (
 	machines  = 4
 	clients   = 64
@@ -38,14 +38,14 @@ type machineCase struct {
 	name  string
 	store string // what happens to the store; "" for nothing
 	kill  bool   // a machine is killed in the middle
-	// These say what is added to the bound, according to the tables of docs/distributed.md.
+	// The two fields below say what is added to the bound, according to the tables of docs/distributed.md.
 	shares  bool // the store is lost: adds the shares of all nodes (one burst), and rate times what its return takes
 	forgets bool // the store forgets its keys: adds a burst, and what holds give back that are in flight then
 }
 
 // TestMachinesKeepTheBound uses a limit of 10,000 tokens per minute with four programs, a real Redis server and 64
 // clients. Whatever happens, the settled costs stay within the bound that the documents state. A request holds 200
-// tokens and costs 20 to 200. One request in ten costs up to 400, and the client of one in ten gives up.
+// tokens and costs 20 to 200. One request in ten costs up to 400, and one request in ten is given up by its client.
 func TestMachinesKeepTheBound(t *testing.T) {
 	installed(t, "redis-server")
 	for _, c := range []machineCase{
@@ -96,7 +96,7 @@ func newMachines(t *testing.T, c machineCase) *machineWorld {
 	t.Cleanup(func() { _ = w.redis.Process.Kill() })
 	model := httptest.NewServer(http.HandlerFunc(w.model))
 	t.Cleanup(model.Close)
-	timeout := "5s" // so that the store does not count as lost on a busy machine
+	timeout := "5s" // long, so that the store does not count as lost on a busy machine
 	if c.shares {
 		timeout = "100ms"
 	}
@@ -114,7 +114,7 @@ rules: [{name: tokens, key: global, rate: %d/m, tokens: {estimate: %d}}]
 	return w
 }
 
-// runRedis starts a Redis server on a port. A server that was killed may have used the port before.
+// runRedis starts a Redis server on a port. The port may be the port of a server that was killed.
 func runRedis(t *testing.T, port string) *exec.Cmd {
 	t.Helper()
 	redis := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
@@ -129,7 +129,7 @@ func runRedis(t *testing.T, port string) *exec.Cmd {
 	return redis
 }
 
-// model answers with the usage that is in a field of the request, or never.
+// model answers with the usage in a field of the request. If the field has no usage, it never answers.
 func (w *machineWorld) model(rw http.ResponseWriter, r *http.Request) {
 	usage, err := strconv.ParseUint(r.Header.Get("X-Usage"), 10, 64)
 	a := &asking{begin: time.Now(), usage: usage}
@@ -150,8 +150,8 @@ func (w *machineWorld) model(rw http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(rw, `{"usage":{"prompt_tokens":0,"completion_tokens":%d,"total_tokens":%d}}`, usage, usage)
 }
 
-// run makes the clients send requests until they have used most of the limit. Then it makes the event of the case
-// happen, and continues until the clients were refused many times.
+// run makes the clients send requests until they have used most of the limit. Then it causes the event of the case, and
+// continues until the clients were refused many times.
 func (w *machineWorld) run() {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.begin = time.Now()
@@ -167,7 +167,7 @@ func (w *machineWorld) run() {
 	all.Wait()
 }
 
-// until waits until is returns true.
+// until waits until the function is returns true.
 func (w *machineWorld) until(is func() bool) {
 	require.Eventually(w.t, is, 2*time.Minute, 20*time.Millisecond)
 }
@@ -178,7 +178,7 @@ func (w *machineWorld) refusals() int {
 	return w.refused
 }
 
-// happens makes the event of the case happen.
+// happens causes the event of the case.
 func (w *machineWorld) happens() {
 	if w.c.kill {
 		assert.NoError(w.t, w.programs[machines-1].Process.Kill())
@@ -197,7 +197,7 @@ func (w *machineWorld) happens() {
 		}
 	case "restart":
 		assert.NoError(w.t, w.redis.Process.Kill())
-		_ = w.redis.Wait() // it was killed, so this returns an error
+		_ = w.redis.Wait() // returns an error, because the server was killed
 		time.Sleep(time.Second)
 		w.redis = runRedis(w.t, w.port)
 	}
@@ -259,8 +259,8 @@ func (w *machineWorld) ask(ctx context.Context, client *http.Client, url, id, us
 }
 
 // cost returns the cost with which a request was settled. This is its usage, or its hold if its client gave up before
-// the model had reported a usage. If the request broke off because its machine was killed, it is unknown which of the
-// two was settled, and the smaller one counts.
+// the model had reported a usage. If the request broke off because its machine was killed, it is unknown whether the
+// usage or the hold was settled, so the smaller of the two counts.
 func (a *asking) cost() uint64 {
 	switch a.outcome {
 	case "answered":
@@ -281,8 +281,8 @@ func (w *machineWorld) settled() (sum uint64) {
 	return sum
 }
 
-// bound returns burst + rate*T + O + N*D + H + E of docs/distributed.md, and what the second table there adds. O and H
-// are 0: the key is new, so no machine has tokens in hand, and nothing is in flight.
+// bound returns burst + rate*T + O + N*D + H + E of docs/distributed.md, plus the terms that the second table of that
+// page adds for events. O and H are 0: the key is new, so no machine has tokens in hand, and nothing is in flight.
 func (w *machineWorld) bound() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -300,7 +300,7 @@ func (w *machineWorld) bound() uint64 {
 	}
 	bound := perMinute + perSecond*last.Sub(w.begin).Seconds() + machines*overdraft + float64(beyond)
 	if w.c.shares {
-		bound += perMinute + perSecond*(250+100)/1000 // until the last node has noticed the return, plus a round trip
+		bound += perMinute + perSecond*(250+100)/1000 // until the last node notices the return, plus a round trip
 	}
 	if w.c.forgets {
 		bound += perMinute + float64(givenBack)

@@ -157,7 +157,8 @@ type describedRule struct {
 	Bound []string `json:"bound"`
 }
 
-// writeJSON writes everything that is known about the file. If the file has mistakes, writeJSON also returns an error.
+// writeJSON writes everything that is known about the file. If the file has mistakes, writeJSON writes them and also
+// returns an error.
 func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error {
 	out := checked{File: c.File, Good: err == nil, Mistakes: []mistake{}, Warnings: []string{},
 		Rules: []describedRule{}}

@@ -105,8 +105,8 @@ counted by api, slots
 	}
 }
 
-// TestTheTestsOfTheDocument: the tests in the document pass, as the document says. If the burst is smaller, they fail.
-// A request is explained as the document says.
+// TestTheTestsOfTheDocument: the tests in the document pass, and with a smaller burst they fail, as the document says.
+// The explanation of a request is the same as in the document.
 func TestTheTestsOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
 	require.NoError(t, err)

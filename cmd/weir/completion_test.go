@@ -26,7 +26,8 @@ func inShell(t *testing.T, program, shell string, args ...string) string {
 	return string(out)
 }
 
-// TestCompletionInShells: with the code that weir prints for a shell, the shell completes commands and flags.
+// TestCompletionInShells: after a shell has run the code that weir prints for it, the shell completes commands and
+// flags.
 func TestCompletionInShells(t *testing.T) {
 	program := build(t)
 	t.Run("bash", func(t *testing.T) {

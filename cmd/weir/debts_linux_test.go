@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An outage is a weir process with a state folder whose store is lost and comes back. Two machines share a limit of 40
+// An outage is a weir process with a state folder. Its store is lost and comes back. Two machines share a limit of 40
 // per hour, so this machine admits 20 without the store.
 type outage struct {
 	t      *testing.T
@@ -88,8 +88,8 @@ func (o *outage) files() []string {
 	return all
 }
 
-// awaitCharge waits until the store has a key of the limit. There are no requests meanwhile, so the key is there
-// because the store was charged.
+// awaitCharge waits until the store has a key of the limit. No requests are sent in the meantime. So if the key
+// appears, the reason is that the store was charged.
 func (o *outage) awaitCharge() {
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:" + o.port}, DisableCache: true})
 	require.NoError(o.t, err)
@@ -107,8 +107,8 @@ func (o *outage) lose() {
 	require.Equal(o.t, 20, o.ask(25), "the share of this machine")
 }
 
-// TestWhatIsOwedOutlivesTheProcess: the store is charged with the tokens that weir has admitted while the store was
-// lost, even if weir is killed or stopped before the store is back. The next weir process does not get another share.
+// TestWhatIsOwedOutlivesTheProcess: the tokens that weir has admitted while the store was lost are charged to the
+// store, even if weir is killed or stopped before the store is back. The next weir process does not get another share.
 func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	for name, by := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// TestStoppingChargesTheStore: if weir is stopped while its store is lost, it waits for the store, for at most
-// shutdown_timeout.
+// TestStoppingChargesTheStore: if weir is stopped while its store is lost, it waits at most shutdown_timeout for the
+// store.
 func TestStoppingChargesTheStore(t *testing.T) {
 	o := newOutage(t, "server: {shutdown_timeout: 50s}")
 	o.lose()
@@ -147,7 +147,7 @@ func TestStoppingChargesTheStore(t *testing.T) {
 	assert.Equal(t, 20, o.ask(25))
 }
 
-// TestFilesOfWhatIsOwed: the files for debts are made at the start. The log names files that belong to no rule. A
+// TestFilesOfWhatIsOwed: weir makes the files for debts when it starts. The log names files that belong to no rule. A
 // missing folder is an error.
 func TestFilesOfWhatIsOwed(t *testing.T) {
 	o := newOutage(t, "")

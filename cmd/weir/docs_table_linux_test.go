@@ -16,7 +16,7 @@ import (
 )
 
 // TestTableOfTheDocument: two servers have the rule of docs/shared.md, and 230 clients send requests to one of them.
-// Then `weir table` must print the same as in the document, except for values that change with every reading.
+// Then `weir table` must print the output in the document, except for values that change with every reading.
 func TestTableOfTheDocument(t *testing.T) {
 	texts, err := document.Read("../..")
 	require.NoError(t, err)

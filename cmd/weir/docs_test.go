@@ -23,7 +23,7 @@ import (
 // results does not notice changes of files outside of this module, so `make test` runs these tests without the cache.
 
 // TestCommandsOfTheDocuments runs the commands that end within seconds. If a document shows the output of a command, or
-// its last lines, the command must print exactly this.
+// the last lines of the output, the command must print exactly this text.
 func TestCommandsOfTheDocuments(t *testing.T) {
 	finite := regexp.MustCompile(`^bin/weir (replay|check|sim|version)\b`)
 	program := build(t)
@@ -47,8 +47,8 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	assert.Greater(t, ran, 3)
 }
 
-// TestRequestsOfTheREADME sends the requests of the README to the server that `make run` starts. It uses another limit,
-// so that no token comes back during the test on a busy machine.
+// TestRequestsOfTheREADME sends the requests of the README to the server that `make run` starts. The server of the test
+// has another limit, so that no token comes back during the test on a busy machine.
 func TestRequestsOfTheREADME(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("no curl on this machine: the README's requests were not made")

@@ -21,7 +21,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// TestPrometheusAlerts: each alert fires if its fault occurs. None fires while there is no fault.
+// TestPrometheusAlerts: each alert fires if its fault occurs, and no alert fires while there is no fault.
 func TestPrometheusAlerts(t *testing.T) {
 	promtool := installed(t, "promtool")
 	folder := inTree("packaging", "prometheus")
@@ -61,7 +61,8 @@ func alerts(t *testing.T) []alert {
 	return file.Groups[0].Rules
 }
 
-// boardQueries returns the queries of the Grafana board, by their panels. The variables in them have values.
+// boardQueries returns the queries of the Grafana board, by their panels. The variables in the queries are replaced by
+// values.
 func boardQueries(t *testing.T) map[string]string {
 	t.Helper()
 	var board struct {

@@ -44,8 +44,9 @@ func moduleFileOf(t *testing.T, command, name string) (file moduleFile) {
 	return file
 }
 
-// TestModulesRequireTheSame: in a workspace, a module is built with the highest version that any module of the
-// workspace requires. If two of them require the same module directly, both must require this version.
+// TestModulesRequireTheSame: in a workspace, a dependency is built at the highest version that any module of the
+// workspace requires. So if two modules of the workspace require the same dependency directly, both must require this
+// version.
 func TestModulesRequireTheSame(t *testing.T) {
 	versions := map[string]string{}
 	for _, use := range moduleFileOf(t, "work", "go.work").Use {
@@ -78,8 +79,8 @@ func TestVersionsThatCannotBeReleased(t *testing.T) {
 	}
 }
 
-// instructions returns the words of the instructions in a Dockerfile that begin with a word. An instruction of several
-// lines counts as one.
+// instructions returns the instructions of a Dockerfile that begin with the given word, each as a list of words. An
+// instruction that continues over several lines counts as one instruction.
 func instructions(dockerfile, word string) (found [][]string) {
 	for line := range strings.Lines(strings.ReplaceAll(dockerfile, "\\\n", " ")) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == word {
@@ -154,7 +155,8 @@ func TestSystemdUnit(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no systemd-analyze on the PATH to verify the unit with")
 	}
-	// systemd-analyze checks that the programs exist, and weir is not installed.
+	// systemd-analyze checks that the programs of a unit exist. weir is not installed, so the copy names another
+	// program.
 	copied := filepath.Join(t.TempDir(), "weir.service")
 	text := strings.ReplaceAll(read(t, "packaging/weir.service"), "/usr/bin/weir", "/bin/true")
 	require.NoError(t, os.WriteFile(copied, []byte(text), 0o600))

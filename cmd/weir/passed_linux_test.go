@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// passing returns a command that serves a rule file. It gets descriptors and variables in the same way as from systemd.
-// pid is the value of LISTEN_PID; $$ stands for the number of the process.
+// passing returns a command that serves a rule file. The command gets descriptors and variables in the same way as from
+// systemd. pid is the value of LISTEN_PID; $$ stands for the number of the process.
 func passing(ctx context.Context, t *testing.T, pid, rules string, files []*os.File, variables ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "sh", "-c", "LISTEN_PID="+pid+` exec "$0" serve "$1"`, build(t), rules)

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is a weir process that a test has started, or one that such a process has started as its successor. It ends
-// with the test.
+// A process is a weir process that a test has started, or the successor that such a process has started. It ends with
+// the test.
 type process struct {
 	t      *testing.T
 	pid    int
-	waited bool // after that, another process may have the number
+	waited bool // true after wait, when another process may get the number
 }
 
 // adoptOrphans makes the test the parent of processes that a weir process has started, when that process ends.
@@ -33,7 +33,7 @@ func processOf(t *testing.T, pid int) *process {
 	return p
 }
 
-// successor reads the log up to a line whose message begins with word, which is upgrade or upgraded. It returns the
+// successor reads the log up to a line whose message begins with word. word is upgrade or upgraded. It returns the
 // process that the line names.
 func (s *started) successor(word string) *process {
 	s.t.Helper()

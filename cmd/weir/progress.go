@@ -24,13 +24,14 @@ func newBar(screen *os.File, steps int64, description string, options ...progres
 	}, options...)...)}
 }
 
-// newByteBar returns a bar for the given number of bytes. If it is -1, the number is unknown, and the bar is a spinner.
+// newByteBar returns a bar for the given number of bytes. -1 means that the number is unknown, and then the bar is a
+// spinner.
 func newByteBar(screen *os.File, bytes int64, description string) bar {
 	return newBar(screen, bytes, description,
 		progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionUseIECUnits(true))
 }
 
-// step moves the bar to step number step of steps.
+// step moves the bar to the given step. steps is the number of all steps.
 func (b bar) step(step, steps int) {
 	b.ChangeMax(steps)
 	_ = b.Set(step)

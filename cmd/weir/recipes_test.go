@@ -46,7 +46,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// A kitchen is the environment in which the steps of a recipe are done.
+// A kitchen is the environment in which the test runs the steps of a recipe.
 type kitchen struct {
 	t       *testing.T
 	dir     string
@@ -100,8 +100,8 @@ func (k *kitchen) shell(code string) *exec.Cmd {
 	return cmd
 }
 
-// serve starts a server and waits until it listens. If the same command has started a server before, serve ends that
-// one first.
+// serve starts a server and waits until it listens. If the same command has started a server before, serve first ends
+// that server.
 func (k *kitchen) serve(command string) {
 	words := strings.Fields(command)
 	if _, err := k.shell("command -v " + words[0]).Output(); err != nil {
@@ -131,8 +131,8 @@ func (k *kitchen) serve(command string) {
 	}, time.Minute, 20*time.Millisecond, "%s does not listen on %s", command, at[1])
 }
 
-// free returns a free port of this machine that replaces a port of the page. For the same port, it always returns the
-// same.
+// free returns a free port of this machine that replaces a port of the page. For the same port of the page, it always
+// returns the same free port.
 func (k *kitchen) free(of string) string {
 	if k.ports[of] == "" {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

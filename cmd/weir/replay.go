@@ -86,7 +86,7 @@ type replayed struct {
 	log         *replay.Log
 	note        string // doubts about the figures
 	table, json func(io.Writer) error
-	rules       *replay.RulesReport // for a replay through rules: used instead of table and json
+	rules       *replay.RulesReport // for a replay through rules; used instead of table and json
 }
 
 // Run implements the command.

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// rulesFlags has the flags for a replay of rules. The flags of a limit stand for a file with one rule.
+// rulesFlags has the flags for a replay of rules. Without a rule file, the flags of a limit mean a file with one rule.
 type rulesFlags struct {
 	Rules         string  `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
 	Host          string  `placeholder:"NAME" help:"The host of the requests if the log does not have it, for rules that match or count by the host."`
@@ -139,7 +139,7 @@ func (c *replayCommand) limitName(r *replay.RulesReport) string {
 	return fmt.Sprintf("%v, by %s", r.Rules[0].Policy, c.Key)
 }
 
-// suggestions finds a limit for every rule that was judged.
+// suggestions finds a limit for every rule that the replay has judged.
 func (c *replayCommand) suggestions(r *replay.RulesReport) ([]*suggest.Suggestion, error) {
 	goal, err := c.goal()
 	if err != nil || !c.suggests() {

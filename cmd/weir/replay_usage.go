@@ -33,7 +33,8 @@ func (f *usageFlags) flags() []flag {
 	return []flag{{"--by", f.By != ""}, {"--estimate", len(f.Estimate) > 0}, {"--count", f.Count != "total"}}
 }
 
-// checkUsage returns an error if a flag was given that cannot be used with --usage, or that can be used only with it.
+// checkUsage returns an error if --usage was given together with a flag that does not fit it, or if a flag that needs
+// --usage was given without it.
 func (c *replayCommand) checkUsage() error {
 	if !c.Usage {
 		for _, f := range c.usageFlags.flags() {
@@ -101,8 +102,9 @@ func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 	return c.writeUsage(r, found, out, notes)
 }
 
-// suggestTokens finds a limit with the algorithm of a policy. There are usually few teams, compared with clients. If
-// there are fewer than a hundred keys per day, no key counts as abusive, and the suggested limit refuses nothing.
+// suggestTokens finds a limit with the algorithm of a policy. The keys of a usage log are usually teams, and there are
+// fewer teams than clients in an access log. So if there are fewer than a hundred keys per day, no key counts as
+// abusive, and the suggested limit refuses nothing.
 func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goal) (*suggest.Suggestion, error) {
 	rule := rulefile.NewRule("tokens")
 	rule.Policy = policy

@@ -13,8 +13,8 @@ import (
 // usageLog is an invented log of four teams.
 const usageLog = "../internal/usagelog/testdata/usage.jsonl"
 
-// TestProgramReplaysUsage: the program replays usage logs and writes the results as text, as JSON and as a page. It
-// suggests a limit. If no limit is given, it tries the suggested one.
+// TestProgramReplaysUsage: the program replays usage logs and writes the results as text, as JSON and as a page. The
+// program also suggests a limit. If no limit is given, it replays the log with the suggested limit.
 func TestProgramReplaysUsage(t *testing.T) {
 	program := build(t)
 	got := run(t, program, "", "replay", "--usage", "--limit", "30000/m", "--estimate", "none,500", "--count", "output", usageLog)

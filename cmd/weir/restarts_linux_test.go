@@ -18,18 +18,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fleet has several weir processes with one rule file. Clients send their requests to the newest one.
+// A fleet has several weir processes with one rule file. Clients send their requests to the newest process.
 type fleet struct {
 	t       *testing.T
 	path    string
-	socket  *os.File     // the socket that each process inherits, as from systemd; nil if each opens its own
+	socket  *os.File     // the socket that each process inherits, as from systemd; nil if each opens a socket
 	between sync.RWMutex // locked while no process serves
 	url     atomic.Value // string: the URL of the newest process
 	process *process     // the newest process
 	log     *started     // the log of the newest process
 }
 
-// add starts a process, which then is the newest.
+// add starts a process, and makes it the newest process of the fleet.
 func (f *fleet) add() {
 	cmd := exec.Command(build(f.t), "serve", f.path)
 	if f.socket != nil {
@@ -42,7 +42,8 @@ func (f *fleet) add() {
 	f.url.Store(f.log.until(`msg=listening url=(\S+) for=clients`)[0])
 }
 
-// startBeside starts another process next to the newest one. When clients use the new one, it ends the older one.
+// startBeside starts another process while the newest process still serves. When clients use the new process,
+// startBeside ends the older process.
 func (f *fleet) startBeside() {
 	before := f.process
 	f.add()
@@ -58,8 +59,8 @@ func (f *fleet) upgrade() {
 	assert.Zero(f.t, before.wait())
 }
 
-// restart ends the newest process with a signal, and then starts another one. Meanwhile clients wait, unless the socket
-// stays open.
+// restart ends the newest process with a signal, and then starts another one. Between the two, clients wait, unless the
+// socket stays open.
 func (f *fleet) restart(by syscall.Signal) {
 	if f.socket == nil {
 		f.between.Lock()
@@ -155,15 +156,15 @@ func (c *crowd) ask(client *http.Client) int {
 	return answer.StatusCode
 }
 
-// exhaust waits until the newest process has got more requests than a new bucket has tokens. So if a process had a new
-// bucket, this would be noticed.
+// exhaust waits until the newest process has received more requests than a new bucket has tokens. So if the process had
+// started with a new bucket, the test would notice.
 func (c *crowd) exhaust() {
 	until := c.admitted.Load() + c.refused.Load() + fleetBurst + fleetBurst/5
 	require.Eventually(c.t, func() bool { return c.admitted.Load()+c.refused.Load() >= until }, time.Minute, time.Millisecond)
 }
 
-// check ends the crowd and the fleet. It compares what all processes have admitted together with the limit. If every
-// request has an answer, they must have admitted all tokens that were available.
+// check ends the crowd and the fleet. It compares the number of requests that all processes have admitted in total with
+// the limit. If every request has an answer, the processes must have admitted all tokens that were available.
 func (c *crowd) check() {
 	c.exhaust()
 	c.done()
@@ -186,8 +187,8 @@ func (c *crowd) check() {
 
 // TestRestartsUnderLoad: processes are restarted, started concurrently and killed while clients send more requests than
 // the limit permits. Together they must not admit more than one process would, and every answer is 200 or 429. The
-// requests are not GETs: if a process is killed between the decision and the answer, a GET would be sent again, and the
-// token of the first attempt would not be counted here.
+// requests are not GETs: if a process is killed between the decision and the answer, the client would send a GET again,
+// and this test would not count the token of the first attempt.
 func TestRestartsUnderLoad(t *testing.T) {
 	c := crowded(t, &fleet{}, http.MethodPost, "listen: 127.0.0.1:0")
 	for range 3 {
@@ -214,8 +215,8 @@ func TestUpgradesUnderLoad(t *testing.T) {
 }
 
 // TestRestartsWithASocketThatStays: another process keeps the socket open, as systemd does, and weir is restarted ten
-// times. No connection is refused or broken off. Connections that come meanwhile wait. If a kept connection is closed,
-// its client sends a GET again.
+// times. No connection is refused or broken off. Connections that come in the meantime wait. If a connection that was
+// kept open is closed, its client sends a GET again.
 func TestRestartsWithASocketThatStays(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -127,7 +127,7 @@ func TestProgramReplaysRules(t *testing.T) {
 	assert.Equal(t, uint64(500), got.Rules[1].Matched)
 }
 
-// TestProgramSuggestsForTheFlags: the flags of a limit have the same meaning with --suggest as without it.
+// TestProgramSuggestsForTheFlags: the flags of a limit have the same meaning with and without --suggest.
 func TestProgramSuggestsForTheFlags(t *testing.T) {
 	program := build(t)
 	plain := run(t, program, "", "replay", "--limit", "10/m", "--burst", "5", "--top", "3", excerpt)

@@ -91,7 +91,7 @@ func (c *serveCommand) Run() (err error) {
 	}
 	if ctx.Err() == nil {
 		inherited.Tell(nil)
-	} else { // the previous process continues
+	} else { // otherwise, the previous process continues
 		inherited.Tell(errors.New("it was stopped before it served"))
 	}
 	go func() {

@@ -35,7 +35,8 @@ func startProgram(t *testing.T, args ...string) *started {
 func startCommand(t *testing.T, cmd *exec.Cmd) *started {
 	t.Helper()
 	s := &started{Cmd: cmd, t: t}
-	// The test makes the pipe itself, because another process that replaces this one writes its log there, too.
+	// The test makes the pipe itself, because a process that replaces the started process writes its log to this pipe,
+	// too.
 	stderr, theirs, err := os.Pipe()
 	require.NoError(t, err)
 	s.stderr, s.Stderr = stderr, theirs
@@ -49,7 +50,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *started {
 	return s
 }
 
-// until reads the log up to a line that matches the pattern. It returns what the parentheses of the pattern match.
+// until reads the log up to a line that matches the pattern. It returns the texts that the groups of the pattern match.
 func (s *started) until(pattern string) []string {
 	s.t.Helper()
 	// If the line does not come, the test fails.

@@ -16,7 +16,7 @@ import (
 //go:embed sim.html
 var simPageText string
 
-// simPage is a complete page, in the colors of the other reports.
+// simPage is a complete page. It has the same colors as the other reports.
 var simPage = template.Must(template.New("page").Funcs(template.FuncMap{
 	"comma":   number.Comma,
 	"percent": percent,
@@ -33,8 +33,8 @@ var simLegend = []chart.Key{
 	{Colour: chart.Orange, Text: "beyond"},
 }
 
-// simChart draws, for each strategy, how many tokens of the first key it has admitted. The left part of a bar is within
-// the limit, and the rest is the excess.
+// simChart draws a bar for each strategy: how many tokens of the first key the strategy has admitted. The left part of
+// a bar is within the limit, and the rest is the excess.
 func simChart(r *sim.Report) chart.Chart {
 	var rows []chart.Row
 	var said []string

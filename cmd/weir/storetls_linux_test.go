@@ -89,8 +89,9 @@ func (s *securedStore) stop() {
 }
 
 // TestCertificatesOfAStoreAreReplaced: the store of a running weir gets a certificate of another authority, and
-// requires clients to have one, too. weir uses the new files, with and without a reload. If the certificate of either
-// side has expired meanwhile, the log says so, and an error at a start says so, too.
+// requires clients to have a certificate of that authority, too. weir uses the new files, with and without a reload. If
+// the certificate of either side has expired in the meantime, the log says so. If weir is started then, the error says
+// so.
 func TestCertificatesOfAStoreAreReplaced(t *testing.T) {
 	installed(t, "redis-server")
 	port := freePort(t)
@@ -115,7 +116,7 @@ rules: [{name: api, key: global, rate: 40/h, burst: 40}]
 	asking.Go(func() { // without requests, weir does not notice that the store is lost
 		for ctx.Err() == nil {
 			assert.Contains(t, []int{200, 429}, status(t, url))
-			time.Sleep(20 * time.Millisecond) // because the other process needs the processor, too
+			time.Sleep(20 * time.Millisecond) // leaves the processor to the other process
 		}
 	})
 

@@ -64,7 +64,8 @@ func (c *tableCommand) Run() (err error) {
 	return c.watch(ctx, os.Stdout, term.IsTerminal(int(os.Stdout.Fd())), seconds.C)
 }
 
-// carry copies the file, restores it from the copy at a path, or converts it.
+// carry copies, restores or converts the file, as the flags say. restore is the path of the copy from which it restores
+// the file.
 func (c *tableCommand) carry(restore string) error {
 	to, did := c.Copy+c.Convert, "copied to "+c.Copy+c.Convert
 	var err error
@@ -107,7 +108,7 @@ func (c *tableCommand) options() (options []engine.Option, err error) {
 	return options, nil
 }
 
-// A writing writes what was read from a file.
+// A writing writes the data that was read from a file.
 type writing func(w io.Writer, seen *seenTable) error
 
 // whole returns the writing that writes everything, in the form that the flags choose.

@@ -130,8 +130,8 @@ func TestProgramRefusesTablesThatAreNone(t *testing.T) {
 	assert.Equal(t, 80, run(t, build(t), "", "table").status)
 }
 
-// TestProgramCarriesATable: while a server uses a file, the file is copied, converted and restored. The output says how
-// many keys owe something.
+// TestProgramCarriesATable: the program copies, converts and restores a file while a server uses the file. The output
+// says how many keys owe something.
 func TestProgramCarriesATable(t *testing.T) {
 	_, path := stateOf(t, 5)
 	folder := t.TempDir()
@@ -164,8 +164,9 @@ func TestProgramCarriesATable(t *testing.T) {
 	}
 }
 
-// TestRootCarriesATableOfAnother: if root carries the table of another user, the program does this with the rights of
-// that user. So the user's programs can open the new files, and links in the user's folder cannot lead to other places.
+// TestRootCarriesATableOfAnother: if root copies, converts or restores the table of another user, the program does this
+// with the rights of that user. So the user's programs can open the new files, and links in the user's folder cannot
+// lead to other places.
 func TestRootCarriesATableOfAnother(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may act for others")

@@ -97,7 +97,7 @@ func ago(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// redrawTable writes everything over the previous contents of the terminal.
+// redrawTable writes everything for people over the previous contents of the terminal.
 func redrawTable(w io.Writer, s *seenTable) error {
 	const top, restOfLine, rest = "\x1b[H", "\x1b[K", "\x1b[J"
 	var out bytes.Buffer

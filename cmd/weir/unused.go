@@ -5,7 +5,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A flag is a flag of the command line, with whether it was given.
+// A flag is a flag of the command line. given says whether the command line has it.
 type flag struct {
 	name  string
 	given bool

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An upgradable is a weir process whose program file is a link. A test can let the link lead to other programs.
+// An upgradable is a weir process whose program file is a link. A test can make the link lead to other programs.
 type upgradable struct {
 	*started
 	name string
@@ -145,12 +145,12 @@ func TestUpgradeUnderWay(t *testing.T) {
 	i.until(`msg=stopped`)
 	assert.Zero(t, second.wait())
 	if !third.isGone() { // the old process does not have to wait for it
-		third.wait() // it must end, by a signal or without one; otherwise this would wait forever
+		third.wait() // it must end, by a signal or by itself; otherwise wait would not return
 	}
 }
 
 // TestANewProgramThatDoesNotEnd: if the old process ends before the new program serves, the new program is killed.
-// Otherwise it would keep the sockets.
+// Otherwise the new program would keep the sockets.
 func TestANewProgramThatDoesNotEnd(t *testing.T) {
 	i := install(t, file(t, "weir.yaml", five))
 	ready := filepath.Join(t.TempDir(), "ready")
@@ -167,8 +167,8 @@ func TestANewProgramThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// TestSystemdIsTold: weir reports to systemd when the service is ready, which process it is after an upgrade, and that
-// it ends.
+// TestSystemdIsTold: weir reports to systemd when the service is ready, which process is the main process after an
+// upgrade, and when the service ends.
 func TestSystemdIsTold(t *testing.T) {
 	dir, err := os.MkdirTemp("", "weir") // the path of a socket must be short
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 //	target_group_arn "trace_id" "domain_name" "chosen_cert_arn" matched_rule_priority request_creation_time ...
 //
 // The request has a complete URL, with the host. The line may end after the user agent, as lines from before 2018 do.
-// If it does, the time of the entry is the time of the answer.
+// In such a line, the time of the entry is the time of the answer.
 //
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
 func (p *parser) parseALB(line []byte) error {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// around is the number of lines before a line, and also the number of lines after it, whose dates are compared with
-	// its date.
+	// around is how many lines before a line, and how many lines after it, are looked at: the date of the line is
+	// compared with their dates.
 	around = 16
-	// farAhead is how much later a date may be than the dates of all lines around it. farBehind is how much earlier it
-	// may be. farBehind is larger, because a server may log a long request with the time at which it began, while no
-	// request is logged before it comes.
+	// A date may be up to farAhead later, and up to farBehind earlier, than the dates of all lines around it. farBehind
+	// is larger, because a server may log a long request with the time at which it began, while no request is logged
+	// before it comes.
 	farAhead, farBehind = 30 * time.Minute, 24 * time.Hour
 	// farOff is used instead of farAhead and farBehind for a line that has fewer than around lines before it or after
 	// it.
@@ -26,9 +26,9 @@ var ErrAstray = errors.New("far from the dates of the lines around it")
 
 // astray finds the lines of a file whose date is far from the dates of all lines around it. If such a date were
 // trusted, the request would count at a wrong time. A line is in doubt if its date is not near the date of a line
-// before it. Such a line is held back until the lines after it have been read. Its date is wrong if the dates of the
-// lines after it, too, are far from it in the same direction, and near each other. Otherwise the log continues at
-// another time, as in files that were concatenated in any order.
+// before it. Such a line is held back until the lines after it have been read. The date is wrong if two things are true
+// of the lines after it: their dates are far from the date in the same direction as the dates before it, and they are
+// near each other. Otherwise the log continues at another time, as in files that were concatenated in any order.
 type astray struct {
 	recent [around]time.Time // times of the latest entries that were passed on
 	passed int
@@ -43,7 +43,7 @@ type held struct {
 	wrong *LineError
 }
 
-// next returns the next entry of the file, which is valid until the following call, or the error of its line.
+// next returns the next entry of the file, or the error of its line. The entry is valid until the following call.
 func (a *astray) next(f *file) (*Entry, error) {
 	for {
 		if len(a.held) == 0 {
@@ -113,7 +113,7 @@ func (a *astray) isNear(at time.Time) bool {
 	return false
 }
 
-// behind returns how many entries are held behind the first.
+// behind returns how many entries are held after the first held line.
 func (a *astray) behind() (n int) {
 	for i := range a.held[1:] {
 		if a.held[1+i].wrong == nil {
@@ -123,7 +123,7 @@ func (a *astray) behind() (n int) {
 	return n
 }
 
-// judge returns the error of the first line that is held; nil if its date is right.
+// judge returns the error of the first held line, or nil if the date of this line is right.
 func (a *astray) judge(f *file, h *held) *LineError {
 	var before, behind []time.Duration // how much later the date is than the other dates
 	for i := range min(a.passed, around) {
@@ -153,9 +153,9 @@ func (a *astray) judge(f *file, h *held) *LineError {
 		ErrAstray, where)}
 }
 
-// isFar reports whether a date is far, in one direction, from all dates before it and from most dates after it. Far
-// means more than least, and more than the distance between the nearest and the farthest of these dates. Up to a
-// quarter of the dates after it may be as far off as the date itself.
+// isFar reports whether a date is far, in one direction, from all dates before it and from most dates after it. A
+// distance is far if it is larger than least, and larger than the distance between the nearest and the farthest of
+// these dates. Up to a quarter of the dates after the date may be as far off as the date itself.
 func isFar(before, behind []time.Duration, direction, least time.Duration) bool {
 	off := slices.Clone(behind)
 	for i := range off {

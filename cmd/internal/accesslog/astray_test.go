@@ -50,8 +50,8 @@ func outcomes(t *testing.T, log *Log) (all []int) {
 	}
 }
 
-// TestADateThatLeaps: a line whose date is years too late is skipped, wherever it is in the log. It is not skipped if
-// all lines after it have such dates, too. A line whose date is years too early is skipped as well.
+// TestADateThatLeaps: a line whose date is years too late is skipped, wherever it is in the log. The line is not
+// skipped if all lines after it have such dates, too. A line whose date is years too early is skipped as well.
 func TestADateThatLeaps(t *testing.T) {
 	for name, c := range map[string]struct{ years, wrong []int }{
 		"none":                     {[]int{2015, 2015, 2015}, nil},
@@ -91,9 +91,9 @@ func TestADateThatLeaps(t *testing.T) {
 	assert.ErrorIs(t, err, ErrAstray)
 }
 
-// TestADateFarFromThoseAroundIt: a line is skipped if its date is far from the dates of all lines around it, and so are
-// a few such lines together. Dates are trusted after a silence, after a long request, in files that were concatenated,
-// and if the lines have dates in no order.
+// TestADateFarFromThoseAroundIt: a line is skipped if its date is far from the dates of all lines around it. A few such
+// lines in a row are skipped, too. Dates are trusted after a silence, after a long request, in files that were
+// concatenated, and in a log whose dates are in no order.
 func TestADateFarFromThoseAroundIt(t *testing.T) {
 	const hour, day = 3600, 24 * 3600
 	steady := func(from, n int) (all []int) {

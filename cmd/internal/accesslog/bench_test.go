@@ -61,7 +61,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkEncodingJSON measures encoding/json for the same lines, with the same few fields as parseCaddy.
+// BenchmarkEncodingJSON measures encoding/json for the same lines, decoding the same few fields as parseCaddy.
 func BenchmarkEncodingJSON(b *testing.B) {
 	f, err := formatNamed("caddy")
 	require.NoError(b, err)

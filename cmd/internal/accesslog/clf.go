@@ -18,12 +18,13 @@ import (
 // https://doc.traefik.io/traefik/observability/access-logs/#format (combined, with more fields at the end)
 //
 // Whatever a server appends to these fields is ignored. The line may end anywhere after the size, because loggers cut
-// long lines. The part that is lost does not say who asked for what, or when.
+// long lines. The lost part is not needed: client, time, request, status and size come before it.
 
 // parseCommon parses a line of the common or the combined format. It refuses a line that could be a vhost_combined
-// line, because a virtual host must not be mistaken for the client. The first field is in doubt if the line has an
-// identity other than "-" and a user name with spaces, or if it has a port after the host: identities are no longer in
-// use, and only a user name may contain spaces.
+// line, because a virtual host must not be mistaken for the client. Such a line has one more field before the date, so
+// its user name seems to have spaces. A line whose user name has spaces is refused if, in addition, its identity is not
+// "-" (identities are no longer in use) or its first field has a port. A line whose identity is an address is refused,
+// too.
 func (p *parser) parseCommon(line []byte) error {
 	who, date, rest, err := cutDate(line)
 	if err != nil {
@@ -79,9 +80,9 @@ var (
 	dateEnd   = []byte(`] "`)
 )
 
-// cutDate returns the part before the date, the date, and the part from the opening quote of the request on. It looks
-// for the end of the date first, as `] "`. A user name may contain spaces and brackets, and even a whole forged date,
-// but no bare quote, because servers escape quotes.
+// cutDate returns the part before the date, the date, and the part from the opening quote of the request on. It first
+// looks for the end of the date, which is `] "`. This finds the true date: a user name may contain spaces and brackets,
+// and even a whole forged date, but no bare quote, because servers escape quotes.
 func cutDate(line []byte) (who, date, rest []byte, err error) {
 	end := bytes.Index(line, dateEnd)
 	if end < 0 {

@@ -4,8 +4,8 @@ import "fmt"
 
 // ClientFrom makes the log take the client of each entry from a header field that a proxy has written, such as
 // X-Forwarded-For. The client is then the last address of the field, and a line without the field gives a *LineError.
-// ClientFrom must be called before the first Next. It returns an error if the log does not have the header field or
-// cannot be read.
+// ClientFrom must be called before the first Next. ClientFrom returns an error if the log does not have the header
+// field or cannot be read.
 func (l *Log) ClientFrom(header string) error {
 	fields, err := l.Fields()
 	if err != nil {

@@ -7,8 +7,8 @@ import "bytes"
 //	2026-11-20T09:00:00.123456789Z stdout F ...                        CRI: containerd and CRI-O, as in Kubernetes
 //	{"log":"...\n","stream":"stdout","time":"2026-11-20T09:00:00Z"}   Docker's json-file
 //
-// A piece of a line (marked P by CRI, or without a line end in Docker's text) is left unchanged, and no format accepts
-// it.
+// If the text is only a piece of a line (CRI marks it with P, and in Docker's text it has no line end), it is left
+// unchanged, and no format accepts it.
 //
 // https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md
 // https://docs.docker.com/engine/logging/drivers/json-file/

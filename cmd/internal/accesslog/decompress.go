@@ -15,8 +15,8 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxWindow is the most memory, in bytes, for unpacking compressed data: as much as "zstd --long" needs, and twice as
-// much as "xz -9". Without a bound a file of a few bytes could ask for gigabytes.
+// maxWindow is the most memory, in bytes, that decompression may use. "zstd --long" needs this much, and "xz -9" needs
+// half of it. Without a bound, a file of a few bytes could ask for gigabytes.
 const maxWindow = 128 << 20
 
 // A coding is a form in which a log is stored: a compression, or an encoding of its characters.
@@ -29,8 +29,9 @@ type coding struct {
 // startSize is how many bytes are needed to distinguish the codings.
 const startSize = 10
 
-// codings are recognized by their first bytes, not by file names, so that they are also found in a pipe. Several
-// compressed streams in a row are read as one, as in concatenated rotated logs. UTF-16 has no such streams.
+// codings has the known codings. They are recognized by their first bytes, not by file names, so that they are also
+// found in a pipe. Several compressed streams in a row, as in concatenated rotated logs, are read as one. This does not
+// apply to UTF-16.
 var codings = []coding{
 	{"gzip", magic("\x1f\x8b"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{"bzip2", isBzip2, func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
@@ -58,8 +59,8 @@ func isBzip2(start []byte) bool {
 	return block == "\x31\x41\x59\x26\x53\x59" || block == "\x17\x72\x45\x38\x50\x90"
 }
 
-// isZstd recognizes a frame. It also recognizes a skippable frame, because files of pzstd begin with one (RFC 8878,
-// sections 3.1.1 and 3.1.2).
+// isZstd recognizes a frame. It also recognizes a skippable frame, because files that pzstd writes begin with such a
+// frame (RFC 8878, sections 3.1.1 and 3.1.2).
 func isZstd(start []byte) bool {
 	return bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")) ||
 		len(start) >= 4 && start[0]&0xf0 == 0x50 && string(start[1:4]) == "\x2a\x4d\x18"

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sampleLines is how many of the first lines of a log detect reads, as far as they are in the first MaxLine bytes.
+// sampleLines is how many lines detect reads at the start of a log. It reads only lines in the first MaxLine bytes.
 const sampleLines = 1000
 
 // A sample has the facts that were learned from the first lines of a log.

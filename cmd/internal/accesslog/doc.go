@@ -14,7 +14,7 @@
 //	log.go         the entries of several files are merged by their time
 //	spool.go       a stream is copied, so that it can be read again
 //
-// A bad line is never fatal. It gives a LineError that says what is wrong with it, so that a caller can skip the line,
+// A bad line is never fatal. It gives a LineError that says what is wrong with the line, so a caller can skip the line,
 // count it and show the reason. Only a failing stream ends the reading. A line that could be read in two ways is a bad
 // line, because a guess could attribute the requests of one client to another.
 //

@@ -2,27 +2,29 @@ package accesslog
 
 import "time"
 
-// Entry is one request as the server logged it. Its byte slices are valid until the next entry is read. Escapes that a
-// server writes in the log, such as for quotes, are undone: the slices have the bytes that the client sent.
+// Entry is one request as the server logged it. Its byte slices are valid until the next entry is read. A server writes
+// some bytes, such as quotes, as escapes. The escapes are undone: the slices have the bytes that the client sent.
 type Entry struct {
 	// Client is the address of the client without its port, or its name if the server looks names up. It is printable
 	// ASCII, so it can be shown on a terminal. It is never empty.
 	Client []byte
-	// Time is when the request was received if the log has that, otherwise when it was logged. It is in the years 1970
-	// to 2261, for which time.Time.UnixNano is defined.
+	// Time is the time at which the request was received, if the log has this time. Otherwise it is the time at which
+	// the request was logged. It is in the years 1970 to 2261, for which time.Time.UnixNano is defined.
 	Time time.Time
 	// Method, Target and Proto are the parts of the request line. Target is a path with its query, a URL, or *. All
-	// three are empty if the logged request was not HTTP, because a server answers such a request before any limit.
+	// three are empty if the logged request was not HTTP. No limit applies to such a request, because the server
+	// answers it before any limit.
 	Method, Target, Proto []byte
 	Host                  []byte // the requested host, perhaps with a port; empty if the log does not have it
 	Status                int    // HTTP status; 0 if there was no answer
 	Size                  int64  // bytes of the answer; 0 if the log does not have them
 	// Headers are the request's header fields in the log. Several fields with the same name keep their order.
 	Headers []Header
-	// Late is how much later than this entry an earlier entry of its file is: 0 if the entry came in order.
+	// Late is 0 if the entry came in order. Otherwise an entry before it in its file has a later time, and Late is the
+	// difference of the two times.
 	Late time.Duration
-	// Memo is for the reader of the log. The reader stores in it what it has found out about the entry, either when
-	// [Log.Logged] passed the entry on or when Next returned it, whichever was first.
+	// Memo is for the reader of the log. A reader can get an entry twice: from the function of [Log.Logged] and from
+	// Next. At the first time it stores in Memo what it has found out about the entry.
 	Memo any
 
 	line int // number of the line in its file

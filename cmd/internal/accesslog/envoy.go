@@ -39,7 +39,7 @@ func (p *parser) parseEnvoy(line []byte) error {
 	return nil
 }
 
-// parseIstio parses a line of Istio's default format, which is Envoy's with more fields:
+// parseIstio parses a line of Istio's default format. It has the fields of Envoy's default format and more:
 //
 //	[START_TIME] "METHOD PATH PROTOCOL" RESPONSE_CODE RESPONSE_FLAGS RESPONSE_CODE_DETAILS
 //	CONNECTION_TERMINATION_DETAILS "UPSTREAM_TRANSPORT_FAILURE_REASON" BYTES_RECEIVED BYTES_SENT DURATION
@@ -114,8 +114,9 @@ func (p *parser) setEnvoyHeaders(forwarded, agent, id, authority []byte) {
 	p.setHeader("X-Request-Id", id)
 }
 
-// lastForwarded returns the last address of X-Forwarded-For, which is the only address that a client cannot forge. The
-// Envoy that wrote the log has appended it. If this Envoy trusts the proxy in front of it, that proxy has appended it.
+// lastForwarded returns the last address of X-Forwarded-For. It is the only address in the list that a client cannot
+// forge, because a proxy has appended it: the Envoy that wrote the log, or the proxy in front if this Envoy trusts that
+// proxy.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/headers#x-forwarded-for
 func lastForwarded(list []byte) []byte {

@@ -2,9 +2,9 @@ package accesslog
 
 import "slices"
 
-// Fields says what a log has for each request in addition to the client, the time, the method, the target and the
-// status, which every log has. It is needed because a header that is missing in the log may not have been sent, or may
-// not have been logged.
+// Fields says which fields a log has for each request. Every log has the client, the time, the method, the target and
+// the status, so they are not listed. Fields is needed to interpret a header that is missing in the log: the client did
+// not send it, or the server does not log it.
 //
 // The format determines the fields. If the fields of a format are configured, they are found in the first lines of the
 // log.
@@ -36,7 +36,7 @@ func (f Fields) and(g Fields) Fields {
 	return both
 }
 
-// only returns the names whose header fields f has.
+// only returns those of the names for which f has a header field.
 func only(names []string, f Fields) (held []string) {
 	for _, name := range names {
 		if f.Header(name) {

@@ -47,7 +47,7 @@ func (f *file) openStream() (err error) {
 	return err
 }
 
-// look finds the format. It then closes a file that can be opened again, unless it is the only one. Otherwise there
+// look finds the format. If the file can be opened again and is not the only file, look then closes it. Otherwise there
 // could be more open files than the system permits.
 func (f *file) look() error {
 	if len(f.log.files) == 1 || !f.reopens() {
@@ -132,7 +132,7 @@ func (f *file) close() (err error) {
 	return err
 }
 
-// A counter counts the bytes of a file that are read, in the form in which they are stored.
+// A counter counts the bytes that are read from a file, before they are decompressed.
 type counter struct {
 	r   io.Reader
 	log *Log

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fuzzFormat checks that any bytes, parsed as a line of a format, either are refused with a readable reason or give an
-// entry that a replay can use. The seeds are the lines of the samples of all formats.
+// fuzzFormat parses any bytes as a line of a format. It checks that the parser either refuses them with a readable
+// reason or returns an entry that a replay can use. The seeds are the lines of the samples of all formats.
 func fuzzFormat(f *testing.F, name string) {
 	format, err := formatNamed(name)
 	require.NoError(f, err)
@@ -131,9 +131,9 @@ func escape(text []byte) (escaped []byte) {
 	return escaped
 }
 
-// FuzzLog checks, on any bytes as a whole log, that reading ends with an entry, a reason or an error for each line, and
-// that the reader uses the detected format. It skips compressed logs, because decompressing them takes memory.
-// TestBrokenCompressionIsExplained tests these.
+// FuzzLog reads any bytes as a log. It checks that reading ends, that each line gives an entry, a reason or an error,
+// and that the reader uses the detected format. It skips compressed logs, because decompressing them takes memory.
+// TestBrokenCompressionIsExplained tests compressed logs.
 func FuzzLog(f *testing.F) {
 	for _, name := range Formats() {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))

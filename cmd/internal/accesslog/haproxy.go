@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// parseHTTPLog parses a line of HAProxy with "option httplog", or with "option httpslog", which appends fields:
+// parseHTTPLog parses a line that HAProxy writes with "option httplog" or "option httpslog". With "option httplog", it
+// has the following fields. With "option httpslog", it has more fields at the end.
 //
 //	client_ip:client_port [request_date] frontend backend/server TR/Tw/Tc/Tr/Ta status_code bytes_read
 //	captured_request_cookie captured_response_cookie termination_state actconn/feconn/beconn/srv_conn/retries

@@ -26,8 +26,8 @@ const (
 )
 
 // parseJSON collects the members of a line that is one JSON object. It is strict: a duplicate name is an error, because
-// a client can forge a member if the server does not escape. Bytes that are not UTF-8 are accepted, because nginx logs
-// them as they were sent.
+// a client can add a forged member if the server does not escape what it logs. Bytes that are not UTF-8 are accepted,
+// because nginx logs them as they were sent.
 //
 // The tokenizer is the one of encoding/json/v2 in Go's library. It allocates nothing for a token.
 func (p *parser) parseJSON(line []byte) error {
@@ -135,7 +135,8 @@ func (in parent) inner(name []byte) parent {
 	return elsewhere
 }
 
-// unquote returns a copy of a scalar as text, because the value itself is valid only until the next one is read.
+// unquote returns a copy of a scalar, as text. The copy is needed because the tokenizer reuses the memory of the scalar
+// for the next one.
 func (p *parser) unquote(raw []byte) ([]byte, error) {
 	start := len(p.scratch)
 	if raw[0] != '"' {
@@ -152,7 +153,8 @@ type logged struct {
 	client, time, method, target, proto, line, status, size []byte
 }
 
-// setLogged fills the entry. A format that logs the whole request line leaves its parts empty.
+// setLogged fills the entry. If a format logs the request line in one field, the parts of the request line are empty in
+// l.
 func (p *parser) setLogged(l *logged) (err error) {
 	e := &p.entry
 	if err := e.setClient(l.client); err != nil {

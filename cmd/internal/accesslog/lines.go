@@ -9,7 +9,7 @@ import (
 )
 
 // MaxLine is the longest line that is read, in bytes without its line end. Web servers limit a request head to a few
-// kilobytes, so a longer line is damaged, and memory must not grow with it.
+// kilobytes, so a longer line is damaged. The bound keeps such a line from taking more and more memory.
 const MaxLine = 1 << 20
 
 // ErrLineTooLong means that a line of more than MaxLine bytes was skipped. Reading can continue after it.
@@ -25,7 +25,7 @@ type lines struct {
 	raw    *bufio.Reader // source with a buffer
 	text   *bufio.Reader // raw decompressed; nil until the first bytes were read
 	coding string        // the coding of raw; "" for none
-	number int           // of the line that next last returned, from 1
+	number int           // number of the line that next returned last, from 1
 	passed int           // number of too long lines that start has skipped
 }
 
@@ -35,8 +35,8 @@ func newLines(r io.Reader) *lines {
 }
 
 // next returns the next line without its line end; the slice is valid until the following call. At the end of the input
-// the error is io.EOF. ErrLineTooLong is the error of one line. Any other error is final, and says what is wrong with
-// the input and after which line.
+// the error is io.EOF. After ErrLineTooLong, which concerns only one line, reading can continue. Any other error is
+// final, and says what is wrong with the input and after which line.
 func (l *lines) next() ([]byte, error) {
 	if err := l.open(); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (l *lines) slice() (line []byte, tooLong bool, err error) {
 	return line, tooLong, err
 }
 
-// start returns the start of the text, as much as fits in the buffer. It must be called before the first next. It
+// start returns the beginning of the text, up to the size of the buffer. It must be called before the first next. It
 // leaves out lines that are too long. whole says whether the returned text is the complete text. If not even one line
 // can be read, start returns the error of next.
 func (l *lines) start() (text []byte, whole bool, err error) {

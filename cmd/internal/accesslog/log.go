@@ -13,9 +13,9 @@ import (
 //
 // Memory does not grow with the log. A file is open only while Next reads entries from the time range of the file. It
 // then needs a buffer of a little more than MaxLine bytes, memory for its compression, and memory for the lines that
-// are being sorted. All open files together sort at most 16,384 lines and 4 MiB of text. A file's part is this number,
-// divided by the number of files that were open when its lines were read. A log that needs more lines is sorted on
-// disk, with at most about ten times sortBytes of memory.
+// are being sorted. All open files together sort at most 16,384 lines and 4 MiB of text. These two bounds are divided
+// equally among the files that are open when the lines are read. A log that needs more lines is sorted on disk, with at
+// most about ten times sortBytes of memory.
 type Log struct {
 	format *format // nil to detect it
 	client string  // the header field that has the client; "" if the format has it
@@ -36,15 +36,15 @@ type Log struct {
 	watch func(doing string, read int64)
 }
 
-// NewLog returns the log in a stream, which may be compressed. It detects the format.
+// NewLog returns the log in a stream. The stream may be compressed. NewLog detects the format.
 func NewLog(r io.Reader) *Log {
 	l := &Log{window: manyLines}
 	l.files = []*file{{log: l, stream: &spool{stream: io.NopCloser(r)}}}
 	return l
 }
 
-// HoldNone turns sorting off until Widen is called. This is the fastest way to read a log that is in order. It must be
-// called before the first Next.
+// HoldNone turns sorting off until Widen is called. Without sorting, a log that is in order is read fastest. HoldNone
+// must be called before the first Next.
 func (l *Log) HoldNone() { l.window = noLines }
 
 // ErrUnsorted says that an entry came too late to be sorted among the lines that are held back.
@@ -84,12 +84,13 @@ func asLineError(err error) *LineError {
 	return line
 }
 
-// Next returns the next entry, which is valid until the following call. The error is io.EOF at the end. It is a
-// *LineError for a line that is not an entry, and reading may continue after it. Any other error is final, except that
-// [Log.Widen] starts over after ErrUnsorted.
+// Next returns the next entry. The entry is valid until the following call. The error is io.EOF at the end. If a line
+// is not an entry, the error is a *LineError, and reading may continue with the next line. Any other error is final,
+// except that [Log.Widen] starts over after ErrUnsorted.
 //
 // The entries come in the order of their times, whatever the order of the files and of their lines. So the logs of
-// several machines become one log. Entries with the same time keep the order of the files, and of the lines of a file.
+// several machines become one log. Entries with the same time come in the order of their files, and then in the order
+// of their lines.
 func (l *Log) Next() (*Entry, error) {
 	if err := l.look(); err != nil {
 		return nil, err
@@ -227,8 +228,8 @@ func (l *Log) Reopens() bool {
 	return !slices.ContainsFunc(l.files, func(f *file) bool { return !f.reopens() })
 }
 
-// Widen makes Next start over after ErrUnsorted. More lines are then held back for sorting, or the log is sorted on
-// disk. It returns the errors of Rewind.
+// Widen makes Next start over after ErrUnsorted. After that, more lines are held back for sorting, or the log is sorted
+// on disk. Widen returns the errors of Rewind.
 func (l *Log) Widen() error {
 	switch l.window {
 	case noLines:
@@ -257,8 +258,8 @@ func (l *Log) named(f *file, err error) error {
 	return err
 }
 
-// Fields returns what the log has for each request: the fields that all its files have. It returns the error that Next
-// would return.
+// Fields returns the fields that the log has for each request. If the log has several files, these are the fields that
+// all files have. It returns the error that Next would return.
 func (l *Log) Fields() (Fields, error) {
 	if err := l.look(); err != nil {
 		return Fields{}, err

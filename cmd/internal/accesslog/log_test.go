@@ -82,7 +82,7 @@ func TestSeveralFilesAreMergedByTime(t *testing.T) {
 	}
 }
 
-// TestMergeKeepsEveryEntryOnce: whatever the files are, each entry is returned once, in the order of time. Entries with
+// TestMergeKeepsEveryEntryOnce: from any set of files, each entry is returned once, in the order of time. Entries with
 // the same time keep the order of their file.
 func TestMergeKeepsEveryEntryOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

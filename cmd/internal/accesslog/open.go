@@ -12,8 +12,8 @@ import (
 // Stdin is the name that stands for standard input in the arguments of Open.
 const Stdin = "-"
 
-// Open returns the log in the files with these names. It reads nothing yet. The name Stdin means standard input. If
-// there is no file with a name, the name is a pattern for path/filepath.Match. format is one of Formats, or "" to
+// Open returns the log in the files with these names. It reads nothing yet. The name Stdin means standard input. If no
+// file has a given name, the name is used as a pattern of path/filepath.Match. format is one of Formats, or "" to
 // detect the format of each file.
 //
 // The entries come in the order of their times, whatever the order of the files: see Log.Next. The error says what to
@@ -82,7 +82,7 @@ func (l *Log) addFile(path string) error {
 	if f.info.Mode().IsRegular() && path != Stdin {
 		return stream.Close() // it is opened again when its entries are due
 	}
-	f.stream, l.window = &spool{stream: stream}, manyLines // starting over needs room on the disk
+	f.stream, l.window = &spool{stream: stream}, manyLines // to read a stream again needs room on the disk
 	return nil
 }
 

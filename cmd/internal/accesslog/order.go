@@ -7,7 +7,8 @@ import (
 
 const (
 	// noLines, fewLines and manyLines are how many lines the open files together hold back for sorting. A log that
-	// needs more is read again with the next number, and finally sorted on disk.
+	// needs more lines is read again with the next of these numbers. If manyLines are not enough either, it is sorted
+	// on disk.
 	noLines, fewLines, manyLines = 0, 1 << 10, 16 << 10
 	// orderBytes is how many bytes of text the open files together hold back.
 	orderBytes = 4 << 20
@@ -15,8 +16,8 @@ const (
 
 // order sorts the entries of a file by their times. Sorting is needed because servers stamp a request with its start
 // and log it at its end, and some round the time. order holds back as many lines as it may, and passes on the earliest.
-// So a line that comes too early waits for the lines that belong before it, and a late line takes its place among the
-// lines that are held back. Log.Next detects lines that come too late for this.
+// So a line that comes too early waits for the lines that belong before it, and a late line is put in its place among
+// the lines that are held back. If a line comes too late even for this, Log.Next detects it.
 type order struct {
 	latest time.Time // latest time of the entries that were read
 	queue  []place   // sorted by time; entries with the same time as they came
@@ -28,13 +29,14 @@ type order struct {
 	end    error // the error that ended the reading, returned after the queue
 }
 
-// A place is an entry's place in the queue. It has a copy of the time, so that the search is fast.
+// A place is an entry's place in the queue. It has a copy of the entry's time, so that the search for a place is fast.
 type place struct {
 	nanos int64
 	*kept
 }
 
-// kept is an entry with its text, or the error of a line. An error keeps its place after the latest entry before it.
+// kept is an entry with its text, or the error of a line. An error has no time, so it stays directly after the entry
+// with the latest time that was read before it.
 type kept struct {
 	entry Entry
 	text  []byte
@@ -42,7 +44,7 @@ type kept struct {
 	uses  int // how many more times the entry will be used
 }
 
-// next returns the next entry of the file, which is valid until the following call, or the error of a line.
+// next returns the next entry of the file, or the error of a line. The entry is valid until the following call.
 func (o *order) next(f *file) (*Entry, error) {
 	if f.log.window == noLines {
 		return f.astray.next(f)

@@ -76,8 +76,8 @@ func wide(text string) *Log {
 	return log
 }
 
-// TestALineTooLateForTheWindow: a line that comes too late to be sorted among the lines that are held back ends the
-// reading. The log is read again with more lines held back, and at last it is sorted on disk.
+// TestALineTooLateForTheWindow: if a line comes too late to be sorted among the lines that are held back, the reading
+// ends with an error. The log is read again with more lines held back, and at last it is sorted on disk.
 func TestALineTooLateForTheWindow(t *testing.T) {
 	for lines, widened := range map[int]int{0: 0, 1: 1, fewLines - 1: 1, fewLines: 2, manyLines - 1: 2, manyLines: 3} {
 		name := writeFiles(t, strings.Repeat(lineAt("a", 9), lines)+lineAt("late", 0)+"nonsense\n"+lineAt("b", 10))[0]
@@ -160,7 +160,8 @@ func TestSortingDoesNotAllocate(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(next))
 }
 
-// TestFilesShareWhatIsHeld: if more files are open at a time, the lines that they hold together take no more memory.
+// TestFilesShareWhatIsHeld: files that are open at the same time share one bound on the lines that they hold back, so
+// more open files do not take more memory.
 func TestFilesShareWhatIsHeld(t *testing.T) {
 	var texts []string
 	const files = 4
@@ -179,7 +180,7 @@ func TestFilesShareWhatIsHeld(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, e.Time.Before(last))
 		last = e.Time
-		if n++; n > 3*manyLines { // by then, the lines are gone that a file held while it was the only open file
+		if n++; n > 3*manyLines { // a file held more lines while only it was open; they are gone by now
 			held := 0
 			for _, f := range log.files {
 				held += len(f.order.queue)

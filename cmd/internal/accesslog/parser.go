@@ -57,9 +57,9 @@ func (p *parser) setHeader(name string, value []byte) {
 	}
 }
 
-// setUnredacted is setHeader for servers that write REDACTED instead of a secret, as Caddy and Traefik do. If a line
-// has this word, the log does not have the header, unless another line has a value of it: a client may also send the
-// word REDACTED.
+// setUnredacted is setHeader for servers that write REDACTED instead of a secret, as Caddy and Traefik do. If the value
+// in a line is this word, the log does not have the header, unless another line has a different value: a client may
+// also send the word REDACTED itself.
 func (p *parser) setUnredacted(name string, value []byte) {
 	if string(value) != "REDACTED" {
 		p.setHeader(name, value)
@@ -81,8 +81,8 @@ func (p *parser) setHost(host []byte) {
 // mostNames is how many names of header fields are remembered. There is a bound because clients can invent names.
 const mostNames = 1000
 
-// canonical returns the canonical form of a header field's name. The log may write the name with another separator
-// instead of the dashes.
+// canonical returns the canonical form of a header field's name. In the log, the name may have another separator
+// instead of dashes.
 func (p *parser) canonical(logged, name []byte, separator string) string {
 	if known, ok := p.names[string(logged)]; ok {
 		return known
@@ -101,7 +101,7 @@ func (p *parser) canonical(logged, name []byte, separator string) string {
 type learned struct {
 	host    bool
 	all     bool            // every header field, except those that are redacted
-	headers map[string]bool // header fields that a line has; true if with a value, false if always redacted
+	headers map[string]bool // header fields that occur; true if a line has its value, false if it is redacted in all
 }
 
 func newLearned() *learned { return &learned{headers: map[string]bool{}} }

@@ -101,8 +101,8 @@ func TestLogsOfARealCaddy(t *testing.T) {
 }
 
 // startServer starts a program with a configuration, and returns a function that stops it. The last argument of the
-// program is the name of the configuration file. Its output is in the file "output" of dir. If the program is not
-// installed, the test is skipped.
+// program is the name of the configuration file. The output of the program is in the file "output" of dir. If the
+// program is not installed, the test is skipped.
 func startServer(t *testing.T, dir, name, address, conf string, args ...string) (stop func()) {
 	t.Helper()
 	path := ""
@@ -158,8 +158,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// send sends the requests, and returns when all are in the log. It waits because a server may write the log after the
-// answer, and never writes it if the server is stopped before.
+// send sends the requests, and returns when all are in the log. It waits for the log because a server may write an
+// entry after the answer, and would lose the entry if it were stopped in between.
 func send(t *testing.T, address, log string) {
 	t.Helper()
 	for _, r := range sentRequests {
@@ -179,8 +179,8 @@ func send(t *testing.T, address, log string) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// checkReal checks that a log has the requests. The log may have one more entry, which is not HTTP: it comes from the
-// connection that tests whether the server is ready.
+// checkReal checks that a log has the requests. The log may have one more entry, which is not HTTP. It comes from the
+// connection with which the test found out whether the server was ready.
 func checkReal(t *testing.T, path, format string, host, agent bool) {
 	t.Helper()
 	log, err := Open([]string{path}, "")

@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// sortBytes is how many bytes of entries are sorted in memory at once. Such a part is a run, and is then written to
-	// disk.
+	// sortBytes is how many bytes of entries are sorted in memory at once. Such a part is called a run, and is written
+	// to disk.
 	sortBytes = 8 << 20
-	// mostRuns is the number of runs of a level that are merged into one run of the next level. Each run that is being
-	// read takes a buffer.
+	// mostRuns is the number of runs of one level that are merged into one run of the next level. The number is bounded
+	// because each run that is being read takes a buffer.
 	mostRuns  = 64
 	runBuffer = 64 << 10
 )
 
 // A sorter sorts entries by time, then by file, then by the order in which they came. Its memory does not grow with the
-// number of entries. It sorts runs of sortBytes in memory and merges them from a temporary file. That file is at most
-// twice the size of the entries if there are fewer than four thousand runs (32 GiB of entries).
+// number of entries. It sorts parts of sortBytes bytes in memory, writes them to a temporary file as runs, and merges
+// the runs. That file is at most twice the size of the entries if there are fewer than four thousand runs (32 GiB of
+// entries).
 //
 // We wrote it because the libraries that we found bound the number of records in memory, but not their size, and a line
 // may have a mebibyte.
@@ -153,7 +154,7 @@ func (s *sorter) sorted() *sorted {
 	return all
 }
 
-// next returns the next entry, which is valid until the following call; io.EOF after the last.
+// next returns the next entry, or io.EOF after the last entry. The entry is valid until the following call.
 func (s *sorted) next() (*Entry, error) {
 	r, err := s.merge.next()
 	if err != nil {
@@ -175,7 +176,7 @@ func (s *sorter) Close() error {
 	return s.file.Close()
 }
 
-// A source returns records in order: those of a run, or those in memory.
+// A source returns records in order, either the records of a run or the records in memory.
 type source struct {
 	order  int
 	memory []record
@@ -184,7 +185,7 @@ type source struct {
 	buffer []byte // the text of head, if it comes from a run
 }
 
-// advance makes the next record the head. The error is io.EOF after the last.
+// advance makes the next record the head. After the last record, it returns io.EOF.
 func (s *source) advance() error {
 	if s.run == nil {
 		if len(s.memory) == 0 {
@@ -208,7 +209,8 @@ func (s *source) advance() error {
 	return nil
 }
 
-// A merge merges sources into one order. It is a heap of the sources. The source with the next record is on top.
+// A merge merges several sources into one ordered sequence. It is a heap of the sources: the source with the next
+// record is on top.
 type merge struct {
 	sources []*source
 	begun   bool
@@ -222,7 +224,7 @@ func (s *sorter) merge(runs []run) (m merge) {
 	return m
 }
 
-// next returns the next record, which is valid until the following call.
+// next returns the next record. The record is valid until the following call.
 func (m *merge) next() (record, error) {
 	if !m.begun {
 		m.begun = true

@@ -68,8 +68,8 @@ func TestARecordIsItsEntry(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestAStreamCanBeReadAgain: a second reading begins with the copy of the bytes that were read, and continues with the
-// stream.
+// TestAStreamCanBeReadAgain: a second reading begins with the copy of the bytes that the first reading got, and
+// continues with the rest of the stream.
 func TestAStreamCanBeReadAgain(t *testing.T) {
 	const text = "abcdefghij"
 	s := &spool{stream: io.NopCloser(iotest.OneByteReader(strings.NewReader(text)))}

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/tempfile"
 )
 
-// A spool is a stream that can be read only once, with a copy of what was read, so that it can be read again. If there
-// is no room for the copy, the stream can still be read once.
+// A spool makes a stream that can be read only once readable again: it keeps a copy of the bytes that were read. If
+// there is no room for the copy, the stream can still be read once.
 type spool struct {
 	stream  io.ReadCloser
 	copy    *tempfile.File // nil before the first byte, and after a failure

@@ -14,7 +14,7 @@ const (
 )
 
 // These are the forms of a time stamp, in the notation of package time. They are parsed by hand, because time.Parse
-// allocates a zone for each line if the times of a log are not in UTC.
+// allocates a zone for each time that is not in UTC.
 const (
 	clfForm     = "02/Jan/2006:15:04:05 -0700"
 	haproxyForm = "02/Jan/2006:15:04:05.000"

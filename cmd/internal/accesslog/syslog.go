@@ -10,8 +10,8 @@ import "bytes"
 //	2026-11-21T22:07:05.123+00:00 host nginx: ...    the same with a full date, as rsyslog writes by default
 //	<190>1 2026-11-21T22:07:05Z host nginx 42 - - ...   RFC 5424, section 6
 //
-// No format has lines that begin like this. If the header is incomplete, it stays, and the format's parser refuses the
-// line.
+// No format has lines that begin like this. An incomplete header is not removed, so the parser of the format refuses
+// the line.
 func cutSyslog(line []byte) []byte {
 	rest := line
 	if rest[0] == '<' {
@@ -40,8 +40,8 @@ func cutSyslog(line []byte) []byte {
 	return line
 }
 
-// cutSyslogDate cuts off a date and the space after it. The date is in the form of RFC 3164, which has neither year nor
-// zone, or of ISO 8601.
+// cutSyslogDate cuts off a date and the space after it. The date is in the form of ISO 8601, or in the form of RFC
+// 3164, which has neither a year nor a zone.
 func cutSyslogDate(line []byte) (rest []byte, ok bool) {
 	const form = "Jan _2 15:04:05 "
 	if len(line) < len(form) {

@@ -43,7 +43,7 @@ func cutFields(line []byte, targets ...*[]byte) (rest []byte, err error) {
 }
 
 // cutQuoted returns the text between the opening quote of s and the next quote that no backslash escapes, and what
-// follows. If there is no such quote, text is the rest of s and closed is false.
+// follows this quote. If there is no such quote, text is the rest of s and closed is false.
 func cutQuoted(s []byte) (text, rest []byte, closed bool) {
 	s = s[1:]
 	for i := 0; i < len(s); i++ {

@@ -67,7 +67,7 @@ func onlyQuotes(value []byte) bool {
 	return true
 }
 
-// parseWeirJSON parses a line of the same log as JSON.
+// parseWeirJSON parses a line of weir serve's access log as JSON.
 func (p *parser) parseWeirJSON(line []byte) error {
 	if err := p.parseJSON(line); err != nil {
 		return err

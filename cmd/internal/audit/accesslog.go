@@ -14,11 +14,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// enough is how many requests of a log are fitted. FromLog uses the requests of the clients that were refused most.
+// enough is how many requests of a log FromLog uses for the fit. It uses the requests of the clients with the most
+// refusals.
 const enough = 4000
 
-// FromLog fits limits to an access log. A request was refused if its answer has one of the statuses. If there are no
-// statuses, 429 counts. Each client has its own bucket.
+// FromLog fits limits to an access log. A request counts as refused if its answer has one of the statuses. If no
+// statuses are given, it counts as refused if the status is 429. Each client has its own bucket.
 func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	if len(statuses) == 0 {
 		statuses = refusals[:1]
@@ -47,7 +48,7 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	}
 	r := &Report{Of: log.Name(), Requests: len(all), Seconds: (all[len(all)-1].Sent - all[0].Sent).Seconds()}
 	r.fitted(all, found, nil)
-	if found.Returned && len(r.Undecided) == 0 { // without these, the limit is unknown, and so is the excess
+	if found.Returned && len(r.Undecided) == 0 { // otherwise the limit is unknown, and so is the excess
 		r.Most = mostOf(all, 0, found)
 	}
 	r.judge()
@@ -87,7 +88,7 @@ func noRefusal(clients []*logged, statuses []int) error {
 }
 
 // readLog returns the requests of all clients, and the resolution of the times. Clients with the most refusals come
-// first. It starts over if sorting the log needs more memory or the disk.
+// first. If sorting the log needs more memory or the disk, readLog starts over.
 func readLog(log *accesslog.Log, statuses []int) (all []*logged, resolution time.Duration, err error) {
 	for {
 		all, resolution, err = tryLog(log, statuses)

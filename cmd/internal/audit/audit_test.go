@@ -98,9 +98,9 @@ func TestWhatGoesAroundIsFound(t *testing.T) {
 	assert.Contains(t, global.Rules, "key: global\n")
 }
 
-// TestNoWayIsAccusedWhileTokensComeBack: a refusal with a large header takes longer than a token takes to come back.
-// Then the limit is undecided, or a variant of the request passes only because a token has come back. All variants have
-// one bucket here, so the report must not say that one has its own.
+// TestNoWayIsAccusedWhileTokensComeBack: a refusal with a large header takes longer than a token takes to come back. So
+// the limit may be undecided, or a variant of the request may pass only because a token has come back. In this test all
+// variants share one bucket, so the report must not say that a variant has its own bucket.
 func TestNoWayIsAccusedWhileTokensComeBack(t *testing.T) {
 	for slow, why := range map[time.Duration]string{
 		100 * time.Millisecond: "the limit is undecided",
@@ -150,8 +150,8 @@ func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 	assert.Equal(t, []string{"X-RateLimit-Remaining"}, wrong(audited(t, policy, said(0, 4))))
 }
 
-// TestFieldsOfAHeldRequest: if a request was delayed on its way to the server, the fields of later answers are compared
-// with the time at which it was decided.
+// TestFieldsOfAHeldRequest: if a request was delayed on its way to the server, the audit checks the fields of later
+// answers as if this request had been sent at the time when it was decided.
 func TestFieldsOfAHeldRequest(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	seen := func(sent, done time.Duration, allowed bool, wait string) Seen {
@@ -192,7 +192,8 @@ func TestTheRulesAreTheSameLimit(t *testing.T) {
 	}
 }
 
-// TestAnAuditIsNoAttack: an audit sends no more requests than its bound, and stops when the server fails or has gone.
+// TestAnAuditIsNoAttack: an audit sends no more requests than its bound, and stops when the server fails or no longer
+// answers.
 func TestAnAuditIsNoAttack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64
@@ -219,14 +220,14 @@ func TestAnAuditIsNoAttack(t *testing.T) {
 				require.NoError(t, err)
 				assert.Empty(t, r.Kind, name)
 				assert.Zero(t, r.Faults, name)
-			} else { // the error must not say that there is no limit
+			} else { // in this case, the error must not say that there is no limit
 				assert.ErrorContains(t, err, c.says, name)
 			}
 		}
 	})
 }
 
-// TestOtherAnswersAreShown: answers that are neither 2xx nor refusals may mean that the path is wrong.
+// TestOtherAnswersAreShown: the report shows answers that are neither 2xx nor refusals, because the path may be wrong.
 func TestOtherAnswersAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64
@@ -244,7 +245,7 @@ func TestOtherAnswersAreShown(t *testing.T) {
 	})
 }
 
-// TestALogInAnyOrder: if the lines of a log are shuffled, the result is the same. The log has more lines than are
+// TestALogInAnyOrder: if the lines of a log are shuffled, the result is the same. The log has more lines than can be
 // sorted in memory.
 func TestALogInAnyOrder(t *testing.T) {
 	lines := make([]string, 20_000)
@@ -317,8 +318,8 @@ func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheURL: if an answer is invalid or late, or if the server has gone, the error has the URL. This is also
-// true of HTTP/2.
+// TestErrorsNameTheURL: if an answer is invalid or late, or if the server cannot be reached, the error contains the
+// URL. This is also tested over HTTP/2.
 func TestErrorsNameTheURL(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

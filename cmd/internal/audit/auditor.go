@@ -124,14 +124,14 @@ func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	return answer, err
 }
 
-// like reports whether an Ask is the plain one. If the plain Ask gets an error, the audit ends.
+// like reports whether an Ask is the plain Ask. An error as the answer to the plain Ask ends the audit.
 func (ask Ask) like(plain Ask) bool {
 	return ask.Method == plain.Method && ask.Target == plain.Target && ask.Host == plain.Host && ask.Proto == plain.Proto &&
 		ask.From == plain.From && ask.Times == plain.Times && len(ask.Fields) == len(plain.Fields)
 }
 
-// isRefusal reports whether a status means a refusal. The first request counts as admitted, so the status of its answer
-// never means a refusal.
+// isRefusal reports whether a status means a refusal. The first request counts as admitted, so the status of the first
+// answer never means a refusal.
 func (a *auditor) isRefusal(status int) bool {
 	if a.usual.status == 0 {
 		a.usual.status = status

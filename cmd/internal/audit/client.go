@@ -26,7 +26,8 @@ const answerWithin = 30 * time.Second
 type Target struct {
 	URL     *url.URL
 	Address netip.AddrPort // the address for all connections
-	// Roots has the certificate authorities for https; nil for those of the system. Insecure accepts any certificate.
+	// Roots has the certificate authorities for https; nil means the authorities of the system. Insecure accepts any
+	// certificate.
 	Roots    *x509.CertPool
 	Insecure bool
 }
@@ -70,7 +71,8 @@ func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err err
 // UserAgent returns the User-Agent with which an audit identifies itself.
 func UserAgent() string { return strings.TrimSuffix("weir-audit/"+version.Info().Main.Version, "/") }
 
-// A dialer is a Client over TCP. It writes requests exactly as given. A library would change their spelling.
+// A dialer is a Client over TCP. It writes requests itself, exactly as given, because a library would change their
+// spelling.
 type dialer struct {
 	target Target
 	http2  *http2Client
@@ -129,7 +131,7 @@ func (d *dialer) http1(ctx context.Context, ask Ask) (a Answer, err error) {
 	}
 }
 
-// take returns an idle connection if the Ask may use one. It returns nil if there is none.
+// take returns an idle connection, or nil if there is no idle connection or the Ask may not use one.
 func (d *dialer) take(ask Ask) (*conn, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,8 +187,8 @@ func (d *dialer) text(ask Ask) string {
 	return strings.Repeat(b.String(), max(ask.Times, 1))
 }
 
-// exchange sends a request, as often as the Ask says, and reads all answers. It keeps the connection if the connection
-// can be used again.
+// exchange sends a request, as often as the Ask says, and reads all answers. It keeps the connection open if the
+// connection can be used again.
 func (d *dialer) exchange(c *conn, ask Ask) (a Answer, err error) {
 	keep := false
 	defer func() {

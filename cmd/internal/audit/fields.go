@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Field is a header field of the answers. It says how often the claim of the field is wrong.
+// A Field is a header field of the answers, and says how often the field's claim is wrong.
 type Field struct {
 	Name    string `json:"name"`
 	Example string `json:"example"`
@@ -67,9 +67,10 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 	return all
 }
 
-// heldBefore returns a time for each request of a log, in the given order. It is the longest answer time of the request
-// itself and of the admitted requests before it that still count. A request may be decided later than it was sent, by
-// up to this time, and its tokens then come back later by as much.
+// heldBefore returns a time for each request of a log, in the given order. The time is the maximum of two times: the
+// answer time of the request itself, and the longest answer time of the admitted requests before it that still count.
+// Each of these requests may have been decided later than it was sent, by up to its answer time. Its tokens then come
+// back later by the same time.
 func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Duration) []time.Duration {
 	held := make([]time.Duration, len(order))
 	took := func(i int) time.Duration { return log[i].Done.Sub(log[i].Sent) }
@@ -87,8 +88,8 @@ func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Du
 	return held
 }
 
-// inOrder returns the indexes of a log's requests, in the order in which package fit assumes that they were decided. It
-// also returns the assumed times of the decisions.
+// inOrder returns the indexes of a log's requests in the order of their decisions, as package fit assumes it. It also
+// returns the assumed times of the decisions.
 func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	base := time.Hour
 	for _, r := range log {
@@ -105,9 +106,9 @@ func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	return order, at
 }
 
-// untrue returns what is wrong with the text of a field, or "" if nothing is. slack is how inexact the times are.
+// untrue returns what is wrong with the text of a field, or "" if nothing is. slack is how much the times may be wrong.
 func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker, found fit.Result) string {
-	whole := time.Duration(0) // a time of day in whole seconds may be too early by this
+	whole := time.Duration(0) // by this much, a time of day in whole seconds may be too early
 	if !isSeconds(text) {
 		whole = time.Second
 	}
@@ -180,8 +181,8 @@ func isSeconds(text string) bool {
 	return err == nil && n <= 1e9
 }
 
-// seconds parses a time to wait: a number of seconds, an HTTP date, or a number of seconds since 1970. A number that
-// would be too long as a wait is a time since 1970.
+// seconds parses a time to wait: a number of seconds, an HTTP date, or a number of seconds since 1970. If a number
+// would be too large for a time to wait, it is read as a number of seconds since 1970.
 func seconds(text string, now time.Time) (time.Duration, bool) {
 	if at, err := http.ParseTime(text); err == nil {
 		return at.Sub(now), true

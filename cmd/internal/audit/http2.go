@@ -46,7 +46,7 @@ func (c *http2Client) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	a.Sent = time.Now()
 	resp, err := c.client.Do(r)
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-		return a, wrapped.Err // without the URL, which dialer.Do adds
+		return a, wrapped.Err // leaves out the URL, because dialer.Do adds it
 	} else if err != nil {
 		return a, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Most compares the most requests that were admitted with the most that the limit allows.
+// A Most compares the largest number of requests that were admitted with the largest number that the limit allows.
 type Most struct {
 	// Admitted is the largest number of requests that one key got within any interval as long as the limit's period.
 	// Allowed is the largest number that such a limit can admit within such an interval.
@@ -21,8 +21,9 @@ type Most struct {
 	// admitted.
 	Together         int `json:"together,omitempty"`
 	TogetherAdmitted int `json:"together_admitted,omitempty"`
-	// TooMany is how many requests beyond the limit were admitted, at the worst instant or within a period, whichever
-	// is more. It is 0 if inexact times may be the cause, or if the limit explains all decisions.
+	// TooMany is how many requests beyond the limit were admitted. It is the larger of two numbers: the excess at the
+	// worst instant, and the excess within a period. It is 0 if inexact times may be the cause of the excess, or if the
+	// limit explains all decisions.
 	TooMany uint64 `json:"too_many,omitempty"`
 
 	full uint64
@@ -42,7 +43,7 @@ func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 		m.Allowed = l.Burst + l.Tokens
 	case check.SlidingExact:
 		m.Allowed = l.Tokens
-	default: // the limit at the end of one window, and again in the next
+	default: // the limit can be used at the end of one window, and again in the next
 		m.Allowed = 2 * l.Tokens
 	}
 	if found.Returned {
@@ -58,8 +59,8 @@ func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	return m
 }
 
-// within looks at intervals of length d, and returns the largest number of admitted requests of one key that were sent
-// and answered within one of them.
+// within returns the largest number of admitted requests of one key that were both sent and answered within an interval
+// of length d.
 func within(log []fit.Request, d time.Duration) (most int) {
 	admitted := map[string][]fit.Request{}
 	for _, r := range log {
@@ -101,7 +102,7 @@ func (m *Most) write(b *strings.Builder) {
 // difference is larger, the period is undecided.
 const widest = 0.1
 
-// surely is the confidence from which on the kind counts as decided.
+// surely is the lowest confidence with which the kind counts as decided.
 const surely = 0.5
 
 // undecided returns what cannot be concluded from a log, and why.

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// TestWhatIsAdmittedTogether: if a server first checks the limit and takes later, it admits more concurrent requests
-// than its limit, and the report says so.
+// TestWhatIsAdmittedTogether: if a server checks the limit first and takes the token later, it admits more concurrent
+// requests than its limit allows, and the report says so.
 func TestWhatIsAdmittedTogether(t *testing.T) {
 	for name, c := range map[string]struct{ racy, counts bool }{"one step": {}, "all are counted": {racy: true, counts: true},
 		"some are not counted": {racy: true}} {
@@ -85,8 +85,8 @@ func TestTheMostInAPeriod(t *testing.T) {
 	}
 }
 
-// TestWhatIsExplainedIsNotTooMuch: requests may have been decided later than they were sent. They look like an excess,
-// but because the limit explains them, the report has none.
+// TestWhatIsExplainedIsNotTooMuch: the requests may have been decided later than they were sent. They look like an
+// excess, but the limit explains them, so the report has no excess.
 func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 	found := fit.Result{Returned: true, Excess: 5, Limit: fit.Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 5, Per: time.Second, Burst: 20}}}
 	assert.Zero(t, mostOf(nil, 0, found).TooMany)
@@ -94,7 +94,8 @@ func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 	assert.Equal(t, uint64(5), mostOf(nil, 0, found).TooMany)
 }
 
-// TestWhatIsUndecidedIsSaid: if something is undecided, the text, the JSON and the rules of the report say so.
+// TestWhatIsUndecidedIsSaid: if something is undecided, the text, the JSON and the rules of the report say that it is
+// undecided.
 func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	found := fit.Result{Returned: true, Requests: 100, Admitted: 50, Shortest: 2400 * time.Millisecond, Longest: 2600 * time.Millisecond,
 		Fewest: 15, Most: 15, Limit: fit.Limit{Kind: check.FixedWindow, Limit: check.Limit{Tokens: 15, Per: 2500 * time.Millisecond}}}
@@ -159,7 +160,7 @@ func TestThePicture(t *testing.T) {
 	assert.ErrorContains(t, (&Report{}).WriteSVG(&strings.Builder{}), "no limit was found")
 }
 
-// TestRefusalsThatCount: if a server charges refused requests, too, the report says so.
+// TestRefusalsThatCount: if a server charges refused requests, too, the report says that it does.
 func TestRefusalsThatCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tokens, per = 15, 3 * time.Second

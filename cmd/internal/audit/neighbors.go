@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// These are two addresses of one IPv6 network of 64 bits, which is reserved for documentation. A provider gives each
-// customer such a network. So if a limit counts by the complete address, one client can have as many buckets as it
-// wants.
+// These are two addresses of one IPv6 network with a prefix of 64 bits. The network is reserved for documentation. A
+// provider gives each customer a network of this size. So if a limit counts by the complete address, one client can
+// have as many buckets as it wants.
 const (
 	neighbor = "2001:db8:0:64::1"
 	another  = "2001:db8:0:64::2"
@@ -19,9 +19,9 @@ const (
 var neighborsIn = []string{"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP", "Forwarded"}
 
 // tryNeighbors finds out whether a second address of an IPv6 network passes while the first address is refused. If this
-// machine has two such addresses, it sends requests from them. It also writes such addresses into the header fields by
-// which the server lets a client choose its address. It returns the ways that it tried, and a text for each way that it
-// could not try.
+// machine has two such addresses, it sends requests from them. If the server lets a client choose its address by header
+// fields, tryNeighbors also writes such addresses into these fields. It returns the ways that it has tried, and a text
+// for each way that it could not try.
 func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Addr, most uint64) (tried []*Way, notTried []string) {
 	try := func(name string, base, other Ask) {
 		w := &Way{What: "IPv6", Name: name, ask: other}
@@ -61,8 +61,8 @@ func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Ad
 	return tried, notTried
 }
 
-// tryNeighbor sends base until it is refused, then the request of w, and then base again. It reports whether this has
-// shown if w passes: it has not if base passes again, because then a token has come back.
+// tryNeighbor sends base until it is refused, then the request of w, and then base again. It reports whether the result
+// is certain. If base passes again, a token has come back, so the result is not certain.
 func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64) bool {
 	for n := uint64(0); ; n++ {
 		answer, err := a.do(ctx, base)

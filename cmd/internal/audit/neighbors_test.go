@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestNeighborsOfAnIPv6Network: two addresses of one IPv6 network of 64 bits share a bucket, or the report says that
-// they do not.
+// TestNeighborsOfAnIPv6Network: if two addresses of one IPv6 network of 64 bits do not share a bucket, the report says
+// so.
 func TestNeighborsOfAnIPv6Network(t *testing.T) {
 	for bits, passes := range map[int]bool{128: true, 64: false} {
 		r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {

@@ -13,15 +13,16 @@ import (
 // together is the largest number of requests in progress at a time.
 const together = 64
 
-// gaps are pauses. After a pause the client takes all tokens that have come back.
+// gaps are pauses of the audit. After each pause, the audit takes all tokens that have come back.
 var gaps = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond,
 	800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond}
 
 // fractions has the pauses of cycles, as fractions of the time in which an empty key fills. After the first pause of a
-// cycle, a single request is sent. After each of the others, all available tokens are taken.
+// cycle, a single request is sent. After each later pause, all available tokens are taken.
 var fractions = [][]float64{{1.2, 0.35}, {1.45, 0.6, 0.55}, {2.15, 0.85, 0.3}, {1.1, 0.5, 0.62}, {1.7, 0.2, 0.9}}
 
-// patterns sends the requests from which the limit is found. It leaves keep requests unused, for later checks.
+// patterns sends the requests from which the limit is found. It does not use the last keep requests that the audit may
+// send, because later checks need them.
 func (a *auditor) patterns(ctx context.Context, keep int) {
 	a.progress("a burst")
 	_, ok := a.ask(ctx)
@@ -77,7 +78,8 @@ func (a *auditor) awaitReturn(ctx context.Context) bool {
 	return true
 }
 
-// hasReturned reports whether a token has come back: a request was admitted that was sent after a refusal had arrived.
+// hasReturned reports whether a token has come back. One has if a request was admitted that was sent after a refusal
+// had arrived.
 func (a *auditor) hasReturned() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -71,7 +71,7 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	requests := a.requests()
 	found, err := fit.Log(requests, 0)
 	r.fitted(requests, found, err)
-	if r.Kind == "" && a.err != nil { // there may be a limit that was not reached
+	if r.Kind == "" && a.err != nil { // there may be a limit that the audit did not reach
 		return nil, a.err
 	}
 	if r.Kind != "" {
@@ -88,7 +88,7 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	}
 	r.Requests, r.Seconds = a.sent, time.Since(a.begin).Seconds()
 	r.judge()
-	if len(r.Undecided) > 0 { // then it is unknown whether something is wrong
+	if len(r.Undecided) > 0 { // in this case it is unknown whether something is wrong
 		r.Faults++
 		r.Undecided = append(r.Undecided, "audit again from a machine with less other work, or for longer: --time")
 	}
@@ -130,7 +130,8 @@ func (r *Report) fitted(log []fit.Request, found fit.Result, err error) {
 	}
 }
 
-// judge finds out what has its own bucket, and counts the problems that a maintainer should correct.
+// judge finds out whether the address of a client selects its bucket, and counts the problems that a maintainer should
+// correct.
 func (r *Report) judge() {
 	for _, f := range r.Fields {
 		if f.Wrong > 0 {
@@ -322,7 +323,7 @@ func (r *Report) limit(b *strings.Builder) {
 	}
 }
 
-// otherWays writes which ways to send the request pass while the plain request is refused.
+// otherWays writes which other ways to send the request pass while the plain request is refused.
 func (r *Report) otherWays(b *strings.Builder) {
 	if r.Key == "" && len(r.NotTried) == 0 {
 		return

@@ -58,8 +58,8 @@ func weirServe(rules string) func(*testing.T, string) {
 	}
 }
 
-// program returns a function that starts a program for a test. In the arguments and the files, ADDRESS and PORT stand
-// for where the program listens.
+// program returns a function that starts a program for a test. In the arguments and the files, ADDRESS and PORT are
+// replaced by the address and the port on which the program listens.
 func program(files map[string]string, arguments ...string) func(*testing.T, string) {
 	return func(t *testing.T, address string) {
 		dir := t.TempDir()
@@ -79,8 +79,8 @@ func program(files map[string]string, arguments ...string) func(*testing.T, stri
 		cmd.Stdout, cmd.Stderr = &out, &out
 		require.NoError(t, cmd.Start(), "make test-audit installs %s", filled[0])
 		t.Cleanup(func() {
-			// SIGTERM makes nginx end its workers, too. A worker that is left would keep the output open, and Wait
-			// waits until the output is closed.
+			// The program gets a SIGTERM, because nginx then ends its workers, too. A worker that continues would keep
+			// the output open, and Wait waits until the output is closed.
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			_ = cmd.Wait()
 			if t.Failed() {

@@ -26,12 +26,12 @@ type simulated struct {
 	mu      sync.Mutex
 	offset  time.Duration // offset of the server's clock
 
-	// key returns what has its own bucket, and answer changes the answer. Both may be nil.
+	// key returns the key of an Ask, which has its own bucket. answer changes the answer. Both may be nil.
 	key     func(Ask) string
 	answer  func(engine.Decision, *Answer)
 	maxWait time.Duration
-	only1   bool // it does not support HTTP/2
-	// racy checks the limit, and takes a little later. It is nil if the server does both in one step.
+	only1   bool // the server does not support HTTP/2
+	// racy checks the limit, and takes the token a little later. It is nil if the server does both in one step.
 	racy func(key string) engine.Decision
 	slow time.Duration // a refusal takes this much longer on its way back, as a refusal with a large header does
 	held time.Duration // one request or answer in twenty is delayed by up to this time, as on a busy machine
@@ -96,8 +96,8 @@ func (s *simulated) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	return a, ctx.Err()
 }
 
-// TestLimitsAreIdentified: the audit finds the kind, the limit and the period of simulated servers. They have short and
-// long delays, and different clocks and phases.
+// TestLimitsAreIdentified: the audit finds the kind, the limit and the period of simulated servers. The servers have
+// short and long delays, and different clocks and phases.
 func TestLimitsAreIdentified(t *testing.T) {
 	bucket := func(rate engine.Rate, burst uint64) engine.Policy { return engine.TokenBucket(rate, burst) }
 	for name, c := range map[string]struct {
@@ -107,7 +107,7 @@ func TestLimitsAreIdentified(t *testing.T) {
 		maxWait time.Duration
 		queued  uint64
 		unsure  bool // too few tokens come back in a minute
-		far     bool // also with a delay; make test-audit tries all with a delay
+		far     bool // this case also runs with a delay; make test-audit runs all cases with a delay
 	}{
 		"bucket":         {far: true, policy: bucket(engine.PerSecond(10), 20), kind: check.Bucket, limit: check.Limit{Tokens: 10, Per: time.Second, Burst: 20}},
 		"slow bucket":    {unsure: true, policy: bucket(engine.Per(40, time.Minute), 5), kind: check.Bucket, limit: check.Limit{Tokens: 40, Per: time.Minute, Burst: 5}},
@@ -154,7 +154,7 @@ func TestLimitsAreIdentified(t *testing.T) {
 }
 
 // A stickTable counts the requests of one client as HAProxy's http_req_rate does, including refused requests. The first
-// request begins a window, and so does a request after a pause.
+// request begins a window, and so does the first request after a pause.
 type stickTable struct {
 	mu             sync.Mutex
 	per            time.Duration
@@ -162,7 +162,7 @@ type stickTable struct {
 	current, prior int64
 }
 
-// take counts a request. It refuses the request if the period has more than most requests.
+// take counts a request. It refuses the request if the period then has more requests than the argument most.
 func (s *stickTable) take(most int64) engine.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()

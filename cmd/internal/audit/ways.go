@@ -19,7 +19,7 @@ type Way struct {
 	ask   Ask
 
 	// Passes says that this variant was admitted while the plain request was refused. Refused says that the variant was
-	// refused, too. Both are false if the audit could not find out.
+	// refused, too. Both are false if the audit could not find out whether the variant passes.
 	Passes  bool `json:"passes"`
 	Refused bool `json:"refused"`
 	// Status is the status of the answer. Same says that the answer looks like an answer to the plain request.
@@ -97,8 +97,9 @@ func hexOf(b byte) string {
 }
 
 // noWays returns why other ways to send the request are not tried, or "" if they are tried. The audit sends another way
-// right after a refusal. It may conclude that this way has its own bucket only if no token of the plain request's
-// bucket can have come back in between. So the audit must know how long a token takes, and that time must be long.
+// right after a refusal. If the request passes, the audit may conclude that this way has its own bucket, but only if no
+// token of the plain request's bucket can have come back in between. So the audit must know how long a token takes, and
+// that time must be long.
 func (a *auditor) noWays(r *Report, found fit.Result) string {
 	token := time.Duration(float64(found.Limit.Per) / float64(max(found.Limit.Tokens, 1)))
 	switch {
@@ -124,7 +125,7 @@ func (a *auditor) tryWays(ctx context.Context, all []*Way) bool {
 				break
 			}
 		}
-		if w.Passes { // once more, because a token may just have come back
+		if w.Passes { // try once more, because a token may just have come back
 			w.Passes = false
 			for range 3 {
 				if a.tryWay(ctx, w) {
@@ -136,7 +137,7 @@ func (a *auditor) tryWays(ctx context.Context, all []*Way) bool {
 	return true
 }
 
-// tryWay reports whether it has found out if the way passes.
+// tryWay sends a request in one way. It reports whether it has found out if the way passes.
 func (a *auditor) tryWay(ctx context.Context, w *Way) bool {
 	if !a.drain(ctx, 8) {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// active has a configuration and the tables of its rules.
+// active has the active configuration and the tables of its rules.
 type active struct {
 	config *config.Config
 	rules  []rule // indexed by config.Rule.Index
@@ -64,7 +64,7 @@ func (s *Service) fill(next *active) error {
 	return errors.Join(errs...)
 }
 
-// before has the limits of the previous configuration's rules with their limiters. Its keys are the IDs of the rules.
+// before has the limits of the previous configuration, each with its limiter. Its keys are the IDs of the rules.
 type before map[string][]*had
 
 // had is a previous limit with its limiter. At most one new limit continues to use this limiter.
@@ -85,8 +85,8 @@ func (a *active) limiters() before {
 }
 
 // of returns, for each rule, the previous limiter that the rule continues; nil for a new rule. If a descriptor has
-// several limits, a new limit continues the previous limit with the same algorithm and window. If there is none, it
-// continues the first previous limit that no other new limit continues.
+// several limits, a new limit continues the previous limit with the same algorithm and window. If there is no such
+// previous limit, the new limit continues the first previous limit that no other new limit continues.
 func (b before) of(rules []*config.Rule) []*live.Limiter {
 	all := make([]*live.Limiter, len(rules))
 	for _, exactly := range []bool{true, false} {
@@ -103,8 +103,8 @@ func (b before) of(rules []*config.Rule) []*live.Limiter {
 	return all
 }
 
-// followStored makes the table of a rule in a store follow the previous tables of its descriptor. It returns the table,
-// or the previous table if the rule needs none now.
+// followStored makes the table of a rule in a store follow the previous tables of its descriptor. It returns the table.
+// If the rule needs no table now, it returns the previous table.
 func (b before) followStored(r *config.Rule, t table) *storeTable {
 	now, ok := t.(storeTable)
 	for _, h := range b[r.ID()] {

@@ -19,8 +19,8 @@ func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimi
 	return current
 }
 
-// answer returns the answer to a request: the statuses, and the overall code, the headers and the metadata that follow
-// from them.
+// answer returns the answer to a request. The answer has the statuses. It also has the overall code, the headers and
+// the metadata, and these are computed from the statuses.
 func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.RateLimitResponse {
 	n := len(request.GetDescriptors())
 	response := &rlsv3.RateLimitResponse{Statuses: make([]*rlsv3.RateLimitResponse_DescriptorStatus, n)}
@@ -63,9 +63,10 @@ func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitRespon
 	return rlsv3.RateLimitResponse_OVER_LIMIT
 }
 
-// isTighter reports whether limit a, and not limit b, determines the status of their descriptor. A limit that applies
-// precedes one that does not, and a limit that refuses precedes one that admits. Of two limits that refuse, the one
-// that refuses for longer precedes. Of two that admit, the one with fewer hits left precedes.
+// isTighter reports whether limit a, and not limit b, determines the status of their descriptor. It does if it is the
+// first in this order: limits that apply come before limits that do not, and limits that refuse come before limits that
+// admit. Of two limits that refuse, the limit that refuses for longer comes first. Of two limits that admit, the limit
+// with fewer hits left comes first.
 func (a *ask) isTighter(b *ask) bool {
 	switch {
 	case a.applies != b.applies:
@@ -104,8 +105,8 @@ func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus 
 	return to
 }
 
-// left returns how many hits remain. As in the reference, it is 0 if the ask is over the limit, even if a smaller ask
-// would pass.
+// left returns how many hits remain. As in the reference, this number is 0 if the ask is over the limit, even if an ask
+// with fewer hits would pass.
 func (a *ask) left() uint64 {
 	if a.over {
 		return 0
@@ -118,8 +119,8 @@ func (a *ask) refused() bool { return a.over && !a.shadow() }
 
 func (a *ask) shadow() bool { return a.rule != nil && a.rule.ShadowMode }
 
-// quota reports whether the ask is in quota mode. If a request has asks in quota mode, it is refused because of them
-// only if all of them are over the limit.
+// quota reports whether the ask is in quota mode. Asks in quota mode refuse a request only if all of them are over the
+// limit.
 func (s *Service) quota(a *ask) bool { return s.options.QuotaMode || a.rule != nil && a.rule.QuotaMode }
 
 func (s *Service) anyOver(asks []ask) bool {
@@ -131,8 +132,9 @@ func (s *Service) anyOver(asks []ask) bool {
 	return false
 }
 
-// nearest returns the index of the ask that headers report: the last ask that refuses or, if none refuses, the first of
-// those with the fewest hits left. It returns -1 if no header is wanted or no limit applies.
+// nearest returns the index of the ask that headers report. This is the last ask that refuses. If no ask refuses, it is
+// the ask with the fewest hits left; of several such asks, it is the first. It returns -1 if no header is wanted or no
+// limit applies.
 func (s *Service) nearest(asks []ask) int {
 	if s.options.ResponseHeaders == (Headers{}) && s.options.RequestHeaders == (Headers{}) {
 		return -1

@@ -81,7 +81,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestEmptyRequestParts: nil descriptors and entries count as empty ones.
+// TestEmptyRequestParts: nil descriptors count as empty descriptors, and nil entries count as empty entries.
 func TestEmptyRequestParts(t *testing.T) {
 	s, _ := newService(t, rules, Options{DynamicMetadata: true, ResponseHeaders: Headers{"a", "b", "c"}})
 	response, err := s.ShouldRateLimit(context.Background(), &rlsv3.RateLimitRequest{
@@ -247,8 +247,8 @@ func TestTablesAreBounded(t *testing.T) {
 // raceEnabled is true under the race detector: race_test.go sets it.
 var raceEnabled bool
 
-// TestAllocations: a request only allocates its answer: the message, its list, and the statuses. A service that does
-// nothing allocates the same.
+// TestAllocations: a request allocates only its answer: the message, its list of statuses, and the statuses. A service
+// that does nothing allocates these, too.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("under the race detector a sync.Pool drops what is put into it now and then")
@@ -273,7 +273,7 @@ func TestEveryAlgorithmHasATable(t *testing.T) {
 			string(name)+"}}]", Options{})
 		assert.Equal(t, "OK: ok 2", strings.Join(strings.Fields(told(ask1(t, s, "d: k=v")))[:3], " "), a)
 		assert.Equal(t, "OVER: over 0", strings.Join(strings.Fields(told(ask1(t, s, "d: k=v +3")))[:3], " "), a)
-		if a != engine.AlgorithmFixedWindow { // a fixed window has charged the three refused hits
+		if a != engine.AlgorithmFixedWindow { // a fixed window has charged the three refused hits, too
 			assert.Equal(t, "OK: ok 0", strings.Join(strings.Fields(told(ask1(t, s, "d: k=v +2")))[:3], " "), a)
 		}
 	}
@@ -331,8 +331,8 @@ descriptors:
 	}
 }
 
-// TestRequestsLeaveRoomForTheUnits: requests bring limits with many different windows. There is still room for a table
-// for each unit.
+// TestRequestsLeaveRoomForTheUnits: if requests carry limits with many different windows, there is still room for a
+// table for each unit.
 func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	refused := false
@@ -374,7 +374,7 @@ func TestTooManyDescriptors(t *testing.T) {
 }
 
 // TestNamesThatRequestsMakeUp: the statistics store names that come from requests. So the length of these names is
-// bounded, and such a name cannot be the same as that of a domain's statistic.
+// bounded, and no such name can be equal to the name of a domain's statistic.
 func TestNamesThatRequestsMakeUp(t *testing.T) {
 	const file = "domain: d\ndescriptors: [{key: k, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 9}}]"
 	s, _ := newService(t, file, Options{})

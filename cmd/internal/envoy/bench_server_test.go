@@ -49,8 +49,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// benchServer runs the service with a name. It prints its address and then, for each line that it reads, the processor
-// time in nanoseconds that it has used.
+// benchServer runs the service with a name. It prints its address. Then, for each line that it reads, it prints the
+// processor time that it has used, in nanoseconds.
 func benchServer(name string) error {
 	var service rlsv3.RateLimitServiceServer = nothing{}
 	if name == "weir" {

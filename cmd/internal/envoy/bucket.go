@@ -15,7 +15,7 @@ import (
 )
 
 // A Bucket is the counter of a descriptor under a rule, for peeks and resets. It is valid until the rules change. After
-// that it may be a counter that is no longer used.
+// a change of the rules, the counter may no longer be used.
 type Bucket struct {
 	service *Service
 	ask     ask
@@ -85,8 +85,8 @@ func (s *Service) bucket(now *active, r *config.Rule) (Bucket, error) {
 	return Bucket{service: s, ask: ask{rule: of, limit: r.Limit, table: of.table, applies: true, hits: 1}}, nil
 }
 
-// Peek returns whether one hit would pass now and what is left. It counts nothing. It returns an error only if a store
-// fails.
+// Peek returns whether one hit would pass now, and how many hits are left. It counts nothing. It returns an error only
+// if a store fails.
 func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 	a := b.ask
 	if a.limit.Unlimited {
@@ -115,8 +115,9 @@ func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 // Key returns the key of the counter. It is zero if counters are in a store.
 func (b Bucket) Key() engine.Key { return b.ask.counter.hash }
 
-// Reset makes the counter as if nothing had been counted. It returns an error only if a store fails. Limits that
-// requests carry for the same entries and the same length of window use the same counter, so it is reset for them, too.
+// Reset makes the counter as if nothing had been counted. It returns an error only if a store fails. If requests carry
+// limits for the same entries and the same length of window, these limits use the same counter, so their counts are
+// reset, too.
 func (b Bucket) Reset(ctx context.Context) error {
 	err := b.ask.table.reset(ctx, b.ask.counter)
 	if local, ok := b.ask.table.(localTable); ok && b.text != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/kuadrant"
 )
 
-// TestACommitOutlivesItsClient: if a client gives up during a commit, its reservation is settled all the same, and only
-// once if the client tries again. Otherwise the id could be used up when the client gives up, and the cost above the
-// reservation would never be charged.
+// TestACommitOutlivesItsClient: if a client gives up during a commit, its reservation is settled nevertheless. If the
+// client tries again, the reservation is not settled a second time. If the commit ended together with the call, the id
+// could be used up already, and the cost above the reservation would never be charged.
 func TestACommitOutlivesItsClient(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")

@@ -29,9 +29,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestConformance runs the cases of package conformance against the service, over loopback. The test's client does what
-// Envoy's rate limit filter does: it sends a descriptor for each limit of a request, admits or refuses the request, and
-// gives hits back when the request has ended (apply_on_stream_done).
+// TestConformance runs the cases of package conformance against the service, over loopback. The client of the test acts
+// like Envoy's rate limit filter. It sends a descriptor for each limit of a request, admits or refuses the request as
+// the service answers, and gives hits back when the request has ended (apply_on_stream_done).
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{Name: "weir-envoy", Promise: promisetest.Promise(time.Second, nil), Start: startFilter})
 }
@@ -111,7 +111,8 @@ func (f *filter) serve(stop func()) {
 
 func (f *filter) Close() { f.stop() }
 
-// Reload does what the program does when its rule files change. The program reads its other settings only at the start.
+// Reload does what the program does when its rule files change: it replaces the rules. It changes no other settings,
+// because the program reads them only at the start.
 func (f *filter) Reload(c conformance.Config) error {
 	was, is := f.config.Limits[0], c.Limits[0]
 	if was.Room() != is.Room() || was.Overflow != is.Overflow {
@@ -129,8 +130,8 @@ func (f *filter) Reload(c conformance.Config) error {
 	return err
 }
 
-// compile makes the rules of a configuration: a limit becomes a descriptor whose value is the client or the user, and a
-// tier becomes a descriptor below it.
+// compile makes the rules of a configuration. A limit becomes a descriptor whose value is the client or the user. A
+// tier becomes a descriptor below that descriptor.
 func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	var b strings.Builder
 	b.WriteString("domain: d\nall_or_nothing: true\ndescriptors:\n")
@@ -182,8 +183,8 @@ func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	return text + "}"
 }
 
-// ask returns a rate limit request with the descriptors of q, and the names of their limits. If holds is true, these
-// are the limits that hold an estimate, otherwise the other limits.
+// ask returns a rate limit request with the descriptors of q, and the names of their limits. If holds is true, it
+// includes only limits that hold an estimate. If holds is false, it includes only the other limits.
 func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimitRequest, names []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -214,8 +215,8 @@ func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimi
 	return request, names, nil
 }
 
-// refund returns the rate limit request that gives back the hits of an ended request, for the limits that refund
-// requests with this end.
+// refund returns the rate limit request that gives back the hits of an ended request. It includes only limits that
+// refund a request that ended in this way.
 func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, names []string) *rlsv3.RateLimitRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,9 +232,9 @@ func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, 
 	return back
 }
 
-// If a limit holds an estimate, Send does what a gateway with Kuadrant does for a request whose cost is known after its
-// answer. It reserves the estimate, asks the other limits, and then commits the cost of the request. The cost is 0 if
-// another limit refuses.
+// Send sends a request. If a limit holds an estimate, it does what a gateway with Kuadrant does for a request whose
+// cost is known only after its answer: it reserves the estimate, checks the other limits, and then commits the cost of
+// the request. If another limit refuses, it commits the cost 0.
 func (f *filter) Send(ctx context.Context, q conformance.Request) (a conformance.Answer) {
 	request, names, err := f.ask(q, true)
 	if err != nil || len(names) == 0 {

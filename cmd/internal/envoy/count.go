@@ -26,11 +26,11 @@ func (s *Service) count(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countAllOrNothing does what count does, except that no ask is charged if one ask refuses. The ask that refuses is not
-// charged, hits that were taken before it are given back, and the counters of later asks are only read. (engine.TakeAll
-// does the same for up to 64 requests for different keys. It cannot be used here, because a request from Envoy may have
-// any number of descriptors, several descriptors for one counter, and rules in shadow mode, which are charged in any
-// case.)
+// countAllOrNothing does what count does, except that no ask is charged if one ask refuses. In this case, the ask that
+// refuses is not charged, the hits of the asks before it are given back, and the counters of the asks after it are only
+// read. (engine.TakeAll does the same for up to 64 requests for different keys. It cannot be used here: a request from
+// Envoy may have any number of descriptors, several descriptors may have the same counter, and rules in shadow mode
+// must be charged in any case.)
 func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		return s.countAllOrNothingStored(ctx, asks)
@@ -63,10 +63,10 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countUnlessOver does what count does, in the way of the reference with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It
-// reads all counters first. If the hits of some asks do not fit, only these asks are charged. The other asks are
-// answered from what is left of their limits after that. Concurrent requests can come between the reads and the
-// charges, as in the reference.
+// countUnlessOver does what count does, but counts like the reference with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It
+// reads all counters first. If the hits of some asks do not fit, only these asks are charged. The other asks are not
+// charged: they are answered from the number of hits that are left after these charges. Concurrent requests can come
+// between the reads and the charges, as in the reference.
 func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	over := s.recall(asks)
 	if !over {
@@ -104,11 +104,11 @@ func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 }
 
 // stay is called instead of take for an ask that is not charged because another ask is over the limit. It reads the
-// counter. The other ask may have charged the same counter.
+// counter again, because the other ask may have charged the same counter.
 func (a *ask) stay(ctx context.Context, now time.Time) error {
 	a.stayed = true
 	err := a.look(ctx, now)
-	a.before = a.after - min(a.after, a.hits) // for the statistics, as if the hits were the last ones counted
+	a.before = a.after - min(a.after, a.hits) // for the statistics, as if these hits had been counted last
 	return err
 }
 
@@ -154,10 +154,10 @@ func (a *ask) undo(ctx context.Context, now time.Time) error {
 
 func (s *Service) now() time.Time { return s.options.now() }
 
-// take charges the hits, or gives them back, and judges the count.
+// take charges the hits, or gives them back, and then compares the count with the limit.
 func (a *ask) take(ctx context.Context, now time.Time) error {
 	switch {
-	case a.table == nil: // a limit of 0 that needs no table
+	case a.table == nil: // the limit is 0, so it needs no table
 		a.over, a.after = a.hits > 0 && !a.back, a.hits
 		return nil
 	case a.back:
@@ -186,14 +186,14 @@ func (a *ask) take(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// takeLimited takes the hits if the limit has them.
+// takeLimited takes the hits if the limit has that many left.
 func (a *ask) takeLimited(ctx context.Context) error {
 	d, err := a.table.take(ctx, a.counter, a.hits)
 	a.decided(d)
 	return err
 }
 
-// counted judges the count of a fixed window after a charge.
+// counted compares the count of a fixed window with the limit after a charge.
 func (a *ask) counted(d engine.Decision, now time.Time) {
 	a.after = mostHits - d.Remaining
 	a.before = a.after - min(a.charged, a.after)
@@ -209,9 +209,9 @@ func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	return a.limit.UntilNext(now)
 }
 
-// overdraw charges the hits of an ask whose rule has overdraw. Like a fixed window, such a rule counts hits even if
-// they exceed what is left. An ask with hits beyond the limit is still over the limit. An ask without hits is not over
-// the limit, even if one hit would be.
+// overdraw charges the hits of an ask whose rule has overdraw. Such a rule counts hits even if they exceed what is
+// left, as a fixed window does, but an ask whose hits exceed what is left is still over the limit. An ask without hits
+// is never over the limit, even if a single hit would be.
 func (a *ask) overdraw(ctx context.Context) error {
 	if a.hits == 0 {
 		d, err := a.table.peek(ctx, a.counter, 1)
@@ -231,7 +231,7 @@ func (a *ask) overdraw(ctx context.Context) error {
 
 // takeOrLeave does what take does, except that it never counts hits beyond the limit. So no other request can see such
 // hits, not even for a moment. It keeps a receipt, so that undo can restore the counter as if the hits had never come.
-// It is for counters in memory.
+// takeOrLeave is only for counters in memory.
 func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	local, ok := a.table.(localTable)
 	window := a.limit.Algorithm == engine.AlgorithmFixedWindow
@@ -274,7 +274,8 @@ func (a *ask) decided(d engine.Decision) {
 	}
 }
 
-// charge adds the hits to the counter even if they exceed the limit, but the counter never exceeds its largest count.
+// charge adds the hits to the counter even if they exceed the limit. It does not add hits beyond the largest count that
+// the counter can have.
 func (a *ask) charge(ctx context.Context) (engine.Decision, error) {
 	n := min(a.hits, mostHits)
 	if n == 0 {

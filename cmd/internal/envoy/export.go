@@ -62,8 +62,8 @@ type Store struct {
 	Health redislimit.Health
 }
 
-// Stores returns the store, and the store of the limits per second if it is separate. It returns no stores if counters
-// are in memory.
+// Stores returns the store, and the store of the limits per second if it is separate. If counters are in memory, it
+// returns nil.
 func (s *Service) Stores() (all []Store) {
 	if o := s.options; o.Store != nil {
 		all = append(all, Store{"redis_pool", o.Store.Health()})
@@ -79,7 +79,7 @@ type Table struct {
 	Name      string // such as "fixed window of 1m0s"
 	Keys      uint64 // live counters, as of the last sweep
 	Slots     uint64 // slots of the table, which is made so that MaxKeys counters fill 0.6 of it
-	Evictions uint64 // counters that were forgotten to make room for others, although they still counted
+	Evictions uint64 // counters that were dropped to make room for others, although they still counted
 	NoRoom    uint64 // requests refused because there was no room for their counter
 	Bytes     uint64 // memory
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestAFloodOfDescriptors: an account is over its limit, and an attacker makes up descriptors so that the account's
-// counter is forgotten. The table is far too small for all these descriptors. With Evict, the made-up counters replace
+// TestAFloodOfDescriptors: an account is over its limit, and an attacker makes up descriptors so that the table drops
+// the account's counter. The table is far too small for all these descriptors. With Evict, the made-up counters replace
 // each other as long as they have fewer hits than the account's counter. With Refuse, the table keeps the account's
 // counter whatever the attacker does.
 func TestAFloodOfDescriptors(t *testing.T) {

@@ -23,13 +23,13 @@ func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.Heade
 	}
 }
 
-// mostListed is the largest number of limits that allHeaders lists, so that its headers do not exceed the usual sizes
-// of headers.
+// mostListed is the largest number of limits that allHeaders lists. It keeps the headers below the sizes that clients
+// and proxies usually accept.
 const mostListed = 64
 
-// allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. They have one item for each
-// limit that applies and is not in shadow mode, in the order of the request: one header has how much the limit admits,
-// and the other how much is left.
+// allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. Both have one item for each
+// limit that applies and is not in shadow mode, in the order of the request. In the first header, the item says how
+// much the limit admits. In the second header, it says how much is left.
 func allHeaders(asks []ask) []*corev3.HeaderValue {
 	var policies, rest []string
 	for i := range asks {

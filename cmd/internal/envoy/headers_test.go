@@ -36,8 +36,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAllLimits: the headers have an item for each limit that applies, in the order of the request, but at
-// most mostListed items. The names of limits may contain any characters.
+// TestHeadersOfAllLimits: the headers have an item for each limit that applies, in the order of the request. They have
+// at most mostListed items. The names of limits may contain any characters.
 func TestHeadersOfAllLimits(t *testing.T) {
 	s, _ := newService(t, `
 domain: d

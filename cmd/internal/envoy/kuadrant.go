@@ -16,7 +16,7 @@ import (
 //
 // CheckRateLimit reports whether a request would pass, and counts nothing. Report charges what a request has cost, even
 // if it exceeds what is left. Reserve takes an estimate from all limits of a request, or from none, and Commit settles
-// it.
+// the estimate.
 type Kuadrant struct{ service *Service }
 
 var _ kuadrant.Server = Kuadrant{}
@@ -24,7 +24,7 @@ var _ kuadrant.Server = Kuadrant{}
 // Kuadrant returns the implementation of Kuadrant's rate limit service.
 func (s *Service) Kuadrant() Kuadrant { return Kuadrant{s} }
 
-// CheckRateLimit implements [kuadrant.Server]. It asks for one hit if the request does not say how many.
+// CheckRateLimit implements [kuadrant.Server]. If the request does not give a number of hits, it checks for one hit.
 func (k Kuadrant) CheckRateLimit(ctx context.Context, r *rlsv3.RateLimitRequest) (response *rlsv3.RateLimitResponse, err error) {
 	s := k.service
 	err = s.asked(r, marker{}, func(_ *active, asks []ask) error {
@@ -42,7 +42,7 @@ func (s *Service) lookAll(ctx context.Context, asks []ask) error {
 	return s.reached(asks, s.each(asks, (*ask).counts, func(a *ask) error { return a.wouldPass(ctx, s.now()) }))
 }
 
-// reached returns the error of a store in the form that Kuadrant's service uses.
+// reached converts the error of a store to the form that Kuadrant's service uses.
 func (s *Service) reached(asks []ask, err error) error {
 	if s.noteStores(asks, err); err != nil {
 		return status.Error(codes.Unavailable, err.Error())
@@ -65,8 +65,8 @@ func (k Kuadrant) Report(ctx context.Context, r *rlsv3.RateLimitRequest) (*rlsv3
 	return &rlsv3.RateLimitResponse{OverallCode: rlsv3.RateLimitResponse_OK}, nil
 }
 
-// Reserve implements [kuadrant.Server]. An amount above a limit takes the limit. An amount of 0 takes nothing, and
-// passes if one hit would pass.
+// Reserve implements [kuadrant.Server]. If the amount is above a limit, it takes as many tokens as the limit. If the
+// amount is 0, it takes nothing, and passes if one hit would pass.
 func (k Kuadrant) Reserve(ctx context.Context, r *kuadrant.ReserveRequest) (*kuadrant.ReserveResponse, error) {
 	s := k.service
 	request, err := s.about(r.GetDomain(), r.GetDescriptors())
@@ -178,7 +178,7 @@ func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool
 	return held
 }
 
-// about returns a rate limit request with the given descriptors, without a number of hits.
+// about returns a rate limit request that has the given descriptors and no number of hits.
 func (s *Service) about(domain string, descriptors []*commonv3.RateLimitDescriptor) (*rlsv3.RateLimitRequest, error) {
 	for i, d := range descriptors {
 		if d.GetHitsAddend() != nil || d.GetIsNegativeHits() {

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestReservationsInAStore: a replica can commit a reservation of another replica. Of all replicas together, only one
-// commit is made.
+// TestReservationsInAStore: a replica can commit a reservation that another replica has made. If several replicas
+// commit it, only one of these commits counts.
 func TestReservationsInAStore(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")
@@ -77,8 +77,8 @@ func TestReplicasOfOtherLifetimes(t *testing.T) {
 	}
 }
 
-// TestARefusedReservationThatPasses: the service is in shadow mode, so a reservation that a limit refuses still passes.
-// It holds nothing, and the complete cost is counted at the commit.
+// TestARefusedReservationThatPasses: the service is in shadow mode, so a reservation passes even if a limit refuses it.
+// Such a reservation holds nothing, and its commit counts the complete cost.
 func TestARefusedReservationThatPasses(t *testing.T) {
 	server := startRedis(t)
 	stored := storedService(t, reservable, Options{Store: server.connect(t, 10*time.Second), ShadowMode: true})

@@ -52,8 +52,8 @@ func (g *gateway) call(method string, in, out any) error {
 	return g.conn.Invoke(context.Background(), "/"+kuadrant.Name+"/"+method, in, out)
 }
 
-// reserve reserves an amount from the counters that a text names, and returns the id. If the reservation is refused, it
-// returns "".
+// reserve reserves an amount from the counters that a text names, and returns the id, or "" if the reservation is
+// refused.
 func (g *gateway) reserve(text string, amount uint64, ttl ...time.Duration) string {
 	g.t.Helper()
 	r := asking(g.t, text)
@@ -103,8 +103,8 @@ descriptors:
   - {key: calendar, rate_limit: {unit: month, zone: Europe/Berlin, requests_per_unit: 1000}}
 `
 
-// TestReserveAndCommit: a reservation costs its amount until it is committed, and the actual cost after that. The
-// actual cost may be lower, the same, higher, or 0.
+// TestReserveAndCommit: a reservation costs its amount until it is committed. After the commit it costs the actual
+// cost, which may be lower than the amount, the same, higher, or 0.
 func TestReserveAndCommit(t *testing.T) {
 	for _, key := range []string{"window", "calendar", "bucket", "sliding", "log"} {
 		t.Run(key, func(t *testing.T) {
@@ -148,7 +148,8 @@ func TestAReservationIsOfAllLimitsOrNone(t *testing.T) {
 	require.EqualValues(t, 992, remains(t, s, "d: window=c"))
 }
 
-// TestAnAmountAboveTheLimit: an amount above the limit counts as the limit, so it passes if the complete limit is left.
+// TestAnAmountAboveTheLimit: an amount above the limit takes as many tokens as the limit. So it passes if the complete
+// limit is left.
 func TestAnAmountAboveTheLimit(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -180,7 +181,7 @@ func TestNoAmount(t *testing.T) {
 	}
 }
 
-// TestOneCommit: a reservation is settled once, however often it is committed, and by whichever replica.
+// TestOneCommit: a reservation is settled only once, no matter how often and by which replicas it is committed.
 func TestOneCommit(t *testing.T) {
 	for _, key := range []string{"window", "bucket", "sliding", "log"} {
 		s, _ := newService(t, reservable, Options{})
@@ -207,7 +208,7 @@ func TestOneCommit(t *testing.T) {
 }
 
 // TestALateCommit: a commit after the lifetime of the reservation charges the cost that exceeds the reservation. It
-// gives nothing back, in particular no tokens of other requests.
+// gives no tokens back, because they could be tokens of other requests.
 func TestALateCommit(t *testing.T) {
 	for name, late := range map[string]struct{ lifetime, ttl, after time.Duration }{
 		"after its own time": {time.Hour, 10 * time.Second, 11 * time.Second},
@@ -276,8 +277,8 @@ func TestForgedIds(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, status.Code(g.call("Reserve", in, new(kuadrant.ReserveResponse))))
 }
 
-// TestAnIdOfAnotherCounter: a commit with the id of another counter's reservation gives nothing back, and counts the
-// complete cost.
+// TestAnIdOfAnotherCounter: a commit for one counter, with the id of a reservation for another counter, gives nothing
+// back and counts the complete cost.
 func TestAnIdOfAnotherCounter(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -288,8 +289,8 @@ func TestAnIdOfAnotherCounter(t *testing.T) {
 	require.EqualValues(t, 700, remains(t, s, "d: window=a"))
 }
 
-// TestReservationsOutliveAConfiguration: a reservation can be committed after a change of the configuration. If its
-// counter has moved to another table, the commit gives nothing back.
+// TestReservationsOutliveAConfiguration: a reservation can be committed after a change of the configuration. If the
+// counter of the reservation has moved to another table, the commit gives nothing back.
 func TestReservationsOutliveAConfiguration(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -302,8 +303,8 @@ func TestReservationsOutliveAConfiguration(t *testing.T) {
 	require.EqualValues(t, 1600, remains(t, s, "d: bucket=a"))
 }
 
-// TestARestartWithTheKey: a process with the same key accepts ids of the previous process. The counters in memory of
-// the previous process are lost, so the complete cost is counted.
+// TestARestartWithTheKey: a process with the same key accepts ids of the previous process. The previous process had its
+// counters in memory, so they are lost, and the complete cost is counted.
 func TestARestartWithTheKey(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("random ", 6)), 0o600))

@@ -9,10 +9,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A memo remembers counters of fixed windows in a store that have exceeded their limits, so that the store is not asked
-// again until their windows end. The hits of such requests are not counted. A memo has a fixed number of places. If two
-// counters have the same place, the later one replaces the earlier one. All methods may be called concurrently. They
-// may be called on a nil memo, which remembers nothing.
+// A memo remembers counters of fixed windows in a store, if they have exceeded their limits. Until the window of such a
+// counter ends, its requests are refused without a call to the store, and their hits are not counted. A memo has a
+// fixed number of places. If two counters have the same place, the later one replaces the earlier one. All methods may
+// be called concurrently. They may be called on a nil memo, which remembers nothing.
 type memo struct {
 	places []atomic.Pointer[exceeded]
 	seed   maphash.Seed
@@ -20,8 +20,8 @@ type memo struct {
 	hits, misses, overwritten atomic.Uint64 // lookups, and counters replaced by other counters
 }
 
-// exceeded is a counter that has exceeded its limit. Until the end of the window, it has at least this number of hits,
-// unless hits are given back.
+// exceeded is a counter that has exceeded its limit, with its number of hits. The number does not fall until the end of
+// the window, unless hits are given back.
 type exceeded struct {
 	table table
 	key   string

@@ -10,7 +10,7 @@ import (
 
 // quotaGroups divides the asks in quota mode into groups. If one ask of a group is over the limit, the whole group
 // counts as over the limit. Asks whose entries name the same model and backend form a group. Other asks form a group if
-// they have the same entries. If no ask is in quota mode, a nil quotaGroups is used.
+// they have the same entries. If no ask is in quota mode, the quotaGroups are nil.
 type quotaGroups struct {
 	of   []string // the group of each ask; "" if the ask is not in quota mode
 	over map[string]bool
@@ -81,7 +81,7 @@ func metadata(request *rlsv3.RateLimitRequest, asks []ask, groups *quotaGroups) 
 		fields["hitsAddend"] = structpb.NewNumberValue(float64(hits))
 	}
 	passed := &structpb.Struct{Fields: map[string]*structpb.Value{}}
-	refused := map[int]bool{} // the descriptors that any of their limits refuses
+	refused := map[int]bool{} // the descriptors that at least one limit refuses
 	for i := range asks {
 		if asks[i].refused() {
 			refused[asks[i].of] = true
@@ -115,8 +115,8 @@ func descriptorMetadata(descriptor *commonv3.RateLimitDescriptor) *structpb.Stru
 	return &structpb.Struct{Fields: fields}
 }
 
-// merge adds the fields of one Struct (from) to another (to), except fields that it already has. It copies values that
-// may be changed later, because the originals belong to rules.
+// merge adds the fields of one Struct (from) to another (to), except fields that it already has. Values of from belong
+// to rules, so merge copies a value if it may be changed later.
 func merge(to, from *structpb.Struct) {
 	for key, value := range from.GetFields() {
 		have, there := to.Fields[key]

@@ -13,7 +13,7 @@ import (
 // An Observer receives the decisions of a Service, in the goroutine of the request. Its methods are called concurrently
 // and must not block. They must not keep or change their arguments.
 type Observer interface {
-	// Decided is called for each limit of each descriptor that asks for hits, except unlimited ones.
+	// Decided is called for each limit of each descriptor that asks for hits, except unlimited limits.
 	Decided(d Decision)
 	// Answered is called for each request after the calls of Decided. response is nil if err is not nil.
 	Answered(response *rlsv3.RateLimitResponse, err error)

@@ -15,10 +15,10 @@ import (
 type Options struct {
 	// MaxKeys is the number of counters for which each table has room; 0 means 1,000,000. See engine.MaxKeys.
 	MaxKeys int
-	// Overflow decides about a new counter in a full table: engine.Evict replaces the counter with the fewest hits,
-	// engine.Refuse refuses. Both are counted: see [Service.Tables].
+	// Overflow decides about a new counter in a full table: engine.Evict replaces the counter with the fewest hits, and
+	// engine.Refuse refuses the request. Evictions and refusals are counted: see [Service.Tables].
 	Overflow engine.OverflowPolicy
-	// NearLimitRatio is the share of a limit, 0 to 1, from which on hits count as near the limit; nil means 0.8.
+	// NearLimitRatio is a share of a limit, from 0 to 1. Hits above this share count as near the limit. nil means 0.8.
 	NearLimitRatio *float32
 	// ShadowMode makes the overall code OK even if limits refuse.
 	ShadowMode bool
@@ -35,25 +35,25 @@ type Options struct {
 	DynamicMetadata bool
 	// MaxStats is the largest number of names from requests in the statistics; 0 means 10,000.
 	MaxStats int
-	// Store keeps the counters that several replicas share. Each decision then calls the Store. If Store is nil, the
-	// counters are in memory.
+	// Store keeps the counters that several replicas share. If Store is nil, the counters are in memory. Otherwise each
+	// decision calls the Store, except as MemoBytes and Replicas say.
 	Store *redislimit.Client
 	// PerSecondStore keeps the counters of limits whose window is a second. nil uses Store for them.
 	PerSecondStore *redislimit.Client
 	// OnLoss says how requests are answered while a store is lost. The value Share needs Replicas.
 	OnLoss Loss
 	// Debts is the prefix of the full paths of files that record what this process owes the Store, so that the next
-	// process charges the Store with it ([redislimit.DebtFiles]). "" means no files. Use a different prefix for each
-	// set of store addresses.
+	// process charges this debt to the Store ([redislimit.DebtFiles]). "" means no files. Use a different prefix for
+	// each set of store addresses.
 	Debts string
-	// MemoBytes bounds the memory in which this process remembers fixed windows in the Store that are exceeded. Until
-	// such a window ends, its limit refuses requests without a call to the Store, and does not count their hits. 0, the
-	// default, and anything less than 128 turn this off.
+	// MemoBytes bounds the memory in which this process remembers exceeded fixed windows in the Store. Until such a
+	// window ends, its limit refuses requests without a call to the Store, and does not count their hits. A value below
+	// 128 turns this off; the default is 0.
 	MemoBytes int
 	// Replicas is how many replicas share the Store, 0 to 100,000. If it is not 0, token buckets of 100/s and more are
-	// decided from leases, which are tokens that the store has charged in advance: see redislimit.Leased for how many
-	// more requests this may admit. Windows still call the store for each decision, because their counts are compared
-	// with the limits of rules and requests, and a store can lease only tokens of a single limit.
+	// decided from leases, which are tokens that the store has charged in advance. redislimit.Leased says how many more
+	// requests this may admit. Decisions of windows still call the store each time: a window has one count, which is
+	// compared with the limits of several rules and requests, and a store can lease only tokens of a single limit.
 	Replicas int
 	// ReservationKey names a file of 32 to 4,096 random bytes with which the ids of reservations are sealed. Processes
 	// with the same file accept each other's ids. Without it the key is random, and the ids are valid for this process

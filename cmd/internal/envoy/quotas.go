@@ -85,8 +85,8 @@ func (r *rule) ofValue(descriptor *commonv3.RateLimitDescriptor) (p engine.Polic
 	return p, ok
 }
 
-// byValue makes an ask use the limit of a value. For fixed windows, the count is compared with this limit. For other
-// tables in memory, the counter's key carries the limit as a quota.
+// byValue makes an ask use the limit of a value. In a fixed window, the service compares the count with this limit. In
+// other tables in memory, the counter's key carries this limit as a quota.
 func (a *ask) byValue(p engine.Policy) {
 	a.limit = a.rule.Limit.Under(p)
 	a.current = currentLimit(a.limit, a.rule.Name)

@@ -35,8 +35,8 @@ func without(t *testing.T) *Service {
 	return s
 }
 
-// TestQuotas: each value of the descriptor has its own limit, with every algorithm. Other values have the limit of the
-// rule, or none.
+// TestQuotas: each value of the descriptor has its own limit, with every algorithm. Values without their own limit have
+// the limit of the rule, or are refused.
 func TestQuotas(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window", "sliding-log", "batch-refill"} {
 		t.Run(algorithm, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestQuotasOfPlans: a file may name plans, also plans of a calendar month.
+// TestQuotasOfPlans: a file of limits may name plans, including plans per calendar month.
 func TestQuotasOfPlans(t *testing.T) {
 	folder := t.TempDir()
 	writePlans(t, folder, "key,plan\nanna,free\nberta,paid\n")
@@ -86,8 +86,8 @@ func TestQuotasOfPlans(t *testing.T) {
 	assert.Equal(t, 5, admitted(t, s, 12, "a=carl"))
 }
 
-// TestQuotasChange: a changed file of limits becomes active soon, and what values have used still counts. A file with a
-// mistake changes nothing. If the file does not exist when rules become active, the rules are refused.
+// TestQuotasChange: a changed file of limits becomes active soon, and the hits that values have used still count. A
+// file with a mistake changes nothing. If the file does not exist when rules become active, the rules are refused.
 func TestQuotasChange(t *testing.T) {
 	folder := t.TempDir()
 	err := without(t).SetConfig(compile(t, withPlans(folder, bucket5, "")))
@@ -134,7 +134,7 @@ func TestAReservationOutlivesALimit(t *testing.T) {
 	}
 }
 
-// TestQuotasInAStore: the limits of values for windows in a store may come from a file, or from a hash in the store.
+// TestQuotasInAStore: if windows are in a store, the limits of values may come from a file or from a hash in the store.
 func TestQuotasInAStore(t *testing.T) {
 	server := miniredis.RunT(t)
 	server.HSet("plans", "anna", "free", "berta", "unlimited", "carl", "6/h")

@@ -53,7 +53,7 @@ const markBytes = 16
 // A mark identifies the counter of an ask in the id of a reservation.
 type mark [markBytes]byte
 
-// A marker makes marks, if its salt is not nil.
+// A marker makes marks. If its salt is nil, it makes none.
 type marker struct{ salt []byte }
 
 func (m marker) of(a *ask, key []byte) (of mark) {
@@ -62,7 +62,7 @@ func (m marker) of(a *ask, key []byte) (of mark) {
 	}
 	limit := a.limit
 	if a.rule != nil {
-		limit = a.rule.Limit // not the limit of the value, which may change before the commit
+		limit = a.rule.Limit // not the value's own limit, which may change before the commit
 	}
 	hash := sha256.New()
 	hash.Write(m.salt)
@@ -76,7 +76,7 @@ func (m marker) of(a *ask, key []byte) (of mark) {
 	return of
 }
 
-// maxReserved is the largest number of limits of a reservation. It bounds the length of an id to 8 KiB.
+// maxReserved is the largest number of limits of a reservation. With this bound, an id has at most 8 KiB.
 const maxReserved = 64
 
 // A part describes the tokens that a reservation has taken from one counter.
@@ -86,7 +86,7 @@ type part struct {
 	receipt []byte
 }
 
-// parts returns the text for an id that contains the receipts of what a request's asks have taken.
+// parts returns the text of an id. The text has a receipt for the tokens that each ask of a request has taken.
 func parts(asks []ask) (text []byte) {
 	for i := range asks {
 		a := &asks[i]
@@ -142,7 +142,7 @@ func take(all []part, of mark) (p part, rest []part, ok bool) {
 	return p, all, false
 }
 
-// settle gives back the part of a reservation that a request did not use. If the part does not say what was taken,
+// settle gives back the part of a reservation that a request did not use. If the part does not say how much was taken,
 // settle gives nothing back.
 func (a *ask) settle(p part, actual uint64) {
 	if actual >= p.taken {

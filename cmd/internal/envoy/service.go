@@ -55,8 +55,8 @@ func New(options Options) (*Service, error) {
 		s.memo = newMemo(options.MemoBytes)
 	}
 	s.stats.most = int64(options.MaxStats)
-	// If no table can have MaxKeys counters, New returns the error now. Otherwise it would occur only at the first
-	// rule.
+	// If no table can have MaxKeys counters, New returns the error now. Without this check, the error would occur only
+	// when the first rule needs a table.
 	if _, err := s.tables.get(config.Limit{Algorithm: engine.AlgorithmFixedWindow, Window: time.Second}); err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
 	}
@@ -78,7 +78,7 @@ func (s *Service) SetConfig(c *config.Config) error {
 		return errors.Join(err, s.tables.keep(s.rules()))
 	}
 	s.followQuotas(next)
-	s.tables.generation.Add(1) // before a request under the next configuration can ask for a table
+	s.tables.generation.Add(1) // before any request under the next configuration can ask for a table
 	before := s.active.Swap(next)
 	s.stats.ConfigLoadSuccess.Add(1)
 	if before != nil {
@@ -100,8 +100,8 @@ func (s *Service) rules() []*config.Rule {
 func (s *Service) ConfigFailed() { s.stats.ConfigLoadError.Add(1) }
 
 // Settle charges the stores with the hits that were admitted without them, until the context ends. Its error says for
-// how many counters hits were not charged. The stores do not know about these hits, so they admit the same number once
-// more. Call Settle after the last request, before Close.
+// how many counters it could not charge hits. The stores do not know about these hits, so they admit the same number of
+// hits once more. Call Settle after the last request, before Close.
 func (s *Service) Settle(ctx context.Context) error { return s.tables.settle(ctx) }
 
 // Close stops the tables' sweepers. Requests must have ended.
@@ -112,8 +112,8 @@ func (s *Service) Close() error {
 	return errors.Join(s.reservations.uses.Close(), s.tables.close())
 }
 
-// maxDescriptors bounds the descriptors of a request: an empty descriptor takes two bytes in the request, and hundreds
-// in memory.
+// maxDescriptors bounds the number of descriptors in a request. The bound is needed because an empty descriptor takes
+// two bytes in the request, but hundreds of bytes in memory.
 const maxDescriptors = 10_000
 
 // These are the reference's error texts. The reference's errors have no gRPC code, so clients see the code Unknown.
@@ -123,7 +123,8 @@ var (
 	errNoConfig      = status.Error(codes.Unknown, "no rate limit configuration loaded")
 )
 
-// An ask has a descriptor of a request and one of its limits, and collects the data for a status.
+// An ask has a descriptor of a request and one of the limits of this descriptor. It collects the data for the
+// descriptor's status.
 type ask struct {
 	of      int   // the index of its descriptor in the request
 	rule    *rule // nil: no rule matches, or the request carries its own limit
@@ -136,7 +137,7 @@ type ask struct {
 	bring   engine.Quota // the quota of the counter's key in a table in memory; zero if the table's own limit applies
 	hits    uint64
 	back    bool // hits are given back
-	holds   bool // the hits are an estimate; if it is above the limit, it takes the limit
+	holds   bool // the hits are an estimate; an estimate above the limit takes as many hits as the limit
 	reports bool // hits are counted even beyond the limit
 
 	applies       bool           // there is a limit to check
@@ -146,8 +147,8 @@ type ask struct {
 	over          bool
 	remembered    bool   // the memo has decided
 	stayed        bool   // not charged, because another ask is over
-	alone         bool   // decided without the store, because the store did not answer
-	before, after uint64 // hits in the window, before and after this ask
+	alone         bool   // decided without the store because it did not answer
+	before, after uint64 // hits in the window before this ask, and after it
 	remaining     uint64
 	reset         time.Duration
 }
@@ -215,7 +216,7 @@ func (s *Service) asked(request *rlsv3.RateLimitRequest, m marker, do func(*acti
 	return do(now, work.asks)
 }
 
-// noteStores adds stores that did not answer to the statistics.
+// noteStores counts in the statistics that stores did not answer.
 func (s *Service) noteStores(asks []ask, err error) {
 	if err != nil {
 		s.stats.StoreErrors.Add(1)
@@ -326,7 +327,8 @@ func (w *scratch) free() {
 	}
 }
 
-// replace marks asks as not applying if a matched rule replaces their rule by its name.
+// A rule can name other rules that it replaces. replace marks asks as not applying if another matched rule replaces
+// their rule.
 func replace(asks []ask) {
 	for i := range asks {
 		if asks[i].rule == nil {

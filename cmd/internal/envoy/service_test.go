@@ -170,8 +170,8 @@ descriptors:
     rate_limit: {unit: minute, requests_per_unit: 10, overdraw: true}
 `
 
-// A semantic has a name and steps. A step is a request, with the expected answer behind the arrow. A step that begins
-// with "+" is a time to wait instead.
+// A semantic has a name and steps. A step is a request, with the expected answer after the arrow. If a step begins with
+// "+", it is a time to wait instead.
 type semantic struct {
 	name    string
 	options Options
@@ -329,8 +329,8 @@ var semanticsAllOrNothing = []semantic{
 		d: bucket=a +3 | log=a +2 -> OK: ok 0 30s, ok 0 10s`},
 }
 
-// These steps are for the rules in budgets. A request with 0 hits asks before a request to the upstream, and other hits
-// are charged after it.
+// These steps are for the rules in budgets. A request with 0 hits checks the limit before a request to the upstream,
+// and a request with more hits charges the cost after it.
 var semanticsOverdraw = []semantic{
 	{"a bucket", Options{}, `
 		d: bucket=a +0 -> OK: ok 10 0s

@@ -25,8 +25,8 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 1000, replaces: [{name: hourly}]}
 `
 
-// TestSeveralLimits: if a descriptor has several limits, each limit counts. The descriptor's status is that of the
-// tightest limit. This must be true in memory and in a store.
+// TestSeveralLimits: if a descriptor has several limits, each limit counts. The status of the descriptor is the status
+// of the tightest limit. Both must be true in memory and in a store.
 func TestSeveralLimits(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := Options{DynamicMetadata: true, ResponseHeaders: Headers{"Limit", "Remaining", "Reset"}}

@@ -20,7 +20,8 @@ const (
 	// Closed makes the request fail, as in the reference. Envoy's failure_mode_deny then decides whether the request
 	// passes.
 	Closed Loss = iota
-	// Share makes each replica admit its share of the limits. The store is charged when it is back.
+	// Share makes each replica admit its share of the limits. When the store is back, the admitted hits are charged to
+	// it.
 	Share
 	// Open makes every limit admit everything.
 	Open
@@ -77,15 +78,16 @@ func (t storeTable) close() error {
 	return err
 }
 
-// follow makes the replica's shares include the hits that the same counters have admitted in a previous table.
+// follow makes the shares of the replica count the hits that the same counters have already admitted in a previous
+// table.
 func (t storeTable) follow(before storeTable) {
 	if t.shares != nil && before.shares != nil {
 		t.shares.Follow(before.shares)
 	}
 }
 
-// under returns the limiter that decides by a share, and the policy of the limit, for a table that also counts hits
-// beyond limits.
+// under returns the limiter that decides by a share, and the policy of the limit. It is for a table that also counts
+// hits beyond limits.
 func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	if t.shares != nil {
 		return t.shares, l.Policy()
@@ -94,12 +96,12 @@ func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 }
 
 // inStore returns a function that makes tables in the store. Every decision calls the store, because counts that this
-// package compares with a limit must include the counts of all replicas. The exception is a token bucket: the store
-// itself compares it with its limit, so its tokens may be leased.
+// package compares with a limit must include the counts of all replicas. The exception is a token bucket. The store
+// itself decides whether a token bucket has tokens left, so its tokens may be leased.
 func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	return func(kind config.Limit, policy engine.Policy) (table, error) {
-		// The name does not contain the numbers of the limit, so that what a key has used still counts when the numbers
-		// change.
+		// The name does not contain the numbers of the limit, so that the hits that a key has used still count when the
+		// numbers change.
 		name := fmt.Sprintf("envoy %s %s", kind.Algorithm, kind.Length())
 		if kind.Algorithm == engine.AlgorithmTokenBucket {
 			name = fmt.Sprintf("envoy %s", kind.Algorithm)
@@ -115,7 +117,7 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 		if o.Replicas > 0 && kind.Algorithm == engine.AlgorithmTokenBucket {
 			options = append(options, redislimit.InMode(redislimit.Auto))
 		}
-		if o.Debts != "" { // even if OnLoss is not Share now, because it may have been Share before a restart
+		if o.Debts != "" { // even if OnLoss is not Share: it may have been Share before a restart
 			said := fnv.New64a()
 			_, _ = fmt.Fprintf(said, "%q %v %s", name, policy, which) // never an error
 			options = append(options, redislimit.DebtFiles(fmt.Sprintf("%s-%016x", o.Debts, said.Sum64())))
@@ -144,8 +146,8 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// lost decides an ask for which the store did not answer, as OnLoss says, or returns the error. n is the number of hits
-// to take. If n is 0, lost only reads the counter.
+// lost decides an ask for which the store did not answer. It admits, decides by a share or returns the error cause, as
+// OnLoss says. n is the number of hits to take. If n is 0, lost only reads the counter.
 func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) error {
 	t, ok := a.table.(storeTable)
 	if !ok || t.onLoss == Closed || !errors.Is(cause, redislimit.ErrStore) {

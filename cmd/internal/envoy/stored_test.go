@@ -152,7 +152,7 @@ func (s server) lose(t *testing.T, client *redislimit.Client, service *Service) 
 	})
 }
 
-// TestALookAtABucket: a request without hits reports what a bucket has left, both in a store and in memory.
+// TestALookAtABucket: a request without hits reports how many hits a bucket has left, both in a store and in memory.
 func TestALookAtABucket(t *testing.T) {
 	for _, o := range []Options{{}, {Store: startRedis(t).connect(t, 10*time.Second)}} {
 		s := storedService(t, years, o)
@@ -161,8 +161,8 @@ func TestALookAtABucket(t *testing.T) {
 	}
 }
 
-// TestAStoreThatIsLost: while the store is lost, each replica admits its share, or everything, or nothing. Tokens that
-// shares admit are charged in the store when it is back.
+// TestAStoreThatIsLost: while the store is lost, each replica admits its share, or everything, or nothing, as OnLoss
+// says. Tokens that were admitted from shares are charged to the store when it is back.
 func TestAStoreThatIsLost(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		server := startRedis(t)
@@ -193,9 +193,9 @@ func TestAStoreThatIsLost(t *testing.T) {
 	}
 }
 
-// TestAShareThatRefusesIsNoError: when the store does not answer for the first time, the share decides, although the
-// store does not count as lost yet. A refusal by the share must not become an error, because by default Envoy lets a
-// request pass if the answer is an error.
+// TestAShareThatRefusesIsNoError: the first time that the store does not answer, it does not count as lost yet. The
+// share decides nevertheless. A refusal by the share must not become an error, because by default Envoy lets a request
+// pass if the answer is an error.
 func TestAShareThatRefusesIsNoError(t *testing.T) {
 	server := startRedis(t)
 	client := server.connect(t, 50*time.Millisecond, redislimit.BreakAfter(time.Minute))
@@ -236,8 +236,8 @@ func TestAStoreThatIsLostAndOpen(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestNumbersThatChangeWhileAStoreIsLost: if the numbers of a limit change while the store is lost, the limit does not
-// get another share. This must be true for every algorithm, even if the limit has no numbers for a time, or if another
+// TestNumbersThatChangeWhileAStoreIsLost: if the numbers of a limit change while the store is lost, the replica cannot
+// admit a second share. This must be true for every algorithm, even if the limit is removed for a time, or if another
 // limit had the new numbers before.
 func TestNumbersThatChangeWhileAStoreIsLost(t *testing.T) {
 	for _, algorithm := range []string{"token-bucket", "fixed-window", "sliding-window", "sliding-log"} {

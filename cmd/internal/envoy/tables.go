@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// mostHits is the largest count of a fixed window; the count does not grow beyond it. Larger numbers of hits in a
-	// request count as mostHits+1, which no limit admits. So sums of hits cannot overflow.
+	// mostHits is the largest count of a fixed window; the count does not grow beyond it. If a request has more hits
+	// than mostHits, it is treated as having mostHits+1, which no limit admits. So sums of hits cannot overflow.
 	mostHits = 1 << 32
 	// maxTables bounds the tables that the rules of a configuration may need. A request that carries its own limit can
-	// add a table only while there are fewer tables than that. The tables for the lengths of units, which requests can
-	// name, come in addition to the tables of the rules. During a change of the configuration, the tables of both
-	// configurations exist.
+	// add a table only while there are fewer than maxTables tables. Tables for the lengths of units are an exception:
+	// requests can name any unit, so there is always room for them. During a change of the configuration, the tables of
+	// both configurations exist.
 	maxTables = 64
 )
 
@@ -75,8 +75,8 @@ type localTable struct{ limiter *live.Limiter }
 
 func (t localTable) key(text []byte) counter { return t.keyUnder(text, engine.Quota{}) }
 
-// keyUnder does what key does, for a counter with its own limit. What the counter owes in previous limiters is charged
-// under that limit.
+// keyUnder does what key does, for a counter with its own limit. The counter's debts in previous limiters are charged
+// under that limit, too.
 func (t localTable) keyUnder(text []byte, quota engine.Quota) counter {
 	key := t.limiter.KeyBytes(text).With(quota)
 	if formers := t.limiter.Formers(); formers.Any() {
@@ -120,8 +120,9 @@ func (t localTable) close() error {
 	return nil
 }
 
-// longestDebt returns how long a key may owe something under a limit: the time in which ten limits come back (see
-// engine.MaxDebt), and for a sliding window one more window.
+// longestDebt returns how long a key may owe something under a limit. A key may owe up to ten times the limit (see
+// engine.MaxDebt), so this is the time in which that many tokens come back. For a sliding window, one more window is
+// added.
 func longestDebt(l config.Limit) time.Duration {
 	if l.Algorithm == engine.AlgorithmTokenBucket && l.Most > 0 {
 		return 11 * spec.LongestQuota
@@ -132,8 +133,8 @@ func longestDebt(l config.Limit) time.Duration {
 	return 11 * l.Window
 }
 
-// mostOwed returns how many tokens a key of a rule can owe. A fixed window also counts refused hits. They do not become
-// a debt if another algorithm replaces the fixed window.
+// mostOwed returns how many tokens a key of a rule can owe when another algorithm replaces the algorithm of the rule. A
+// fixed window also counts refused hits, but refused hits do not become a debt.
 func mostOwed(r *config.Rule) uint64 {
 	if r.Overdraw {
 		return mostHits
@@ -155,7 +156,7 @@ func newTables(o Options) *tables {
 	return t
 }
 
-// haveOnePart reports whether no store is known to consist of several parts, as a cluster does.
+// haveOnePart reports whether each store has a single part, as far as is known. A cluster has several parts.
 func (t *tables) haveOnePart() bool {
 	return !slices.ContainsFunc(t.stores, func(c *redislimit.Client) bool { return c.Health().Parts > 1 })
 }
@@ -178,7 +179,7 @@ func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// kind returns the part of a limit that all limits in the same table have in common.
+// kind returns the part of a limit that is the same for all limits in one table.
 func kind(l config.Limit) config.Limit {
 	if l.Algorithm == engine.AlgorithmFixedWindow {
 		return config.Limit{Algorithm: l.Algorithm, Window: l.Window, Calendar: l.Calendar}
@@ -200,7 +201,7 @@ func (t *tables) get(l config.Limit) (table, error) {
 	return t.getKind(kind(l), most, t.generation.Load())
 }
 
-// getFor is get for a rule of a new configuration. wanted has the kinds that the earlier rules of this configuration
+// getFor does what get does, for a rule of a new configuration. wanted has the kinds of tables that the rules before it
 // need. Tables that only the previous configuration needs do not count towards maxTables.
 func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, error) {
 	if !needsTable(l) {
@@ -215,8 +216,8 @@ func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, er
 }
 
 // getKind returns the table of a kind. If the table does not exist and there are fewer than most tables, getKind makes
-// it. asked is the generation in which a request asks for the table, or 0 for a rule. It is stored under the lock that
-// keep takes.
+// it. asked is the generation in which a request asks for the table, or 0 for a rule. getKind stores asked under the
+// lock that keep takes.
 func (t *tables) getKind(k config.Limit, most int, asked uint64) (table, error) {
 	t.mu.RLock()
 	found := t.byKind[k].ask(asked)
@@ -266,10 +267,10 @@ func policyOf(kind config.Limit) engine.Policy {
 	return kind.Policy()
 }
 
-// follow returns the table of a rule, and the limiter in it that outlives the configuration. The table consists of the
-// limiter that the rule shares with other rules, and of the rule's previous limiters, whose counts still matter. before
-// is the rule's limiter under the previous configuration; nil for a new rule. If the rule needs no table now, its
-// previous limiter is kept until it needs one again.
+// follow returns the table of a rule, and the limiter in this table that outlives the configuration. The table consists
+// of the limiter that the rule shares with other rules, and of the rule's previous limiters if their counts still
+// matter. before is the rule's limiter under the previous configuration; nil for a new rule. If the rule needs no table
+// now, its previous limiter is kept until the rule needs a table again.
 func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (table, *live.Limiter, error) {
 	local, ok := shared.(localTable)
 	switch {
@@ -292,9 +293,9 @@ func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (tab
 	return localTable{own}, own, nil
 }
 
-// keep closes the tables that no rule needs, except those of fixed windows. Tables of a unit stay, because requests
-// with limits of their own use them, too. Other tables of fixed windows stay while there is also room for the tables of
-// all units.
+// keep closes the tables that no rule needs, except some tables of fixed windows. Tables for the length of a unit stay,
+// because requests that carry limits use them, too. Other tables of fixed windows stay as long as there is also room
+// for the tables of all units.
 func (t *tables) keep(rules []*config.Rule) error {
 	wanted := map[config.Limit]bool{}
 	for _, r := range rules {
@@ -331,8 +332,8 @@ type tableStats struct {
 	Stats engine.Stats
 }
 
-// name returns the name of a table. Each table has a different name: there is a table for each length of fixed windows,
-// and a table for each limit of another algorithm.
+// name returns the name of a table. Each table has a different name, because there is one table for each length of
+// fixed windows, and one table for each limit with another algorithm.
 func (s *tableStats) name() string {
 	k := s.Kind
 	if k.Algorithm == engine.AlgorithmFixedWindow {

@@ -39,8 +39,8 @@ func admitted(t *testing.T, s *Service, n int, descriptor string) (passed int) {
 	return passed
 }
 
-// TestARuleKeepsItsCounts: if the limit of a rule changes, what was counted still counts, whatever the new limit is.
-// The counts of other rules in the same table do not change.
+// TestARuleKeepsItsCounts: if the limit of a rule changes, the hits that were counted still count, whatever the new
+// limit is. The counts of other rules in the same table do not change.
 func TestARuleKeepsItsCounts(t *testing.T) {
 	limits := map[string]string{
 		"bucket":         "unit: hour, requests_per_unit: 10, algorithm: token-bucket",
@@ -119,8 +119,8 @@ func TestPreviousTablesAreBounded(t *testing.T) {
 	assert.Len(t, s.active.Load().rules, maxTables)
 }
 
-// TestAResetIsOneInPreviousTables: a reset of a counter also clears the counter in previous tables, even hits for which
-// the new, lower limit has no room.
+// TestAResetIsOneInPreviousTables: a reset of a counter also clears the counter in previous tables. It even clears hits
+// that exceed the new limit, if this limit is lower.
 func TestAResetIsOneInPreviousTables(t *testing.T) {
 	s, _ := newService(t, file("a: unit: hour, requests_per_unit: 100, algorithm: token-bucket"), Options{})
 	require.Equal(t, 100, admitted(t, s, 100, "a=x"))
@@ -138,8 +138,8 @@ func limitOf(r *rand.Rand, n int) string {
 	return fmt.Sprintf("unit: hour, requests_per_unit: %d, algorithm: %s", n, algorithms[r.IntN(len(algorithms))])
 }
 
-// TestChangesGiveNothingAway: while the clock stands still, a key gets at most the largest limit that its rule has had,
-// however the rule changes. At the end, when enough time has passed, the key owes nothing.
+// TestChangesGiveNothingAway: while the clock stands still, a key gets at most as many hits as the largest limit that
+// its rule has had, however the rule changes. At the end, when enough time has passed, the key owes nothing.
 func TestChangesGiveNothingAway(t *testing.T) {
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 40))
@@ -175,8 +175,8 @@ func TestChangesGiveNothingAway(t *testing.T) {
 	}
 }
 
-// TestRefusedHitsAreNoDebt: a fixed window counts refused hits, but a limit of another algorithm that replaces it does
-// not. After the change, a key owes only the tokens that were admitted, even if the limit was lower in the meantime.
+// TestRefusedHitsAreNoDebt: a fixed window counts refused hits, but other algorithms do not. So if another algorithm
+// replaces a fixed window, a key owes only the hits that were admitted, even if the limit was lower in the meantime.
 func TestRefusedHitsAreNoDebt(t *testing.T) {
 	const window5 = "unit: hour, requests_per_unit: 5"
 	for name, limits := range map[string][]string{

@@ -23,9 +23,9 @@ func (s *Service) recall(asks []ask) (any bool) {
 	return any
 }
 
-// each calls do for the asks that which selects. For counters in memory, it makes the calls in the order of the
-// request. For counters in a store, it makes the calls concurrently. Only asks for the same counter keep the order of
-// the request.
+// each calls do for the asks that the given function selects. For counters in memory, it makes the calls in the order
+// of the request. For counters in a store, it makes the calls concurrently. In this case, only asks for the same
+// counter keep the order of the request.
 func (s *Service) each(asks []ask, which func(*ask) bool, do func(*ask) error) error {
 	if !s.tables.shared {
 		for i := range asks {
@@ -53,7 +53,8 @@ func inOrder(queue []*ask, do func(*ask) error) error {
 	return nil
 }
 
-// queues returns the asks that which selects, in one list for each counter. The lists have the order of the request.
+// queues returns the asks that the given function selects, in one list for each counter. The lists have the order of
+// the request.
 func queues(asks []ask, which func(*ask) bool) [][]*ask {
 	type place struct {
 		table table
@@ -77,10 +78,10 @@ func queues(asks []ask, which func(*ask) bool) [][]*ask {
 	return all
 }
 
-// countStored takes the hits of asks in stores, each ask separately, and then adds all asks that count to the
-// statistics. The fixed windows of a store share one script, because a count there never refuses. There are two
-// exceptions, whose asks are sent separately: asks in a cluster, because its parts can decide concurrently, and asks
-// for a counter that the request names twice.
+// countStored takes the hits of asks in stores. Each ask is decided separately. Then all asks that count are added to
+// the statistics. All fixed windows of a store share one script. They can, because the script of a fixed window only
+// counts and never refuses. Two kinds of asks are sent separately: asks in a cluster, because the parts of a cluster
+// can decide concurrently, and asks for a counter that the request names twice.
 func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) bool) error {
 	groups, inGroups := map[limits.Store][]*ask{}, s.tables.haveOnePart()
 	var all errgroup.Group
@@ -123,8 +124,8 @@ func (s *Service) take(ctx context.Context, a *ask) error {
 	return err
 }
 
-// takeGroup charges a group of asks for which groups returns true. Each of them is for a different counter of the
-// store.
+// takeGroup charges a group of asks. The method groups must return true for each ask, and each ask must have a
+// different counter of the store.
 func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*ask) error {
 	now := s.now()
 	parts := make([]limits.Ask, len(group))
@@ -137,7 +138,7 @@ func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*as
 	full := slices.ContainsFunc(parts, func(p limits.Ask) bool { return p.Err == nil && !p.Decision.Allowed })
 	for i, a := range group {
 		switch p := parts[i]; {
-		case full: // the counter is full: charge it separately
+		case full: // the counter is full, so it is charged separately
 			if err := s.take(ctx, a); err != nil {
 				return err
 			}
@@ -155,8 +156,8 @@ func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*as
 }
 
 // countAllOrNothingStored is countAllOrNothing in stores. Limits that may refuse share one script for each store. Asks
-// without hits, and asks that give hits back, are decided before this script. Limits that cannot refuse are decided
-// after it.
+// without hits, and asks that give hits back, are decided before this script. Asks whose limits cannot refuse are
+// decided after it.
 func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error {
 	first := func(a *ask) bool { return a.counts() && (a.table == nil || a.back || a.hits == 0) }
 	together := func(a *ask) bool { return a.counts() && !first(a) && !a.shadow() }
@@ -187,8 +188,8 @@ func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error
 	return err
 }
 
-// takeTogether takes the hits of all asks that which selects, or of none, and reports whether a limit refuses. If a
-// limit refuses, or a store fails, hits that were already taken are given back.
+// takeTogether takes the hits of all asks that the given function selects, or takes no hits. It reports whether a limit
+// refuses. If a limit refuses, or a store fails, hits that were already taken are given back.
 func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask) bool, now time.Time) (refused bool, err error) {
 	var back []func(context.Context) error
 	for store, group := range byStore(asks, which) {
@@ -197,9 +198,9 @@ func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask)
 			err = store.TakeAll(ctx, parts)
 		}
 		if slices.ContainsFunc(parts, refuses) {
-			err = nil // if giving hits back failed, too much is refused, but never too little
+			err = nil // if giving hits back fails, more is refused than necessary, but never less
 		}
-		var kept []limits.Ask // what was taken; if one ask refuses, the store has already given the others back
+		var kept []limits.Ask // taken asks; if one ask refuses, the store has already given the others back
 		for i, a := range group {
 			switch p := parts[i]; {
 			case err != nil:

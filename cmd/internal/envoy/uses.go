@@ -3,8 +3,9 @@ package envoy
 import "sync"
 
 // uses counts the requests in progress under a configuration. When no such requests are left, the tables that the next
-// configuration does not need are closed. They must not be closed earlier, because a closed table in a store would not
-// charge tokens that it admits, and a closed table in memory forgets them. No request waits for a lock here.
+// configuration does not need are closed. They must not be closed earlier, because a request may still take tokens from
+// them: a closed table in a store would not charge these tokens, and a closed table in memory would forget them. No
+// request waits for the lock.
 type uses struct {
 	requests sync.RWMutex // each request holds it for reading
 	over     bool         // set while the lock is held for writing
@@ -14,7 +15,8 @@ type uses struct {
 func (s *Service) acquire() *active {
 	for {
 		now := s.active.Load()
-		// A replaced configuration cannot be acquired. In that case another one is active, so try again.
+		// A replaced configuration cannot be acquired. In that case another configuration is active by now, so try
+		// again.
 		if now == nil || now.uses.acquire() {
 			return now
 		}

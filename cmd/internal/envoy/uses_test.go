@@ -35,8 +35,8 @@ func (g *guarded) close() error {
 	return g.localTable.close()
 }
 
-// TestNoTableIsClosedWhileItIsUsed: no table is closed while a request uses it: neither the table of a removed rule,
-// nor the table of a request that carries its own limit.
+// TestNoTableIsClosedWhileItIsUsed: no table is closed while a request uses it. This is tested with the table of a
+// removed rule and with the table of a request that carries its own limit.
 func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
 	s, _ := newService(t, "", Options{MaxKeys: 10})
 	var late, made atomic.Int64

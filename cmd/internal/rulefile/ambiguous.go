@@ -5,6 +5,6 @@ type AmbiguousPaths string
 
 // These are the values of AmbiguousPaths.
 const (
-	AmbiguousMatch  AmbiguousPaths = "match" // the rules for every reading apply; the default
+	AmbiguousMatch  AmbiguousPaths = "match" // the rules that match any of the readings apply; the default
 	AmbiguousRefuse AmbiguousPaths = "refuse"
 )

@@ -8,12 +8,12 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// debtOfBuckets is how many limits a key may owe if the limit is a bucket. For other algorithms, a key may owe one
-// limit ([engine.MaxDebt]).
+// debtOfBuckets bounds the debt of a key if the limit is a bucket: a key may owe this many times the limit. For other
+// algorithms, a key may owe at most as many tokens as the limit ([engine.MaxDebt]).
 const debtOfBuckets = 10
 
-// Bound returns how many tokens the requests of a key can cost at most, as a sum in the terms of docs/budgets.md. It
-// has one line for each term. It is nil for a rule without tokens.
+// Bound returns how many tokens the requests of a key can cost at most, as the sum that docs/budgets.md describes, with
+// one line for each term. It is nil for a rule without tokens.
 func (r *Rule) Bound() []string {
 	t := r.Tokens
 	if t == nil || r.Constant != Counted {
@@ -40,7 +40,7 @@ func (r *Rule) Bound() []string {
 	return lines
 }
 
-// ofHolds returns, as text, how many tokens are held in a time T at most.
+// ofHolds returns, as text, the largest number of tokens that are held in a time T.
 func (r *Rule) ofHolds() string {
 	limit, rate := r.Policy.Limit(), r.Policy.Rate()
 	per, zone, calendar := r.Policy.Calendar()

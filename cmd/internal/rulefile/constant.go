@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Constant is a rate with which requests need not be counted.
+// A Constant is a rate at which every request has the same decision, so requests need not be counted.
 type Constant uint8
 
 // These are the values of Constant.
@@ -40,8 +40,8 @@ func constantOf(p engine.Policy) Constant {
 	return Counted
 }
 
-// ConstantOf returns the Constant of a tier. tier is its number from [Tiers.Of]. If the tier's requests are counted, it
-// returns Counted.
+// ConstantOf returns the Constant of a tier. tier is its number from [Tiers.Of]. If requests of the tier are counted,
+// ConstantOf returns Counted.
 func (r *Rule) ConstantOf(tier int) Constant {
 	if tier == 0 {
 		return r.Constant
@@ -106,8 +106,8 @@ func (r *Rule) Counts() bool {
 }
 
 // fillConstant sets a policy for the limiter if the rule's own rate is a constant. No request is counted by this
-// policy, but a limiter needs a policy. fillConstant uses the policy of a tier or plan that counts requests, so that it
-// fits the other tiers and plans. If there is none, it uses the smallest policy.
+// policy, but a limiter needs a policy. fillConstant uses the policy of a tier or plan that counts requests, so that
+// this policy fits the other tiers and plans. If no tier or plan counts requests, it uses the smallest policy.
 func (r *Rule) fillConstant() {
 	switch {
 	case r.Quota != nil:

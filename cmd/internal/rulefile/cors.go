@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// CORS says which pages of other origins may read answers (Cross-Origin Resource Sharing, which the Fetch standard
-// defines).
+// CORS (Cross-Origin Resource Sharing) says which pages of other origins may read answers. The Fetch standard defines
+// it.
 type CORS struct {
 	Origins     []string // in lower case: "https://app.example.com", "https://*.example.com", or "*" alone for all
 	Methods     []string // methods of requests that need a preflight

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// maxNodes bounds the number of values that are read. If aliases name a value, it counts once for each alias. So a
-// short file cannot expand to an endless one.
+// maxNodes bounds the number of values that are read. A value that aliases name counts once for each alias. So a short
+// file cannot expand without bound.
 const maxNodes = 200_000
 
 // A decoder reads the nodes of a file and collects the mistakes. docs/decisions/0018-a-decoder-of-our-own.md says why
@@ -20,7 +20,7 @@ type decoder struct {
 	certificates []certificate // to be read by Load
 	proxied      *yaml.Node    // the node of a proxy_protocol that is true
 	concurrent   *yaml.Node    // the node of the first concurrency of a rule
-	settled      *yaml.Node    // the node of the first cost that only answers have
+	settled      *yaml.Node    // the node of the first cost that is known only from answers
 	passwords    *yaml.Node    // the node of password_file or password_env of redis; Load reads the passwords
 	tokens       *yaml.Node    // the node of token_file of admin; Load reads the tokens
 }

@@ -10,8 +10,8 @@ func Single(r Rule) *File {
 	return f
 }
 
-// NewRule returns a rule for all requests, with the address as the key. It has the name, and the defaults for
-// everything else except the policy, which the caller must set.
+// NewRule returns a rule for all requests, with the address as the key. The rule has the name, and defaults for
+// everything else except the policy. The caller must set the policy.
 func NewRule(name string) Rule {
 	t := &ruleText{}
 	s := t.section()

@@ -10,14 +10,15 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Changes says what a reload must do. Other settings, such as matches, costs, timeouts and header styles, are read from
-// the new file. Changing them loses no counts.
+// Changes says what a reload must do with limiters and listeners. All other settings, such as matches, costs, timeouts
+// and header styles, are simply read from the new file. A change of these settings loses no counts.
 type Changes struct {
 	Rules   []RuleChange // in the order of the new file
 	Removed []string     // names of removed rules, whose limiters must be closed
 
-	// Opened and Closed are listeners that differ in their address, TLS files or H2C. A listener that is in neither
-	// list stays open, and its certificate is read again.
+	// Opened are listeners that are only in the new file, and Closed are listeners that are only in the old file.
+	// [Listener.Equal] decides whether two listeners are the same. A listener that is in both files stays open, and its
+	// certificate is read again.
 	Opened, Closed []Listener
 	Admin          bool // the administrator's listener has changed
 	Decide         bool // the listener for decisions has changed
@@ -27,8 +28,8 @@ type Changes struct {
 	RedisTable  Continuity
 	RedisReason string
 
-	// Other has the names of the file's keys that have changed and that no other field is about. RuleChange.Other has
-	// the same for a rule.
+	// Other has the names of the file's keys that have changed, except keys that other fields of Changes are about.
+	// RuleChange.Other has the changed keys of a rule.
 	Other []string
 }
 
@@ -56,9 +57,9 @@ const (
 
 // Diff compares two files. Rules with the same name count as the same rule.
 //
-// [engine.CheckChange] decides whether a limiter accepts the new numbers. It assumes that the limiter was made with the
-// old numbers. A limiter that was adjusted before may accept less: for example, a sliding log keeps the room that it
-// had at first. So if SetPolicy returns an error, the caller must replace the limiter.
+// [engine.CheckChange] decides whether a limiter accepts the new numbers. Diff assumes that the limiter was made with
+// the old numbers. A limiter that was adjusted to them may accept fewer numbers: for example, a sliding log keeps the
+// room that it had at first. So if SetPolicy returns an error, the caller must replace the limiter.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
 		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
@@ -111,8 +112,8 @@ func Compare(before, now *Rule) RuleChange {
 	return c
 }
 
-// Correct corrects a change that keeps the limiter. has are the policies that the limiter really has. They can differ
-// from those of the previous file if the limiter is in a state folder, because another process may have set them.
+// Correct corrects a change that keeps the limiter. has are the policies that the limiter really has. If the limiter is
+// in a state folder, another process may have set them, so they can differ from the policies of the previous file.
 func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	if slices.Equal(has, now.Policies()) {
 		return
@@ -187,7 +188,7 @@ func (r *Rule) incompatible(before *Rule) string {
 	return ""
 }
 
-// named returns the path of a file for a text, or "none" if there is no file.
+// named returns the path of a file as it appears in a text, or "none" if there is no file.
 func named(path string) string {
 	if path == "" {
 		return "none"
@@ -219,13 +220,13 @@ func (f *File) others(before *File) []string {
 	return s.differing(before.section())
 }
 
-// others returns the names of the rule's keys that have changed without the need for another limiter.
+// others returns the names of the rule's keys that have changed, except keys whose change needs another limiter.
 func (r *Rule) others(before *Rule) []string {
 	s := (&ruleText{Rule: *r}).section()
 	return s.differing((&ruleText{Rule: *before}).section())
 }
 
-// tierNames returns the texts of the tiers that are not about limits.
+// tierNames returns, as text, the parts of the tiers that do not belong to the limits.
 func (r *Rule) tierNames() []string {
 	if r.Tiers == nil {
 		return nil

@@ -85,7 +85,7 @@ rules: [{name: a, rate: 1/s, match: {path: /b}, shadow: true, refund_status: 2xx
 }
 
 // TestAnAdjustedLimiterKeepsItsBuckets: if Diff reports that a limiter is adjusted, the limiter accepts the change, and
-// no key gets a full bucket by it.
+// no key gets a full bucket through the change.
 func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
 	before, after := ruleOf(t, "rate: 1/h, burst: 10"), ruleOf(t, "rate: 2/h, burst: 20")
 	limiter, err := before.Rules[0].NewLimiter()

@@ -118,10 +118,10 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	}
 }
 
-// tables matches the tables of the document that are made from the entries, each after the name of its section.
+// tables matches the tables of the document that the program writes. The name of the section is before each table.
 var tables = regexp.MustCompile(`(?m)^<!-- keys of (\w+) -->\n\n((?:\|.*\n)*)`)
 
-// TestTheReferenceIsTheProgramS: the document has all tables that the program makes from its entries, unchanged.
+// TestTheReferenceIsTheProgramS: the document has, unchanged, all tables that the program makes from its entries.
 func TestTheReferenceIsTheProgramS(t *testing.T) {
 	text, want := document(t), Reference()
 	seen := map[string]bool{}

@@ -48,7 +48,7 @@ func (f *File) doubts(upstreams []*Upstream) (all []string) {
 	return append(all, f.inventedKeys(upstreams)...)
 }
 
-// exceptionDoubts returns warnings about an exception from one rule or from all rules.
+// exceptionDoubts returns warnings about an exception, either from one rule or from all rules.
 func exceptionDoubts(where string, m *reading.Match) []string {
 	all := literalDoubts(where, m)
 	onlyPaths := len(m.Hosts)+len(m.Methods)+len(m.Headers)+len(m.Query)+len(m.Clients) == 0
@@ -102,7 +102,7 @@ func valueDoubts(where string, fields []reading.Field) (all []string) {
 	return all
 }
 
-// slashDoubts returns warnings about the paths of a rule that match only one page, although the file has other paths
+// slashDoubts returns warnings about paths of a rule that match only one page, if other parts of the file have paths
 // below this page.
 func (f *File) slashDoubts(r *Rule) (all []string) {
 	for _, p := range r.Match.Paths {
@@ -124,7 +124,7 @@ func (f *File) slashDoubts(r *Rule) (all []string) {
 	return all
 }
 
-// liftsNothing returns warnings about other rules that limit the requests of an unlimited rule.
+// liftsNothing returns a warning for each other rule that still limits the requests of an unlimited rule.
 func (f *File) liftsNothing(unlimited *Rule) []string {
 	var others []string
 	for i := range f.Rules {
@@ -163,7 +163,7 @@ func mayOverlap(a, b *reading.Match) bool {
 	return false
 }
 
-// begins reports whether two paths may have the same beginning, up to the first part that may be anything.
+// begins reports whether p may begin with q. It compares p and q only up to the first part that matches anything.
 func begins(p, q reading.Path) bool {
 	if p.IsText() || q.IsText() {
 		return true
@@ -175,7 +175,7 @@ func begins(p, q reading.Path) bool {
 	return strings.HasPrefix(plain(p), plain(q))
 }
 
-// covers reports whether every request that meets m obviously meets of, too.
+// covers reports whether it is obvious that every request that meets m also meets of.
 func covers(m, of *reading.Match) bool {
 	within := func(narrow, wide []string) bool {
 		return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(s string) bool { return !slices.Contains(wide, s) })
@@ -224,14 +224,14 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 		}
 		bounded := true
 		if r.Quota.refusesOthers(r.Key) {
-			return nil // only values in the rule's file have a bucket
+			return nil // only values in the rule's file of limits have a bucket
 		}
 		for _, part := range r.Key {
 			switch s := part[0]; s.Kind {
 			case SourceHeader, SourceCookie, SourceQuery:
 				bounded = false
 				if !s.isDropped(upstreams) && !slices.Contains(keys, s.String()) {
-					keys = append(keys, s.String()) // about dropped ones, droppedKeys warns
+					keys = append(keys, s.String()) // droppedKeys warns about dropped headers
 				}
 			case SourceIP, SourcePath, SourceMethod, SourceHost, SourceGlobal, SourceNone:
 			}
@@ -251,8 +251,8 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 // muchMemory is more memory than the limits need on most machines.
 const muchMemory = 32 << 30
 
-// MemoryWarning returns a warning if the limits may need much memory, and otherwise "". On a machine with less memory,
-// the server refuses the file.
+// MemoryWarning returns a warning if the limits may need much memory, and otherwise "". On a machine with less memory
+// than that, the server refuses the file.
 func (f *File) MemoryWarning() string {
 	total, most := uint64(0), uint64(0)
 	var largest *Rule

@@ -31,8 +31,8 @@ func newKeyWalk(t *testing.T) (w *keyWalk, all map[string]bool) {
 	return w, all
 }
 
-// keyPlace returns a place without the words that belong to the schema itself. The keys have the same places in a list
-// and in its only item, and in a mapping and its short form.
+// keyPlace returns a place without the words that belong to the schema itself. So a key has the same place in a list of
+// several items and in a single item, and also in a mapping and in its short form.
 func keyPlace(place string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(schemaWords.ReplaceAllString(place, ""), "#/"), "/", ".")
 }
@@ -105,8 +105,8 @@ func (w *keyWalk) unused(all map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(place string) bool { return w.used[place] })
 }
 
-// TestEveryKeyIsTried: every key of the schema is used by a good file. Otherwise no test would show that the decoder
-// and the schema accept the same values of the key. This test is a step of "A new key of the rule file" in
+// TestEveryKeyIsTried: every key of the schema is used by a good file. Without such a file, no test would show that the
+// decoder and the schema accept the same values of the key. This test is a step of "A new key of the rule file" in
 // CONTRIBUTING.
 func TestEveryKeyIsTried(t *testing.T) {
 	w, all := newKeyWalk(t)

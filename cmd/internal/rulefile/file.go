@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A File is a rule file, converted and checked, with the defaults filled in. It must not be
-// changed after Parse.
+// A File is a rule file, converted and checked, with the defaults filled in. It must not be changed after Parse has
+// returned it.
 type File struct {
 	Name           string // as it was given to Load or Parse
 	Listen         []Listener
@@ -68,8 +68,8 @@ func (l Listener) String() string {
 // reusable is what Describe adds to an address with ReusePort.
 const reusable = ", beside other processes"
 
-// TLS has the names of the files of a certificate. If the rule file has a relative name, it is relative to the
-// directory of the rule file, and the name here begins with this directory. Load has read the files once.
+// TLS has the names of the files of a certificate. A relative name in the rule file is relative to the directory of the
+// rule file. The names here begin with this directory. Load has read the files once, to check them.
 type TLS struct{ CertFile, KeyFile string }
 
 // Admin has the settings of the administrator's endpoint, for example for metrics.
@@ -85,8 +85,8 @@ type Admin struct {
 	TokenFile, ReadTokenFile string
 }
 
-// Decide has the settings of the listener on which other proxies ask whether a request may pass. What a caller of this
-// listener reports about a request is trusted.
+// Decide has the settings of the listener on which other proxies ask whether a request may pass. weir trusts what a
+// caller reports about a request on this listener.
 type Decide struct {
 	Address   string
 	Mode      fs.FileMode
@@ -127,8 +127,8 @@ type ClientIP struct {
 	IPv6Prefix int
 }
 
-// From says where the address of a client is found. All values except FromSocket apply only to requests from a trusted
-// proxy.
+// From says where the address of a client is found. All values except FromSocket apply only to requests that come from
+// a trusted proxy.
 type From string
 
 // These are the values of From.
@@ -155,7 +155,7 @@ const (
 type Response struct {
 	Body        Body
 	RetryJitter time.Duration // at most this much is added to Retry-After, at random
-	Refusal     Refusal       // for rules without their own
+	Refusal     Refusal       // for rules that have no Refusal of their own
 }
 
 // Body is the form of the body of a refusal.
@@ -182,13 +182,13 @@ type Server struct {
 	WriteTimeout      time.Duration
 	IdleTimeout       time.Duration
 	ShutdownTimeout   time.Duration // for requests in progress when the server ends
-	ShutdownDelay     time.Duration // time before that, in which the server is not ready but still serves
+	ShutdownDelay     time.Duration // time before ShutdownTimeout, in which the server is not ready but still serves
 	MaxHeaderBytes    int
 	MaxConnections    int // of all listeners together; may be ByOpenFiles
-	// MaxConnectionsPerClient is how many of these connections one client may have. An IPv6 /64 is one client. It may
-	// be ByShare.
+	// MaxConnectionsPerClient is how many of these connections one client may have; it may be ByShare. An IPv6 /64 is
+	// one client.
 	MaxConnectionsPerClient int
 	SendTimeout             time.Duration // how long a client may accept no byte of an answer
 	MaxWaiting              int           // how many requests of all rules together may wait for tokens at a time
-	MinBodyRate             int           // of the body of a request, in bytes per second; not for gRPC
+	MinBodyRate             int           // minimum rate of the body of a request, in bytes per second; not for gRPC
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// inFlightName is the end of the name of a rule that is made for a concurrency. If a rule of the file has a rate and a
-// concurrency, the concurrency becomes a separate rule.
+// If a rule of the file has a rate and a concurrency, the concurrency becomes a separate rule. inFlightName is the end
+// of the name of this separate rule.
 const inFlightName = ".concurrency"
 
 // IsInFlight reports whether the rule limits requests in flight.
 func (r *Rule) IsInFlight() bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 
-// checkInFlight refuses a concurrency if weir cannot know when a request has ended, and refuses keys that do not fit a
-// concurrency.
+// checkInFlight refuses a concurrency if weir cannot know when a request has ended, and refuses keys of the file that
+// do not fit a concurrency.
 func (d *decoder) checkInFlight(f *File) {
 	if d.concurrent != nil && f.Decide != nil {
 		d.Fail(d.concurrent, "concurrency: a proxy that asks at decide does not report when a request is over: "+

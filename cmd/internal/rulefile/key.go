@@ -13,8 +13,8 @@ import (
 // A Key identifies a bucket by the values of all its parts. It has at least one part.
 type Key []KeyPart
 
-// A KeyPart is a list of sources, of which the first that a request has is used. The last one is a source that every
-// request has, or SourceNone.
+// A KeyPart is a list of sources. For a request, the first source in the list that the request has is used. The last
+// source is SourceNone, or a source that every request has.
 type KeyPart []Source
 
 // A Source is a property of a request that is part of a key.
@@ -26,10 +26,10 @@ type Source struct {
 // SourceKind is the kind of a Source.
 type SourceKind string
 
-// These are the values of SourceKind. A request may lack a header, a cookie or a query parameter. It always has the
-// others.
+// These are the values of SourceKind. A request may have no such header, cookie or query parameter. It always has a
+// value for each of the other kinds.
 const (
-	SourceIP     SourceKind = "ip" // the client's address, found as ClientIP says
+	SourceIP     SourceKind = "ip" // the client's address, as ClientIP finds it
 	SourceHeader SourceKind = "header"
 	SourceCookie SourceKind = "cookie"
 	SourceQuery  SourceKind = "query"
@@ -83,7 +83,7 @@ func (k Key) Equal(other Key) bool {
 var keyPart = one(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
 // keyPart parses "A or B or C". If a header or cookie has no alternative, the address is its alternative. Otherwise a
-// client could avoid the limit by leaving the header out.
+// client could avoid the limit by leaving out the header or cookie.
 func (d *decoder) keyPart(n *yaml.Node, _, text string) (part KeyPart) {
 	if i := strings.Index(strings.ToLower(text), " or "); i >= 0 && text[i:i+4] != " or " {
 		d.Fail(n, "key: %s: write %s, in small letters", yamlfile.Quote(text), yamlfile.Quote(text[:i]+" or "+text[i+4:]))

@@ -221,8 +221,8 @@ func chosen[V any](words []string, values []V) kind[V] {
 	})
 }
 
-// list returns the kind of a list that is not empty. A single value counts as a list with one item. each is called with
-// the previous items and the new one, and may refuse the new one. each may be nil.
+// list returns the kind of a list that is not empty. A single value counts as a list with one item. For each item, each
+// is called with the previous items and the new item, and may refuse the new item. each may be nil.
 func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, before []V, v V)) kind[[]V] {
 	return kind[[]V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *[]V) {
@@ -252,8 +252,7 @@ func mapped[I, V any](k kind[I], read func(d *decoder, n *yaml.Node, what string
 	}}
 }
 
-// optional returns the kind of a value that may be missing. If a section is there but has mistakes, it counts as
-// present.
+// optional returns the kind of a value that may be missing. A section with mistakes counts as present.
 func optional[V any](k kind[V]) kind[*V] {
 	return kind[*V]{
 		read: func(d *decoder, n *yaml.Node, what string, into **V) {

@@ -40,7 +40,7 @@ func (l *Listener) section() section {
 	}
 }
 
-// notTaken refuses a listener with the address of an earlier one.
+// notTaken refuses a listener with the address of an earlier listener.
 func notTaken(d *decoder, n *yaml.Node, _ string, before []Listener, l Listener) {
 	for _, other := range before {
 		if overlap(l.Address, other.Address) {
@@ -119,8 +119,8 @@ func (a *Admin) describe() string {
 		when(a.TokenFile != "", ", with tokens")
 }
 
-// adminHost is the kind of a name that the Host header of a request to the page may have. A name such as *.example.com
-// is refused, because some names that it matches could belong to someone else.
+// adminHost is the kind of a name that is permitted in the Host header of a request to the page. A name such as
+// *.example.com is refused, because some names that it matches could belong to someone else.
 var adminHost = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	name := d.host(n, "host", s)
 	if strings.HasPrefix(name, "*.") {
@@ -191,8 +191,8 @@ func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	}
 }
 
-// checkPlaces checks the listeners that are not for clients. It refuses one that has the address of a listener for
-// clients, or of another one with another purpose.
+// checkPlaces checks the listeners that are not for clients. It refuses a listener whose address is also the address of
+// a listener for clients, or of a listener for another purpose.
 func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
 	type place struct{ whose, address string }
 	var taken []place
@@ -237,8 +237,8 @@ var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what,
 	return s
 }))
 
-// overlap reports whether weir cannot listen on both of two valid addresses. This is so if they have the same port, and
-// the same host, or if the host of one means all hosts.
+// overlap reports whether weir cannot listen on both of two valid addresses. This is so if they have the same port and,
+// in addition, the same host or a host that means all hosts.
 func overlap(a, b string) bool {
 	if isSocket(a) {
 		return a == b

@@ -91,8 +91,8 @@ func parse(name string, text []byte) (*File, *decoder) {
 	return f, d
 }
 
-// printable refuses text that has characters which are not printable, and notes their place. The library would refuse
-// them, too, but without the place.
+// printable refuses text with characters that are not printable, and notes the place of such a character. The library
+// would refuse the text, too, but without a place.
 func (d *decoder) printable(text []byte) bool {
 	line, column := 1, 0
 	for i := 0; i < len(text); {
@@ -158,7 +158,7 @@ func (d *decoder) syntax(err error, text []byte) {
 	d.Fail(at, "not YAML: %s", message)
 }
 
-// wild matches a path with braces that is not in quotes. YAML would interpret its braces.
+// wild matches a path with braces that is not in quotes. YAML would treat these braces as a mapping.
 var wild = regexp.MustCompile(`path: *\[? *(/[^\s"',]*\{\w+(?:\.\.\.)?\}[^\s"',{}\]]*)`)
 
 // lineOf returns a line of a text, or "" if there is no such line. The first line is 1.
@@ -170,7 +170,8 @@ func lineOf(text []byte, line int) string {
 	return lines[line-1]
 }
 
-// tabBefore returns the column of a tab at the beginning of a line, after spaces or not. It returns 0 if there is none.
+// tabBefore returns the column of a tab at the beginning of a line, even if spaces come before the tab. It returns 0 if
+// there is none.
 func tabBefore(text []byte, line int) int {
 	indented := lineOf(text, line)
 	rest := strings.TrimLeft(indented, " ")

@@ -11,8 +11,8 @@ import (
 // mergeKey is YAML's key that merges other mappings: <<: *anchor.
 const mergeKey = "<<"
 
-// pairs calls each once for each key of a mapping. Merged keys come last. If the mapping itself has a key, the merged
-// key with the same name is skipped.
+// pairs calls each once for each key of a mapping. Merged keys come last. A merged key is skipped if the mapping itself
+// has a key with the same name.
 func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.Node)) bool {
 	m := d.enter(n)
 	if m == nil {

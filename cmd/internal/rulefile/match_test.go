@@ -46,8 +46,8 @@ func TestMatchByClient(t *testing.T) {
 	assert.Equal(t, "client 10.0.0.0/8, 192.0.2.1 or 2001:db8::/32", f.Rules[0].Match.String())
 }
 
-// TestMatchByQuery: a parameter is found if it is there in any reading of the query: if it has escapes, if it occurs
-// twice, and whether or not a semicolon ends it.
+// TestMatchByQuery: a parameter is found if any reading of the query contains it: with escapes, if it occurs twice, and
+// whether or not a semicolon ends a parameter.
 func TestMatchByQuery(t *testing.T) {
 	f, err := Parse("weir.yaml",
 		[]byte("rules: [{name: a, rate: 1/s, match: {query: {debug: [\"1\", \"2\"], q: \"*\"}}}]"))

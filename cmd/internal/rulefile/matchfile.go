@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// routeMatch returns the section of a route's match. Other matches have more keys.
+// routeMatch returns the section of a route's match. The matches of rules and exceptions have more keys.
 func routeMatch(m *reading.Match) section {
 	host := one(textSchema, (*decoder).host)
 	return section{
@@ -74,7 +74,7 @@ func (d *decoder) host(n *yaml.Node, what, s string) string {
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
-// path is the kind of a path: a pattern, or a mapping with the text of a prefix or of an expression.
+// path is the kind of a path: either a pattern, or a mapping with a prefix or a regular expression.
 var path = kind[reading.Path]{
 	read: func(d *decoder, n *yaml.Node, what string, into *reading.Path) {
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
@@ -121,7 +121,7 @@ func byText[V any](s schema, parse func(string) (V, error)) kind[V] {
 	})
 }
 
-// methods has the methods whose misspellings are detected. Any other method is accepted.
+// methods has the methods for which misspellings are detected. Any other method is accepted.
 var methods = []string{
 	"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE", "QUERY",
 	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "PURGE",
@@ -192,7 +192,7 @@ func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) 
 	return all
 }
 
-// notHeaders has fields that net/http removes from the header. They would look absent in every request.
+// notHeaders has fields that net/http removes from the header. A rule would therefore find them in no request.
 var notHeaders = []string{"Host", "Trailer", "Transfer-Encoding"}
 
 // headerName checks the name of a header field and returns its canonical form.
@@ -211,8 +211,8 @@ func (d *decoder) headerName(n *yaml.Node, s string) (string, bool) {
 	return "", false
 }
 
-// perHop has the fields that are not passed on to the upstream (RFC 9110, section 7.6.1). If they were keys, a client
-// could choose its bucket.
+// perHop has the fields that are not passed on to the upstream (RFC 9110, section 7.6.1). If a rule used them as keys,
+// a client could choose its bucket.
 var perHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Upgrade",
 }

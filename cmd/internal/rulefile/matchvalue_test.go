@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMatchByTheValueOfAField: blanks around a value do not matter, because HTTP/2 keeps them and the server behind
-// weir does not see them. For rules, upper and lower case are the same, because many servers ignore the difference.
+// TestMatchByTheValueOfAField: rules ignore blanks around a value, because a client can send them over HTTP/2 and the
+// server behind weir does not see them. Rules also ignore case, because many servers do.
 func TestMatchByTheValueOfAField(t *testing.T) {
 	const match = `{header: {X-Env: " prod", Authorization: "bearer T"}, query: {format: csv}`
 	parse := func(text string) *File {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// mistakes returns the texts of files, and the errors that each must give. In testdata/mistakes.txt, there is a line of
-// = between two files, and a line of - between a file and its errors.
+// mistakes returns the texts of files, and the errors that each must give. In testdata/mistakes.txt, a line of =
+// characters separates two files, and a line of - characters separates a file from its errors.
 func mistakes(t testing.TB) (files, errors []string) {
 	text, err := os.ReadFile("testdata/mistakes.txt")
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestEveryKindOfMistake(t *testing.T) {
 	}
 }
 
-// TestThePlaceIsThatOfTheWord: the line and the column of an error are those of the text that its message quotes.
+// TestThePlaceIsThatOfTheWord: the line and the column of an error are the position of the text that the error quotes.
 func TestThePlaceIsThatOfTheWord(t *testing.T) {
 	quoted := regexp.MustCompile(`^(?:unknown \w+|trusted_proxies:|path:|host:|name:|key) "([^"\\]+)"`)
 	checked := 0
@@ -74,8 +74,8 @@ func TestTooManyRules(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A short file that stands for a billion values is refused, and soon: each value that is looked at
-// counts.
+// TestAliasesThatMultiply: a short file whose aliases expand to a billion values is refused quickly, because each value
+// that is read counts.
 func TestAliasesThatMultiply(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("x-p: &p [" + strings.Repeat("/a,", 20_000) + "/a]\nrules:\n")
@@ -106,7 +106,7 @@ func TestErrorsAreKnownOneByOne(t *testing.T) {
 	}, *first)
 }
 
-// lineBreaks are those of YAML.
+// lineBreaks replaces each line break of YAML by a newline.
 var lineBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
 func FuzzParse(f *testing.F) {
@@ -147,7 +147,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestNoPasswordInTheMistakeOfAURL, whatever is wrong with its scheme.
+// TestNoPasswordInTheMistakeOfAURL: an error about a URL does not contain its password, whatever is wrong with the
+// scheme of the URL.
 func TestNoPasswordInTheMistakeOfAURL(t *testing.T) {
 	for _, u := range []string{"redis//user:hunter2@h", "redis:/user:hunter2@h", "redis:user:hunter2@h", "user:hunter2@h",
 		"//user:hunter2@h", "http//user:hunter2@h"} {

@@ -17,14 +17,14 @@ func didYouMean(word string, known []string) string {
 	return ": want " + oneOf(known)
 }
 
-// others maps words that people write by mistake to the known words.
+// others maps words that people write by mistake to the words that they probably mean.
 var others = map[string]string{
 	"limit": "rate", "requests": "rate", "capacity": "burst", "dry_run": "shadow", "by": "key",
 	"bind": "listen", "backend": "upstream", "proxy": "upstream", "timeout": "response_timeout", "port": "address",
 }
 
 // nearest returns the known word that differs from word in the fewest letters. It returns "" if more than a third of
-// the letters differ, because word is then not a typo. If only the order of letters differs, this counts as one letter.
+// the letters differ, because word is then not a typo. Letters in another order count as a difference of one letter.
 func nearest(word string, known []string) string {
 	if len(word) > 64 {
 		return ""

@@ -115,7 +115,7 @@ var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 	return d.beside(s)
 })
 
-// lookedUp is the kind of a part of a key for which a file may have limits.
+// lookedUp is the kind of a part of a key that can be looked up in a file of limits.
 var lookedUp = one(pattern("", "^ *(ip|host|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
 // hashName is the kind of the name of a hash in a store.
@@ -134,7 +134,7 @@ var itemName = one(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 
 	return s
 })
 
-// checkSource refuses keys that belong to another source than the quota's, and sources that are not possible.
+// checkSource refuses keys that do not belong to the source of the quota, and sources that are not possible.
 func (t *ruleText) checkSource(d *decoder, f *File) {
 	q := t.quota
 	var sources []string
@@ -180,7 +180,7 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 	}
 }
 
-// checkHeader refuses names of fields that cannot have limits.
+// checkHeader refuses names of fields in which no proxy can send limits.
 func (t *quotaText) checkHeader(d *decoder, f *File) {
 	err := quotas.CheckName(t.Header)
 	switch {
@@ -255,12 +255,12 @@ func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	return &q
 }
 
-// Same reports whether both quotas read the same limits from outside, if the store is the same. The limits may be read
-// at different times.
+// Same reports whether both quotas would read the same limits from outside, assuming that the store is the same. The
+// time between two readings may differ.
 func (q *Quota) Same(other *Quota) bool {
 	a, b := *q, *other
 	a.Every, b.Every = 0, 0
-	a.limit.InStore, b.limit.InStore = nil, nil // functions are never equal; these depend only on store and numbers
+	a.limit.InStore, b.limit.InStore = nil, nil // functions never compare equal; these depend on store and numbers
 	return reflect.DeepEqual(a, b)
 }
 
@@ -305,13 +305,13 @@ func limitText(p engine.Policy) string {
 // LimitText returns the limit of a request as text.
 func LimitText(p engine.Policy) string { return limitText(p) }
 
-// ByQuota reports whether each request brings its own limit to the rule's limiter, as a quota. This is so if the rule
+// ByQuota reports whether each request passes its own limit to the rule's limiter, as a quota. This is so if the rule
 // has a [Quota], or more tiers than a limiter can have.
 func (r *Rule) ByQuota() bool {
 	return r.Quota != nil || r.Store == nil && r.Tiers != nil && len(r.Tiers.Policies) > spec.MaxTiers
 }
 
-// room returns the limiter's [engine.MaxQuota], or 0 if it needs none.
+// room returns the argument of [engine.MaxQuota] for the limiter, or 0 if the limiter does not need this option.
 func (r *Rule) room() uint64 {
 	switch {
 	case !r.ByQuota() || !r.Counts():
@@ -322,7 +322,7 @@ func (r *Rule) room() uint64 {
 	return spec.Room(r.Policy, spec.Highest(r.Tiers.Policies...))
 }
 
-// tierLimits returns the limits of the tiers as text. It returns "" if they are tiers of the limiter.
+// tierLimits returns the limits of the tiers as text. It returns "" if the limiter itself has the tiers.
 func (r *Rule) tierLimits() string {
 	if r.Quota == nil && r.ByQuota() {
 		return strings.Join(r.tierLines(), "; ")
@@ -331,7 +331,7 @@ func (r *Rule) tierLimits() string {
 }
 
 // HeadersOfProxies yields the canonical names of the fields in which trusted proxies report something about a client.
-// These are the fields in client_ip and in the rules.
+// client_ip and the quotas of rules name these fields.
 func (f *File) HeadersOfProxies(yield func(name string) bool) {
 	if f.ClientIP.Header != "" && !yield(f.ClientIP.Header) {
 		return

@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Redis has the settings of the listener for Redis clients. The limits come with the clients' commands.
+// Redis has the settings of the listener for Redis clients. The commands of the clients have the numbers of a limit, or
+// the name of one of Limits.
 type Redis struct {
 	Address      string
 	Mode         fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
@@ -30,7 +31,7 @@ type Redis struct {
 	Overflow     engine.OverflowPolicy
 	IdleTimeout  time.Duration // 0 for none
 	Negative     bool          // a negative quantity gives tokens back
-	InFlight     time.Duration // how long a place that is not released is counted; 0 for no places
+	InFlight     time.Duration // how long a place in flight counts if it is not released; 0 for no places
 	ReusePort    bool
 	State        string // file that keeps the keys when the process ends; "" for none
 }
@@ -48,7 +49,7 @@ func (r *Redis) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	return engine.New(r.Policy(), append(own, options...)...)
 }
 
-// Memory returns how many bytes the table takes. r may be nil, and then it returns 0.
+// Memory returns how many bytes the table takes. If r is nil, it returns 0.
 func (r *Redis) Memory() (uint64, error) {
 	if r == nil {
 		return 0, nil

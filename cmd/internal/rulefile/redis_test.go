@@ -18,7 +18,7 @@ func parsed(t *testing.T, text string) *File {
 }
 
 // TestRedisAloneNeedsNoRules: if a file has only a listener for Redis clients, it needs no rules, and there is no
-// listener for HTTP. If it has rules, there is one.
+// listener for HTTP. If it also has rules, there is a listener for HTTP.
 func TestRedisAloneNeedsNoRules(t *testing.T) {
 	alone := parsed(t, "redis: 127.0.0.1:6380")
 	assert.True(t, alone.RedisAlone())

@@ -37,7 +37,7 @@ func table(s section) string {
 	return b.String()
 }
 
-// defaultText returns, for the reference, what it means if a file does not have the key.
+// defaultText returns the text of the reference about a file that does not have the key.
 func (e *entry) defaultText() string {
 	switch standard := e.standardText(); {
 	case e.instead != "":

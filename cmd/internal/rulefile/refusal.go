@@ -29,7 +29,7 @@ type RefusalValues struct {
 	Rule       string // the rule that refuses; if several do, the one with the longest wait
 	Status     int
 	Limit      uint64 // the limit of the rule for this client
-	Remaining  uint64 // what is left, which is less than the request costs
+	Remaining  uint64 // tokens that are left, fewer than the request costs
 	RetryAfter int64  // in seconds; 0 if Never is true, or if a request in flight must end first
 	Never      bool   // the request can never pass
 }
@@ -37,8 +37,8 @@ type RefusalValues struct {
 // A Template writes the body of a refusal.
 type Template interface{ Execute(io.Writer, any) error }
 
-// Compile returns the template of the body. It returns nil if the refusal has no template. If the body is HTML, values
-// are escaped as the place where they stand requires.
+// Compile returns the template of the body. It returns nil if the refusal has no template. If the body is HTML, each
+// value is escaped as its place in the HTML requires.
 func (r *Refusal) Compile() (t Template, err error) {
 	if r.Template == "" {
 		return nil, nil
@@ -59,7 +59,8 @@ func (r *Refusal) Compile() (t Template, err error) {
 	return t, nil
 }
 
-// templateName matches the beginning of a template's error. A line, and sometimes a column, follows it.
+// templateName matches the beginning of a template's error. After this beginning, the error has a line, and sometimes a
+// column.
 var templateName = regexp.MustCompile(`^(html/)?template: ?template:? ?`)
 
 const plainText = "text/plain; charset=utf-8"
@@ -119,7 +120,7 @@ func isOwnHeader(name string) bool {
 	return strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Ratelimit-")
 }
 
-// check refuses keys that do not fit together.
+// check refuses keys of the refusal that do not fit together.
 func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	if r.ContentType != "" && r.Template == "" {
 		d.Fail(seen["content_type"], "content_type needs a template: write template, too")

@@ -7,11 +7,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxRules is the largest number of rules in a file. A request may match all of them, and this is the largest number of
-// limits that can be checked together.
+// MaxRules is the largest number of rules in a file. A request may match all rules, and no more than 64 limits can be
+// checked together.
 const MaxRules = 64
 
-// longest is the longest timeout. A longer one is probably a mistake in the unit.
+// longest is the longest permitted timeout. A longer timeout probably has a wrong unit.
 const longest = 24 * time.Hour
 
 const defaultAddress = "127.0.0.1:8080"
@@ -139,7 +139,7 @@ func (f *File) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	d.checkState(f, seen["state"])
 }
 
-// describeUpstream says, as text, where requests are passed that match no route.
+// describeUpstream returns, as text, where requests that match no route are passed.
 func (f *File) describeUpstream() string {
 	switch {
 	case f.RedisAlone():
@@ -200,7 +200,7 @@ func (s *Server) section() section {
 	}}
 }
 
-// connections returns the kind of a number of connections. standard is its standard value, which is not a number.
+// connections returns the kind of a number of connections. standard is its standard value, such as ByOpenFiles.
 func connections(standard int) kind[int] {
 	k := whole[int](0, 1<<30)
 	k.fill = func(into *int) { *into = standard }

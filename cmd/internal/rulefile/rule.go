@@ -15,8 +15,8 @@ type Rule struct {
 	Name     string // unique in the file
 	Match    reading.Match
 	Key      Key
-	Policy   engine.Policy // made from the algorithm, the rate and the burst; not used for requests if Constant is set
-	Constant Constant      // the rule's own rate, if it is a constant, so that requests are not counted
+	Policy   engine.Policy // from the algorithm, the rate and the burst; not used for requests if Constant is set
+	Constant Constant      // the rule's own rate if it is a constant; such requests are not counted
 	MaxWait  time.Duration // how long a request waits for tokens instead of being refused; 0 if it does not wait
 	Tiers    *Tiers        // nil for none
 	Quota    *Quota        // where limits come from outside; nil for none
@@ -43,13 +43,14 @@ type Tiers struct {
 }
 
 // Of returns the tier for a value of the header. The value is in the form of [spelling.Line]. If the value has no tier,
-// Of returns 0, for the rule's own limit. Tiers that are counted come first, as in the limiter.
+// Of returns 0, for the rule's own limit. The numbers of tiers that are counted come first, as in the limiter.
 func (t *Tiers) Of(value string) int {
 	return 1 + slices.IndexFunc(t.Values, func(v string) bool { return v == value || spelling.Line(t.Header, v) == value })
 }
 
-// Cost says how many tokens a request takes. If it has a header, the request takes the number in the header. If the
-// header is missing, or has no whole number above 0, the request takes Default. It never takes more than Max.
+// Cost says how many tokens a request takes. If Header is set, the request takes the number in this header. If the
+// request does not have the header, or its value is not a whole number above 0, the request takes Default. It never
+// takes more than Max.
 type Cost struct {
 	Header       string // canonical name; "" if every request takes Default
 	Default, Max uint64
@@ -68,14 +69,14 @@ func (s Statuses) Contains(status int) bool {
 	return slices.ContainsFunc(s, func(r StatusRange) bool { return r.First <= status && status <= r.Last })
 }
 
-// NewLimiter returns the limiter of the rule. The caller must close it. It returns an error only if the machine does
-// not have enough memory. With [Rule.StateOptions], it also returns the errors of [engine.Shared].
+// NewLimiter returns the limiter of the rule. The caller must close the limiter. NewLimiter returns an error only if
+// the machine does not have enough memory. With [Rule.StateOptions], it also returns the errors of [engine.Shared].
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := append([]engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}, r.limitOptions()...)
 	return engine.New(r.Policy, append(own, options...)...)
 }
 
-// limitOptions returns the options for limits whose numbers are not the rule's own.
+// limitOptions returns the options for the limits of tiers and quotas.
 func (r *Rule) limitOptions() []engine.Option {
 	if room := r.room(); room > 0 {
 		return []engine.Option{engine.MaxQuota(room)}

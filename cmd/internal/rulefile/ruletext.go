@@ -77,7 +77,8 @@ func (t *ruleText) numbers() []entry {
 	}
 }
 
-// deeds returns the entries about everything else that the rule does, and about where it counts.
+// deeds returns the entries about everything else that the rule does, and about the place where it counts: this
+// machine, a store or a file.
 func (t *ruleText) deeds() []entry {
 	r := &t.Rule
 	return []entry{
@@ -99,7 +100,7 @@ func (t *ruleText) deeds() []entry {
 			saying("bucket", func() string { return when(r.Spread, "on all processors") }),
 		maxKeysEntry(&r.MaxKeys).saying("memory", func() string {
 			if r.Spread || r.Store != nil || !r.Counts() {
-				return "" // described elsewhere, or nothing
+				return "" // described elsewhere, or nothing to describe
 			}
 			memory, _ := r.Memory() // Describe has checked it
 			return fmt.Sprintf("%s for %s keys, then %v", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), r.Overflow)
@@ -255,7 +256,8 @@ var status = one(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599}
 		return StatusRange{status, status}
 	})
 
-// rulesKind returns the kind of the list of rules. It depends on the file's store, which must have been read before.
+// rulesKind returns the kind of the list of rules. It depends on the file's store, so the store must have been read
+// before.
 func (f *File) rulesKind() kind[[]Rule] {
 	return kind[[]Rule]{
 		read:   f.readRules,

@@ -11,8 +11,8 @@ import (
 // A schema is a JSON Schema. Its version is draft 07, which editors support.
 type schema map[string]any
 
-// Schema returns the JSON Schema of rule files, for editors. It has all keys, choices and ranges. Mistakes that involve
-// several keys, such as a burst for a window, are found only by [Parse].
+// Schema returns the JSON Schema of rule files, for editors. It has all keys, choices and ranges. Only [Parse] finds
+// mistakes that involve several keys, such as a burst for a window.
 func Schema() ([]byte, error) {
 	file := new(File).section()
 	s := file.schema()
@@ -116,7 +116,7 @@ func pattern(description, p string) schema {
 // ref returns a schema that refers to a definition.
 func ref(name string) schema { return schema{"$ref": "#/definitions/" + name} }
 
-// textSchema is the schema of any single value, which is read as it is written.
+// textSchema is the schema of any single value. Such a value is read as text, as it is written.
 var textSchema = schema{"type": []string{"string", "number", "boolean"}}
 
 // durationSchema is the definition of durations. Only 0 needs no unit.

@@ -142,8 +142,8 @@ var allKeys = []string{
 	"x-a: &a {rate: 1/s}\nrules: [{<<: *a, name: a}]",
 }
 
-// beyondSchema matches errors that a schema cannot find: mistakes between several keys, of numbers in texts, and of
-// names.
+// beyondSchema matches errors that a schema cannot find: mistakes that involve several keys, in numbers within texts,
+// and in names.
 var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"is taken by the listener", "to fill, and longest is", "on the table.s clock", "parts of a microsecond", "public listener's", "admin listener's", "for decisions, ", "no rules", "occurs twice",
 	"can be reached from other machines", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits after the prefix",
@@ -159,7 +159,8 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"a file cannot have limits by", "want one of them", "keeps its rate", "leaves nothing to count", "the key has .* parts", "the name is a rate", "leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either from the request or", "every weight is 0", "of the calendar", "clamp", "name of a model", "tz database",
 }, "|"))
 
-// A file with a mistake does not fit the schema, unless it is of a kind that a schema cannot tell.
+// TestFilesWithMistakesDoNotFitTheSchema: a file with a mistake does not fit the schema, unless beyondSchema matches
+// the error.
 func TestFilesWithMistakesDoNotFitTheSchema(t *testing.T) {
 	validate := compiledSchema(t)
 	files, errors := mistakes(t)
@@ -177,8 +178,8 @@ func TestFilesWithMistakesDoNotFitTheSchema(t *testing.T) {
 	t.Logf("%d of %d files with mistakes do not fit", refused, len(files))
 }
 
-// For each mapping, the schema has the keys that the decoder accepts, which are the keys in the messages about unknown
-// keys.
+// TestTheSchemaHasEveryKey: for each mapping, the schema has the keys that the decoder accepts. The test takes these
+// keys from the messages about unknown keys.
 func TestTheSchemaHasEveryKey(t *testing.T) {
 	out, err := Schema()
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 // stateSuffix is the end of the names of files in the state folder.
 const stateSuffix = ".weir"
 
-// parseState reads the name of the state folder. It has the limits' files, which stay when the process ends.
+// parseState reads the name of the state folder. This folder has the files of limits that outlive the process.
 func parseState(d *decoder, n *yaml.Node, what, s string) string {
 	if !filepath.IsAbs(s) {
 		d.Fail(n, "%s: %s: want the full path of a folder, such as /dev/shm/weir", what, yamlfile.Quote(s))
@@ -28,11 +28,11 @@ func parseState(d *decoder, n *yaml.Node, what, s string) string {
 	return s
 }
 
-// debtSuffix is the end of the names of files with what a store is owed ([redislimit.DebtFiles]).
+// debtSuffix is the end of the names of files with the tokens that are owed to a store ([redislimit.DebtFiles]).
 const debtSuffix = ".debts"
 
-// checkState gives each rule that counts on this machine a file in the state folder, and Redis clients another one. If
-// a rule is in a store, it has files there for what it owes the store.
+// checkState gives a file in the state folder to each rule that counts on this machine, and another file to the Redis
+// clients. If a rule is in a store, it gets files in the state folder for the tokens that it owes to the store.
 func (d *decoder) checkState(f *File, at *yaml.Node) {
 	if f.State == "" {
 		return
@@ -78,15 +78,15 @@ func layoutName(stem string) string {
 	return fmt.Sprintf("%s.v%d%s", stem, sharedfile.LayoutVersion, stateSuffix)
 }
 
-// stateStem returns the beginning of the names of the file, which is the same for all layouts. No rule can have a file
-// with such a name.
+// stateStem returns the beginning of the file's name. It is the same for all layouts, and no file of a rule can have
+// such a name.
 func (r *Redis) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%d\n%s", r.Longest, r.MaxKeys, r.Overflow) // never an error
 	return fmt.Sprintf("redis~%016x", said.Sum64())
 }
 
-// stateStem returns the beginning of the names of the rule's file, which is the same for all layouts.
+// stateStem returns the beginning of the name of the rule's file. It is the same for all layouts.
 func (r *Rule) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
@@ -100,20 +100,20 @@ func (r *Rule) stateStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// debtStem returns the beginning of the names of the files with what the rule owes the store. Other properties that
-// must be the same are stored in the files.
+// debtStem returns the beginning of the names of the files with the tokens that the rule owes to the store. It contains
+// only some of the properties that must be the same before a file can be used. The files store the others.
 func (r *Rule) debtStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error
 		r.Policy.Algorithm(), r.limitedTiers(), r.Store.Redacted())
-	if r.StorePolicy() != r.Policy { // the store is owed tokens of quotas
+	if r.StorePolicy() != r.Policy { // the debts are tokens of quotas
 		_, _ = fmt.Fprint(said, "\nquotas")
 	}
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// limitedTiers returns the values of the tiers whose limits are in the rule's file, in their order. The order is part
-// of the file's name, because a file that is used with two orders would mix up the tiers.
+// limitedTiers returns the values of the tiers whose limits are in the rule's file, in the order of these limits. The
+// order is part of the file's name, because a file that is used with two orders would mix up the tiers.
 func (r *Rule) limitedTiers() []string {
 	if r.Tiers == nil || r.ByQuota() {
 		return nil
@@ -121,11 +121,11 @@ func (r *Rule) limitedTiers() []string {
 	return r.Tiers.Values[:len(r.Tiers.Policies)]
 }
 
-// OtherLayouts returns the paths of the rule's files with another layout. Other programs have left them or still use
-// them.
+// OtherLayouts returns the paths of the rule's files with another layout. Other versions of the program have left these
+// files or still use them.
 func (r *Rule) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
 
-// OtherLayouts is like [Rule.OtherLayouts], for Redis clients.
+// OtherLayouts is like [Rule.OtherLayouts], but for the files of Redis clients.
 func (r *Redis) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
 
 func otherLayouts(state, stem string) []string {
@@ -134,8 +134,8 @@ func otherLayouts(state, stem string) []string {
 	})
 }
 
-// FormerStates returns the paths of the files in which Redis clients count, or have counted, with another longest,
-// max_keys or overflow.
+// FormerStates returns the paths of files for Redis clients that were made with another value of longest, max_keys or
+// overflow.
 func (r *Redis) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
 		name := filepath.Base(path)
@@ -146,8 +146,8 @@ func (r *Redis) FormerStates() []string {
 // afterName matches what follows the rule's name in the names of its files, for all versions of weir.
 var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
 
-// FormerStates returns the paths of the files of rules that have the same name, but differ in something else that the
-// file's name depends on ([Rule.stateName]).
+// FormerStates returns the paths of files of other versions of this rule. Such a version has the same name, but differs
+// in something else on which the file's name depends ([Rule.stateName]).
 func (r *Rule) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
 		rest, is := strings.CutPrefix(filepath.Base(path), r.Name)

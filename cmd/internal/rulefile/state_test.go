@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// TestStatesAreShown: the summary has the name of the file of each rule that has one.
+// TestStatesAreShown: if a rule has a file, the summary has the name of this file.
 func TestStatesAreShown(t *testing.T) {
 	f := parsed(t, "state: "+filepath.ToSlash(t.TempDir())+"\nrules: [{name: api, rate: 1/s}, {name: flights, concurrency: 5}]")
 	require.NotEmpty(t, f.Rules[0].State)
@@ -24,8 +24,8 @@ func TestStatesAreShown(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(out.String(), "\n  state "))
 }
 
-// TestStateNames: the name of a file contains its layout. If the rest of the name is the same, the file has another
-// layout of the same table. Files that belong to no rule are found, no matter which process made them.
+// TestStateNames: the name of a file contains its layout. If two names differ only in the layout, the files have the
+// same table in two layouts. Files that belong to no rule are found, no matter which process made them.
 func TestStateNames(t *testing.T) {
 	dir := t.TempDir()
 	f := parsed(t, "state: "+filepath.ToSlash(dir)+"\nrules: [{name: api, rate: 1/s}, {name: other, rate: 1/s}]")
@@ -48,8 +48,8 @@ func TestStateNames(t *testing.T) {
 	assert.Empty(t, parsed(t, "rules: [{name: api, rate: 1/s}]").UnusedStates(), "without a state")
 }
 
-// TestStatesOfCalendars: with another period or zone, a calendar limit has another file. With another number, it keeps
-// its file.
+// TestStatesOfCalendars: if the period or the zone of a calendar limit changes, the limit has another file. If only the
+// number changes, it keeps its file.
 func TestStatesOfCalendars(t *testing.T) {
 	dir := filepath.ToSlash(t.TempDir())
 	rule := func(rate string) string {
@@ -65,8 +65,8 @@ func TestStatesOfCalendars(t *testing.T) {
 	assert.True(t, seen[rule("rate: 70/day")])
 }
 
-// TestDebtNames: a rule in a store has files in the state folder for what it owes. Rules with other keys, tiers or
-// stores have other files. No name contains a password.
+// TestDebtNames: a rule in a store has files in the state folder for the tokens that it owes to the store. Rules with
+// other keys, tiers or stores have other files. No name contains a password.
 func TestDebtNames(t *testing.T) {
 	dir := t.TempDir()
 	rule := func(store, more string) *Rule {

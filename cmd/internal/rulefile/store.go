@@ -28,11 +28,11 @@ type Store struct {
 
 	Partitions int
 	Mode       redislimit.Mode
-	Share      uint64 // the part of the limit, in percent, that a machine admits with FailShare; 0 means 1/Nodes
+	Share      uint64 // the percentage of the limit that a machine admits with FailShare; 0 means 1/Nodes
 	FullKeys   bool   // the names of keys are not hashed
 	Secret     string // the secret for hashing keys; "" for none
 
-	Files redislimit.Files // files for connections to it
+	Files redislimit.Files // files for the connections to the store
 }
 
 // Redacted returns the URL without its password.
@@ -44,8 +44,8 @@ func (s *Store) Redacted() string {
 	return u.Redacted()
 }
 
-// redacted returns a URL without its password. It also finds a password that is hidden by a mistake in the scheme, as
-// in "redis//user:secret@host".
+// redacted returns a URL without its password. It also removes a password that url.Parse does not recognize because the
+// scheme has a mistake, as in "redis//user:secret@host".
 func redacted(u *url.URL) string {
 	text := u.Redacted()
 	at := strings.LastIndexByte(text, '@')
@@ -55,7 +55,8 @@ func redacted(u *url.URL) string {
 	return text[:strings.LastIndexByte(text[:at], '/')+1] + "xxxxx" + text[at:]
 }
 
-// Same reports whether both stores have the same keys. If they do, changing from one to the other loses no counts.
+// Same reports whether both stores have the same keys. If they do, a change from one store to the other loses no
+// counts.
 func (s *Store) Same(other *Store) bool {
 	return s == other || s != nil && other != nil && s.URL == other.URL && s.Prefix == other.Prefix &&
 		s.Partitions == other.Partitions && s.FullKeys == other.FullKeys && s.Secret == other.Secret
@@ -187,7 +188,7 @@ func (s *Store) describe() string {
 	return fmt.Sprintf("%s, %d %s; if it is lost: %v", s.Redacted(), s.Nodes, english.PluralWord(s.Nodes, "node", ""), s.OnLoss)
 }
 
-// storeURL is the kind of the address of a store. Errors do not repeat a password in it.
+// storeURL is the kind of the address of a store. Errors do not repeat a password in the URL.
 var storeURL = one(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+"), func(d *decoder, n *yaml.Node, what, s string) string {
 	u, err := url.Parse(s)
 	switch {
@@ -232,7 +233,7 @@ var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *deco
 	return percent
 }).within("1% to 100%")
 
-// secret is the kind of the secret for hashing keys. Errors do not repeat it.
+// secret is the kind of the secret for hashing keys. Errors do not repeat the secret.
 var secret = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if len(s) < 16 {
 		d.Fail(n, "%s: %d characters: want at least 16", what, len(s))

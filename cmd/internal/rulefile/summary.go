@@ -9,8 +9,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// Describe writes what the file means: on which addresses the server listens, where requests are passed, and every rule
-// in words, with the memory that it takes.
+// Describe writes what the file means: the addresses on which the server listens, where it passes requests, and every
+// rule in words, with the memory that the rule takes.
 func (f *File) Describe(w io.Writer) error {
 	var b strings.Builder
 	all := f.section()

@@ -9,17 +9,17 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// An entry is a key that a mapping of a rule file may have, with everything that weir knows about the key. The decoder,
-// the JSON Schema, the reference in docs/configuration.md, the diff of a reload and the summary of weir check are made
-// from the entries. So a new key needs only one entry, and the code that uses its field.
+// An entry describes a key that a mapping of a rule file may have. It has everything that weir knows about the key.
+// Five things are made from the entries: the decoder, the JSON Schema, the reference in docs/configuration.md, the diff
+// of a reload, and the summary of weir check. So a new key needs only one entry, and the code that uses its field.
 //
-// An entry has a pointer to its field. The entries of a mapping are made by a method of the struct that has these
-// fields.
+// An entry has a pointer to its field. For each mapping, a struct has the fields, and a method of this struct makes the
+// entries.
 type entry struct {
 	name     string
-	standard string // value if a file does not have the key, as it is written in a file; "" for the zero value
+	standard string // value if a file lacks the key, as a file would write it; "" for the zero value
 	help     string // for the reference and the schema
-	missing  string // what to write, if the key must not be left out; "" if it may
+	missing  string // what to write, if the key is mandatory; "" if it is not
 	instead  string // text for the reference, if standard alone would not be true
 	span     string // the valid values, for the reference
 
@@ -77,13 +77,13 @@ func (e entry) apart() entry {
 	return e
 }
 
-// comparing sets the value that a reload compares, which is otherwise the field.
+// comparing sets the value that a reload compares. Without it, a reload compares the field.
 func (e entry) comparing(value func() any) entry {
 	e.value = value
 	return e
 }
 
-// saying adds a line with a label to the summary. For "", there is no line.
+// saying adds a line with a label to the summary. If says returns "", there is no line.
 func (e entry) saying(label string, says func() string) entry {
 	return e.listing(label, func() []string {
 		if line := says(); line != "" {
@@ -104,7 +104,7 @@ type section struct {
 	name    string // name in messages
 	help    string
 	entries []entry
-	brief   string // the entry that gets a value which is not a mapping; "" for none
+	brief   string // if the value is not a mapping, this entry gets it; "" for none
 	open    bool   // keys that begin with x- are ignored
 	// check finds mistakes that involve several entries. seen has the values that are present, by their keys.
 	check func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node)
@@ -114,7 +114,7 @@ type section struct {
 	most  int        // for the schema: how many keys there may be; 0 for all
 }
 
-// ownKeys stands for all keys of an open section that begin with x-. They are a place for anchors.
+// ownKeys stands for all keys of an open section that begin with x-. Users can put anchors into such keys.
 const ownKeys = "x-..."
 
 // fill sets every field to the value that it has if the file does not have its key.
@@ -124,8 +124,8 @@ func (s *section) fill() {
 	}
 }
 
-// read sets the fields from a mapping, or from a value of the brief entry. It reads entries in the order of the table,
-// not in the order of the file. So an entry may use what an earlier entry has read.
+// read sets the fields from a mapping, or from a value of the brief entry. It reads the entries in the order of the
+// section, not in the order of the file. So an entry may use what an entry before it has read.
 func (s *section) read(d *decoder, n *yaml.Node) {
 	s.fill()
 	var seen map[string]*yaml.Node

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Test is a request that is sent several times in a row, with the answers that are expected with this rule file.
+// A Test is a request that is sent several times in a row, with the answers that are expected under this rule file.
 type Test struct {
 	Line, Column int // place in the file
 	Asked        Asked

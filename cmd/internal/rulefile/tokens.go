@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Tokens says that the cost of a request is reported in its answer, and how many tokens are held until then.
+// Tokens has the settings of a rule whose costs are reported in answers. Until the answer, the Estimate is held.
 type Tokens struct {
 	API           API
 	Count         Count
@@ -27,14 +27,14 @@ type Tokens struct {
 	DefaultOutput uint64 // tokens of an answer, if the request does not bound it
 	Abort         Abort
 	Unknown       Unknown
-	Clamp         bool // whether the bounds of requests are lowered to what is left
+	Clamp         bool // whether the bounds of requests are lowered to the number of tokens that are left
 	AskUsage      bool
 	MaxBody       int
 	Fields        TokenFields
 	From          CostPlace // place of the cost, for an API other than a model's; zero for none
 }
 
-// API is the form of requests and refusals. Usages in answers are read in the forms of all APIs.
+// API is the form of requests and refusals. Usages in answers are read in any form, whichever API is set.
 type API string
 
 // These are the values of API.
@@ -94,7 +94,7 @@ type Abort struct {
 	Drain time.Duration // for AbortDrain: how long the rest of the answer is read after the client has gone
 }
 
-// AbortKind says what such a request costs.
+// AbortKind says what a request costs if its answer breaks off.
 type AbortKind string
 
 // These are the values of AbortKind.
@@ -114,7 +114,7 @@ const (
 	UnknownFree      Unknown = "free"
 )
 
-// TokenFields says which of the APIs' header fields report to clients what is left.
+// TokenFields says which header fields tell clients how many tokens are left. Each API has its own fields.
 type TokenFields string
 
 // These are the values of TokenFields.
@@ -176,7 +176,7 @@ func (t *Tokens) section() section {
 	}
 }
 
-// count is the kind of which tokens are counted, and with which weights.
+// count is the kind of the value that says which tokens are counted, and with which weights.
 var count = kind[Count]{
 	read: func(d *decoder, n *yaml.Node, what string, into *Count) {
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
@@ -289,7 +289,7 @@ var abort = one(anyOf(schema{"enum": []string{"keep", "delivered"}}, pattern("dr
 		return Abort{}
 	})
 
-// CostPlace says in which place an answer reports the cost of its request.
+// CostPlace says where in an answer the cost of its request is.
 type CostPlace struct {
 	Kind PlaceKind
 	Name string // name of the header, or path in the body
@@ -358,7 +358,7 @@ func (t *Tokens) describe() string {
 	return strings.Join(parts, ", ")
 }
 
-// checkTokens refuses keys that do not fit a cost that is known only after the request.
+// checkTokens refuses keys of a rule that do not fit a cost that is known only after the request.
 func (t *ruleText) checkTokens(d *decoder) {
 	key := "tokens"
 	switch {
@@ -380,7 +380,7 @@ func (t *ruleText) checkTokens(d *decoder) {
 	t.checkClamp(d)
 }
 
-// checkClamp refuses a clamp that would not bound anything.
+// checkClamp refuses a clamp that would have no effect.
 func (t *ruleText) checkClamp(d *decoder) {
 	switch {
 	case !t.Tokens.Clamp:
@@ -391,7 +391,7 @@ func (t *ruleText) checkClamp(d *decoder) {
 	}
 }
 
-// checkSettled refuses costs that only answers have, if weir does not see the answers.
+// checkSettled refuses costs that are reported in answers, if weir does not see the answers.
 func (d *decoder) checkSettled(f *File) {
 	if d.settled != nil && f.Decide != nil {
 		d.Fail(d.settled, "the cost comes from the answer, but a proxy that asks at decide does not pass answers "+

@@ -54,7 +54,7 @@ func (u *Upstream) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	}
 }
 
-// notTwice refuses a value that the list has already.
+// notTwice refuses a value that is already in the list.
 func notTwice[V any](d *decoder, n *yaml.Node, what string, before []V, v V) {
 	text := fmt.Sprint(v)
 	if slices.ContainsFunc(before, func(other V) bool { return fmt.Sprint(other) == text }) {

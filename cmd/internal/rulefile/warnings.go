@@ -39,8 +39,8 @@ func (f *File) Warnings() (all []string) {
 	return append(all, f.doubts(upstreams)...)
 }
 
-// priceWarnings returns warnings about models that cost more than a model that is not listed. The client writes the
-// name of the model, so it could choose the lower price.
+// priceWarnings returns a warning for each listed model that costs more than a model that is not listed. The client
+// writes the name of the model, so it could get the lower price by writing a name that is not listed.
 func (r *Rule) priceWarnings() (all []string) {
 	if r.Tokens == nil {
 		return nil
@@ -71,7 +71,7 @@ func (u *Upstream) warnings(f *File) (all []string) {
 	return all
 }
 
-// sameServer reports whether a URL leads to an address on this machine on which weir listens.
+// sameServer reports whether a URL leads to the given address, on which weir listens on this machine.
 func sameServer(u *url.URL, listened string) bool {
 	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	return overlap(net.JoinHostPort(loopback(u.Hostname()), cmp.Or(u.Port(), port)), loopbackOf(listened)) &&

@@ -30,8 +30,8 @@ func TestWarnings(t *testing.T) {
 			"where weir " +
 			"itself listens, at 192.0.2.1:8080: requests would go round until they time out",
 		"listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8081": "",
-		// The client's Host selects what the server behind weir answers. If the server does not get it, the Host is
-		// only a way around the limit.
+		// The client's Host selects what the server behind weir answers. If the server does not get the Host, a client
+		// can use it only to avoid the limit.
 		"upstream: http://127.0.0.1:1\nexempt: {host: b.example}": "exempt: host: any client can send b.example, and " +
 			"http://127.0.0.1:1 answers it like any other because it does not get the host: set keep_host, or a route for the host",
 		"upstream: {url: http://127.0.0.1:1, keep_host: true}\nexempt: {host: b.example}": "",
@@ -54,7 +54,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsOfLimitsThatAnybodySays: there is a warning if every peer counts as a trusted proxy, because any client
+// TestWarningsOfLimitsThatAnybodySays: there is a warning if every peer counts as a trusted proxy, because every client
 // can then write the header with the limits.
 func TestWarningsOfLimitsThatAnybodySays(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("trusted_proxies: [10.0.0.0/8, \"::/0\"]\nrules: [{name: a, rate: 1/s, quota: {header: X-Limit}}, {name: b, rate: 1/s}]"))
@@ -114,7 +114,7 @@ func TestWarningsOfKeysThatAreNotPassedOn(t *testing.T) {
 		"rules: [{name: a, rate: 1/s, key: header:X_Token}"+other))
 }
 
-// TestAdminAsAnAddress: an admin listener can be written as an address only, as a listener for clients can.
+// TestAdminAsAnAddress: an admin listener can be written as just an address, in the same way as a listener for clients.
 func TestAdminAsAnAddress(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("admin: 127.0.0.1:9090\nrules: [{name: a, rate: 1/s}]"))
 	require.NoError(t, err)

@@ -19,7 +19,8 @@ import (
 )
 
 // unheeding returns an upstream that answers when it has received from let, and sends the body when it has received
-// again. It stops when the context of the request ends, as a connection to an upstream does.
+// again. It also stops when the context of the request ends, in the same way as a real connection to an upstream is
+// closed.
 func unheeding(let chan struct{}) roundTripper {
 	wait := func(ctx context.Context) error {
 		select {
@@ -96,7 +97,7 @@ func TestAClientThatHangsUp(t *testing.T) {
 
 // TestAClientThatHangsUpAmidItsBody: a client may hang up in the middle of its body. With ignore_client_abort, its
 // request counts as in flight until the upstream answers or response_timeout is over, because the upstream may already
-// work on it.
+// work on the request.
 func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
 		"upstream: {url: \"http://127.0.0.1:9\", ignore_client_abort: true, response_timeout: 10s}\n"+

@@ -30,8 +30,7 @@ func (g *generation) judgedRules() *actions.Rules {
 	return all
 }
 
-// formOf describes the form of the text of a rule's key: from which sources it is made, and from how many bits of an
-// address.
+// formOf describes how the text of a rule's key is made: from which sources, and from how many bits of an address.
 func (g *generation) formOf(rule *rules.Rule) string {
 	return fmt.Sprintf("%v; /%d, /%d", rule.Key, g.file.ClientIP.IPv4Prefix, g.file.ClientIP.IPv6Prefix)
 }
@@ -39,7 +38,7 @@ func (g *generation) formOf(rule *rules.Rule) string {
 type verdictKey struct{}
 
 // act applies the active actions to a request. If the request is banned, act answers it and returns false. Otherwise it
-// returns the request with the verdict in its context.
+// returns true and the request. If an action applies, the context of the request has the verdict.
 func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if g.file.Admin != nil && s.actions.Seen.Wants() {
 		s.noteSender(g, r)
@@ -92,7 +91,8 @@ func (s *Server) isExempt(r *http.Request) bool {
 	return is && v.Exempt != nil
 }
 
-// noteSender notes the sender of a request. The user is made from the parts of the rules' keys, except addresses.
+// noteSender notes the sender of a request. It identifies the user by all parts of the rules' keys that are not
+// addresses.
 func (s *Server) noteSender(g *generation, r *http.Request) {
 	from := actions.Sender{Client: g.ip.Prefix(r), Agent: r.UserAgent()}
 	if g.file.Admin.Keys == admin.KeysFull {
@@ -113,7 +113,8 @@ func (s *Server) noteSender(g *generation, r *http.Request) {
 	s.actions.Note(from)
 }
 
-// namesUsers reports whether a key has a header, a cookie or a query parameter, and apart from these only addresses.
+// namesUsers reports whether a key has at least one header, cookie or query parameter, and no other parts except
+// addresses.
 func namesUsers(key rulefile.Key) (names bool) {
 	for _, part := range key {
 		for _, source := range part {
@@ -152,7 +153,8 @@ func (s *Server) watchActions(ctx context.Context) {
 	}
 }
 
-// openActions opens the actions in the file's state folder. It keeps the texts of keys only if keys are shown.
+// openActions opens the actions in the file's state folder. The table of actions stores the texts of keys only if the
+// file lets the page show keys.
 func (s *Server) openActions(f *rulefile.File) error {
 	if err := s.actions.Open(f.State); err != nil {
 		return fmt.Errorf("state: the actions: %w", err)

@@ -39,7 +39,7 @@ func TestActionsOutliveTheProcess(t *testing.T) {
 }
 
 // TestADamagedFileOfActions: if the file of actions is damaged, weir does not start, because it would start without the
-// bans in the file. A reload changes nothing.
+// bans in the file. A reload with a damaged file changes nothing.
 func TestADamagedFileOfActions(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, behind+one)

@@ -58,8 +58,8 @@ func TestABanOfAnHour(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: begins" id=1 what="ban of the network 192.0.2.7/32"`), 1)
 }
 
-// TestAHeaderExemptsNobody: for actions, the address of a request is the address of its connection, unless a trusted
-// proxy names another one.
+// TestAHeaderExemptsNobody: actions use the address of the connection as the address of a request, unless a trusted
+// proxy names another address.
 func TestAHeaderExemptsNobody(t *testing.T) {
 	s := start(t, administered+one)
 	s.act(200, "exempt", `"network":"198.51.100.0/24"`)
@@ -83,8 +83,8 @@ func TestShadowOfANetwork(t *testing.T) {
 	assert.Equal(t, "200 429", s.statuses(2, from("192.0.2.7")), "one has come back in the hour")
 }
 
-// TestAKeyOfARule: an action for a key finds the key by what an operator types, and by the list of refused keys, for
-// each way of showing keys. A key may be a complete /64. After a reload the action is still active, and its key is
+// TestAKeyOfARule: an operator can choose the key of an action by typing it or from the list of refused keys. Both work
+// for each way of showing keys. A key may be a complete /64. After a reload the action is still active, and its key is
 // shown as the new file says.
 func TestAKeyOfARule(t *testing.T) {
 	for _, keys := range []string{"full", "hashed", "off"} {
@@ -125,8 +125,8 @@ func TestAKeyOfARule(t *testing.T) {
 	}
 }
 
-// TestABannedRule: a ban of a rule needs a confirmation. It applies to every request that the rule matches, even if the
-// rule would not limit the request. An operator can end it.
+// TestABannedRule: a ban of a rule needs a confirmation. The ban applies to every request that the rule matches, even
+// if the rule would not limit the request. An operator can end the ban.
 func TestABannedRule(t *testing.T) {
 	s := start(t, behind+"rules: [{name: a, match: {path: /a}, rate: unlimited}, {name: b, rate: 1/h, burst: 100}]\n")
 	body := s.act(409, "ban", `"rule":"a"`)
@@ -146,8 +146,8 @@ func TestABannedRule(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: was ended" id=1 what="ban of the rule a" who=bob`), 1)
 }
 
-// TestABanOfAnAddressOfMany: a ban of an address with many clients needs a confirmation, too. The header fields of the
-// requests from the address show that there are many clients.
+// TestABanOfAnAddressOfMany: a ban of an address that many clients share needs a confirmation, too. weir recognizes
+// such an address by the header fields of its requests.
 func TestABanOfAnAddressOfMany(t *testing.T) {
 	s := start(t, behind+"rules: [{name: users, key: \"header:X-Key or ip\", rate: 1000/h, burst: 1000}]\n")
 	for i := range 6 {
@@ -189,7 +189,8 @@ func TestBadActionRequests(t *testing.T) {
 	assert.Contains(t, s.act(403, "ban", `"network":"192.0.2.7"`), "set admin.token_file")
 }
 
-// TestWhoActs: an action has the name of the token that was used, or else the name in the request.
+// TestWhoActs: an action records who requested it: the name of the token that was used, or the name in the request if
+// no token was used.
 func TestWhoActs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("alice:a-token-of-alice-alone\na-token-of-nobody"), 0o600))

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// observer returns the [admin.Admin] for a file. If only the address has changed, it returns the current one, so that
-// its counters continue. Otherwise it returns a new one. fresh reports whether it is new.
+// observer returns the [admin.Admin] for a file. If only the address of the endpoint has changed, observer returns the
+// current Admin, so its counters continue. Otherwise it returns a new Admin. fresh reports whether it is new.
 func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin, fresh bool, err error) {
 	want, had := f.Admin, before.file.Admin
 	switch {

@@ -80,7 +80,8 @@ func TestCountersOutliveAReload(t *testing.T) {
 	assert.Equal(t, before, counted())
 }
 
-// TestTheFormFindsAClientsBucket: the form peeks at and resets the bucket to which the client's requests are charged.
+// TestTheFormFindsAClientsBucket: the form of the page can peek at, and reset, the bucket to which a client's requests
+// are charged.
 func TestTheFormFindsAClientsBucket(t *testing.T) {
 	s := start(t, administered+one)
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6))

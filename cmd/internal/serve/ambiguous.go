@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// fieldsRead has the headers, cookies and query parameters of which a rule of a file uses one value. It also says
-// whether a rule uses the host, and whether a path must have only one reading.
+// fieldsRead lists the headers, cookies and query parameters that the rules of a file use. A rule uses only one value
+// of each. It also says whether a rule uses the host, and whether a path must have only one reading.
 type fieldsRead struct {
 	headers []string // canonical names
 	cookies []string
@@ -58,10 +58,10 @@ func (read *fieldsRead) add(s rulefile.Source) {
 	}
 }
 
-// check returns an error if a request has two different values of one of the fields. The limits would use one of them,
-// and the server perhaps the other. So a client could choose its bucket independently of the value that identifies it
-// to the server. check also returns an error for a path that servers read in different ways, if the file refuses such
-// paths, and for a request that would take too long to read.
+// check returns an error if a request has two different values of one of the fields. The limits would use one of the
+// two values, and the server perhaps the other. So a client could choose its bucket with one value, and identify itself
+// to the server with the other. check also returns an error for a path that servers read in different ways, if the file
+// refuses such paths, and for a request that would take too long to read.
 func (read *fieldsRead) check(r *http.Request) error {
 	if what := reading.TooLong(r); what != "" {
 		return fmt.Errorf("%s would take too long to read in all ways in which servers do", what)

@@ -56,7 +56,7 @@ func startWeir(t testing.TB, upstream string, by func(proxy.Target, http.RoundTr
 	return server
 }
 
-// proxies returns weir and bareProxy, in front of an upstream without a network.
+// proxies returns weir and bareProxy, both in front of an upstream that needs no network.
 func proxies(t testing.TB) map[string]http.Handler {
 	t.Helper()
 	const upstream = "http://127.0.0.1:9"
@@ -85,8 +85,8 @@ func oneRequest() *http.Request {
 	return r
 }
 
-// answerOne makes a handler answer a request, and checks that the request is admitted. It makes a copy of the request
-// and a new header, as a server has for each call.
+// answerOne makes a handler answer a request, and checks that the request is admitted. For each call, it makes a copy
+// of the request and a new header, as a server does.
 func answerOne(t testing.TB, handler http.Handler, r *http.Request) {
 	one, w := *r, emptyWriter{header: http.Header{}}
 	handler.ServeHTTP(&w, &one)
@@ -120,8 +120,8 @@ func TestAllocationsOfARequest(t *testing.T) {
 	assert.LessOrEqual(t, allocations["weir"], allocations["bare"])
 }
 
-// BenchmarkProxyOverLoopback makes the same comparison with everything that net/http does. The client and the upstream
-// do as little as possible.
+// BenchmarkProxyOverLoopback makes the same comparison over real connections, with everything that net/http does for
+// them. The client and the upstream do as little as possible.
 func BenchmarkProxyOverLoopback(b *testing.B) {
 	upstream := quickUpstream(b)
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}

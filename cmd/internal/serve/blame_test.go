@@ -29,9 +29,9 @@ func http2Upstream(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// TestAHeaderThatAnUpstreamDoesNotTake: if a header is larger than an upstream accepts, this counts as the client's
-// fault. Over HTTP/2, the upstream announces how much it accepts, and the transport returns an error without sending
-// the request.
+// TestAHeaderThatAnUpstreamDoesNotTake: if the header of a request is larger than an upstream accepts, this counts as
+// the client's fault. Over HTTP/2, the upstream announces how large a header may be, so the transport returns an error
+// without sending the request.
 func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 	url := http2Upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], h2c: true}"+many)
@@ -70,7 +70,7 @@ func TestAMethodThatIsNone(t *testing.T) {
 
 // TestABodyThatAnUpstreamDoesNotTake: if an upstream does not accept a body, this counts as the client's fault. The
 // upstream answers, and closes the connection while the body is still being sent. The answer is then often lost,
-// because net/http reports the failed write instead.
+// because net/http reports the failed write instead of the answer.
 func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -106,7 +106,8 @@ func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 }
 
 // TestAWebSocketThatAnUpstreamCannotHave: a server that supports only HTTP/2 over TLS closes the connection on which a
-// request for a WebSocket comes. This counts as the client's fault. A server that cannot be reached counts as failed.
+// request for a WebSocket comes. This counts as the client's fault. If a server cannot be reached, this counts as a
+// failure of the server.
 func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") }))
 	server.Config.Protocols = new(http.Protocols)

@@ -6,20 +6,22 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A budget distributes the files that the process may have open. Each connection to a client or an upstream is a file.
+// A budget divides the number of files that the process may have open. Each connection to a client or an upstream is a
+// file.
 //
-//   - reserve is for everything else: listeners, the rule file, the connections to the store, and the administrator's
-//     connections, which get half of reserve. Therefore the administrator can look at a server whose other files are
-//     all in use, and no client can use up all files through the administrator's listener.
-//   - Clients get half of the rest, unless the rule file sets max_connections. Proxies that ask for decisions get the
-//     same number, and so do Redis clients. If two or three of these groups have listeners, they share this number.
+//   - reserve is for all files that the next two items do not name: listeners, the rule file, the connections to the
+//     store, and the administrator's connections. The administrator's connections get half of reserve. Therefore the
+//     administrator can look at a server whose other files are all in use, and no client can use up all files through
+//     the administrator's listener.
+//   - Clients, proxies that ask for decisions, and Redis clients get half of the rest, or max_connections if the rule
+//     file sets it. The groups that have a listener divide this number.
 //   - Upstreams get what remains. Over HTTP/2, one client can have many requests in progress, and each may need a
 //     connection to an upstream.
 type budget struct {
-	clients        int64 // connections of clients; 0 for no bound
+	clients        int64 // connections of clients; 0 means no bound
 	decisions      int64 // connections of proxies that ask for decisions
 	redis          int64 // connections of Redis clients
-	upstreams      int64 // connections to upstreams; 0 for no bound
+	upstreams      int64 // connections to upstreams; 0 means no bound
 	administrators int64
 }
 
@@ -74,15 +76,15 @@ func (b budget) warn(files uint64, log *slog.Logger) {
 	}
 }
 
-// If the rule file does not set a number, one client may have a perClientShare-th part of all connections, but at least
-// minPerClient, because a browser needs several connections to load a page.
+// If the rule file does not set a number, one client may have 1/perClientShare of all connections, but at least
+// minPerClient. The minimum is needed because a browser needs several connections to load a page.
 const (
 	perClientShare = 8
 	minPerClient   = 16
 )
 
-// perClient returns how many of all connections one client may have; 0 means no bound. said is the number in the rule
-// file.
+// perClient returns how many connections one client may have; 0 means no bound. said is the number in the rule file.
+// all is the number of connections of all clients.
 func perClient(said int, all int64) int64 {
 	if said != rulefile.ByShare {
 		return int64(said)

@@ -37,9 +37,9 @@ func TestBudgets(t *testing.T) {
 	assert.Equal(t, budget{267, 267, 267, 95, 64}, newBudget(1024, both))
 }
 
-// TestUpstreamConnectionsAreBounded: if the bound on connections to upstreams is reached, idle connections to one
-// upstream are closed for connections to another. If all connections are busy, the answer to a request is an error at
-// once.
+// TestUpstreamConnectionsAreBounded: if the bound on connections to upstreams is reached, an idle connection to one
+// upstream is closed to make room for a connection to another upstream. If all connections are busy, the answer to a
+// request is an error at once.
 func TestUpstreamConnectionsAreBounded(t *testing.T) {
 	finish, entered := make(chan struct{}), make(chan struct{})
 	var slow atomic.Bool

@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// build makes the generation of a file. It uses what it can of the previous generation. changes says what happens to
-// the limiters. If a limiter does not accept the new numbers after all, build corrects changes. After an error nothing
-// has changed.
+// build makes the generation of a file. It uses parts of the previous generation where possible. changes says what
+// happens to the limiters. If a limiter turns out not to accept its new numbers, build corrects changes. After an error
+// nothing has changed.
 func (s *Server) build(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{file: file, held: held{
@@ -95,8 +95,8 @@ func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (u
 	return undo, nil
 }
 
-// A LimiterError says why the limiter of a rule cannot be made. Either there is not enough memory, or its file is
-// refused.
+// A LimiterError says why the limiter of a rule cannot be made. Either there is not enough memory, or the file that
+// stores the state of the limiter is refused.
 type LimiterError struct {
 	Rule string
 	Err  error

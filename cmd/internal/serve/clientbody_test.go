@@ -17,8 +17,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
-// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a client with Expect: 100-continue sends its body only after a
-// 100. If such a request is refused before, it is answered at once, and the connection is closed.
+// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a client with Expect: 100-continue sends its body only after
+// an answer with the status 100. If such a request is refused before that, the refusal is sent at once, and the
+// connection is closed.
 func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 0, match: {method: DELETE}}]\n")
 	for request, want := range map[string]string{"DELETE /": "429", "POST /../x": "400", "OPTIONS *": "200", "POST /": "200"} {
@@ -37,8 +38,8 @@ func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 	}
 }
 
-// TestABodyOfARequestThatIsNoneHoldsNoConnection: if a request is answered before any rule decides, the server does not
-// wait for its body longer than for other bodies.
+// TestABodyOfARequestThatIsNoneHoldsNoConnection: some requests, such as CONNECT, are answered before any rule decides.
+// The server waits for the body of such a request no longer than for other bodies.
 func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
 	s := start(t, one)
 	for request, want := range map[string]string{"CONNECT a:1": "405", "OPTIONS *": "200", "GET /#": "400"} {

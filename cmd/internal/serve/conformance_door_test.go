@@ -24,18 +24,18 @@ import (
 	"github.com/weir-go/weir/internal/conformance"
 )
 
-// TestRedisDoorConformance runs the cases against the listener for Redis clients. If the rule file can express a limit,
-// commands name it. The client acts like a program that takes tokens before it serves a request, and settles or refunds
-// them afterwards.
+// TestRedisDoorConformance runs the cases of internal/conformance against the listener for Redis clients. If the rule
+// file can express a limit, the file has the limit, and commands refer to it by name. The client acts like a program
+// that takes tokens before it serves a request, and settles or refunds them afterwards.
 func TestRedisDoorConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{Name: "Redis door", Promise: promisetest.Promise(1, nil), Start: startDoor(true)})
 }
 
-// TestRedisDoorConformanceByNumbers runs the same cases, but each command has the numbers of the limit.
+// TestRedisDoorConformanceByNumbers runs the same cases, but commands have the numbers of a limit instead of its name.
 func TestRedisDoorConformanceByNumbers(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name: "Redis door", Start: startDoor(false),
-		Runs: func(c *conformance.Case) bool { // promises have no limits in a file, and no mistake can be in one
+		Runs: func(c *conformance.Case) bool { // a promise has no limits in a file, and so no mistakes in a file
 			windows := []string{"one limit/fixed window", "one limit/sliding window", "one limit/sliding log", "one limit/batch refill", "one limit/calendar",
 				"all or nothing/last refuses", "cost/window", "reload/algorithm", "reload/log", "reload/to a bucket", "reload/aligned", "reload/zone", "reload/mistake"}
 			return !slices.Contains(windows, c.Name) && !strings.HasPrefix(c.Name, "promise/")
@@ -138,7 +138,7 @@ func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 		return nil, err
 	}
 	file, err := rulefile.Load(a.path)
-	if err == nil { // otherwise the previous limits stay
+	if err == nil { // after an error, the previous limits stay
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.limits = c.Limits
@@ -155,7 +155,8 @@ func (a *asking) Reload(c conformance.Config) error {
 
 func (a *asking) Close() { a.stop() }
 
-// names reports whether commands name the limit. They do if all requests have the same numbers for it.
+// names reports whether commands refer to the limit by its name. They do if all requests have the same numbers under
+// this limit.
 func (a *asking) names(l *conformance.Limit) bool {
 	return a.named && l.Concurrency == 0 && len(l.Tiers) == 0 && !l.Quota
 }
@@ -220,8 +221,8 @@ func (a *asking) questions(q conformance.Request) (places, holds, takes []questi
 	return places, holds, takes, nil
 }
 
-// all sends one command about several keys, which takes from all or from none. It returns the id, and the refused
-// limits.
+// all sends one command about several keys. The command takes tokens from all of them or from none. all returns the id,
+// and the limits that refused.
 func (a *asking) all(name string, questions []question) (id string, answer conformance.Answer) {
 	words := []string{name, fmt.Sprint(len(questions))}
 	for _, one := range questions {
@@ -249,8 +250,8 @@ func (a *asking) all(name string, questions []question) (id string, answer confo
 	return "", answer
 }
 
-// Send asks for the tokens of a request. If they are available, it serves the request, and then reports what it has
-// cost.
+// Send asks for the tokens of a request. If the tokens are available, Send serves the request, and then reports what
+// the request has cost.
 func (a *asking) Send(ctx context.Context, q conformance.Request) (answer conformance.Answer) {
 	places, holds, takes, err := a.questions(q)
 	if err != nil {

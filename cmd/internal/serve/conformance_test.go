@@ -23,8 +23,9 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// TestConformance runs the cases against a server on loopback, in front of another server. If requests wait in a case,
-// the server's handler is called in simulated time. The server itself has sockets, so it runs outside of the bubble.
+// TestConformance runs the cases against a server on loopback, in front of another server. For a case in which requests
+// wait, the handler of the server is called in simulated time, inside a bubble of testing/synctest. The server itself
+// has sockets, so it runs outside of the bubble.
 func TestConformance(t *testing.T) {
 	outside := make(chan func())
 	done := make(chan struct{})
@@ -53,8 +54,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// completing asks a model for an answer whose length is bounded by the request's cost. So a rule with tokens holds this
-// cost.
+// completing sends each request as a call of a model. max_tokens in its body is the cost of the request, so a rule with
+// tokens holds this cost.
 type completing struct{ *http.Transport }
 
 func (c completing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -72,15 +73,15 @@ type conforming struct {
 	*Server
 	env   *conformance.Env
 	path  string
-	do    func(func()) // calls a function outside of the bubble, if there is one
+	do    func(func()) // calls a function, outside of the bubble if there is one
 	clock atomic.Int64
 	stop  func()
 	to    string // URL of the upstream
 	held  []*generation
 }
 
-// now is the clock of the limits. In a bubble, it is the year 2000. A caller from outside of the bubble gets the time
-// that was last read in the bubble.
+// now is the clock of the limits. In a bubble, the clock begins in the year 2000. A caller from outside of the bubble
+// gets the time that was last read in the bubble.
 func (s *conforming) now() time.Time {
 	if !s.env.InBubble() {
 		return s.env.Now()

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRatesThatAreNotCounted: a rate of 0 refuses forever. An unlimited rate is not mentioned in answers. Neither makes
-// a record.
+// TestRatesThatAreNotCounted: a rate of 0 refuses all requests, forever. An unlimited rate is not mentioned in answers.
+// Neither rate creates a record for a key.
 func TestRatesThatAreNotCounted(t *testing.T) {
 	s := start(t, `
 rules:
@@ -64,8 +64,9 @@ rules:
 	}
 }
 
-// TestARuleThatWaits: requests wait for their tokens, for 10, 20 and 30 milliseconds, because the clock of the limiter
-// stands still. Another request would have to wait for more than max_wait.
+// TestARuleThatWaits: requests wait for their tokens. The clock of the limiter stands still, so each request waits 10
+// milliseconds longer than the request before: 10, 20 and 30 milliseconds. The next request would have to wait for more
+// than max_wait.
 func TestARuleThatWaits(t *testing.T) {
 	s := start(t, "rules: [{name: slow, rate: 100/s, burst: 1, max_wait: 30ms}]")
 	assert.Equal(t, "200 200 200 200 429", s.statuses(5))

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// decide answers /decide, where other proxies ask whether a request may pass. It answers 200, or 429 with the headers
-// and the body for the client. nginx treats only 401 and 403 as a refusal. Therefore, with ?status=403, the answer has
-// that status, and Weir-Status has the original one.
+// decide handles /decide, where other proxies ask whether a request may pass. The status of its answer is 200, or 429
+// with the headers and the body for the client. nginx treats only 401 and 403 as a refusal. Therefore a proxy can add
+// ?status=403 to the path. A refusal then has this status, and the field Weir-Status has the original status.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
 	if g == nil {
@@ -77,8 +77,8 @@ func refusalStatus(u *url.URL) (int, error) {
 
 // describedRequest returns the request that a proxy asks about. Traefik and Caddy write X-Forwarded-Uri and -Method;
 // configurations of nginx often write X-Original-URI and -Method. A proxy writes one of these pairs, and may pass on
-// the other pair as its client has sent it. If both are present and differ, describedRequest returns an error.
-// Otherwise a client could choose which request is decided.
+// the other pair as its client has sent it. If both pairs are present and differ, describedRequest returns an error,
+// because a client could otherwise choose the request on which the rules decide.
 func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
 	if err != nil {
@@ -104,8 +104,8 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 }
 
 // readTarget puts the target of a described request into its URL. It returns an error if rules cannot be applied to the
-// target, which is a fault of the client and not of the proxy. One reason is a "#": nginx chooses a location by the
-// part before it, but passes on the complete target.
+// target. Such a target is a fault of the client and not of the proxy. One reason is a "#": nginx chooses a location by
+// the part before it, but passes on the complete target.
 func readTarget(described *http.Request) (err error) {
 	if described.URL, err = url.ParseRequestURI(described.RequestURI); err != nil {
 		return fmt.Errorf("the target %q is not valid", described.RequestURI)
@@ -128,7 +128,7 @@ func describedHost(r *http.Request, needed bool) (string, error) {
 	return hosts[0], nil
 }
 
-// either returns the values of the header that is present. If there are several values, all must be equal.
+// either returns the value of whichever of the two headers is present. If there are several values, all must be equal.
 func either(r *http.Request, name, other string) (string, error) {
 	values := append(r.Header.Values(name), r.Header.Values(other)...)
 	for _, v := range values {
@@ -151,8 +151,8 @@ type otherStatus struct {
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *otherStatus) WriteHeader(status int) {
-	// If a store is lost, a closed limit answers 503, and this is replaced, too. Otherwise the proxy would conclude
-	// that weir is down.
+	// If a store is lost, a closed limit refuses with the status 503. This status is replaced, too. Otherwise the proxy
+	// would conclude that weir is down.
 	if w.status != 0 {
 		w.Header().Set("Weir-Status", strconv.Itoa(status))
 		status = w.status

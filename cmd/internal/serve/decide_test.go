@@ -91,8 +91,9 @@ func TestDecideRefusesWhatDescribesNoRequest(t *testing.T) {
 	assert.Equal(t, 404, ask("/", traefik...).StatusCode)
 }
 
-// TestDecideRefusesWhatTheClientMade: nginx serves /login for /login#x, asks about it with the fragment, and passes all
-// of it on, which some servers read to the end. The answer is for the client: nginx turns any other into a 500.
+// TestDecideRefusesWhatTheClientMade: if a client sends /login#x, nginx chooses the location of /login, but asks weir
+// about the complete target and passes the complete target on. Some servers read it to the end. weir refuses such a
+// request as the client's fault, with a status that nginx passes to the client: nginx replaces other statuses by 500.
 func TestDecideRefusesWhatTheClientMade(t *testing.T) {
 	s, ask := startDecide(t, "rules: [{name: a, rate: 1/h, burst: 1, match: {path: /login}}]")
 	for _, uri := range []string{"/login#x", "/login#", "/x#/../login", "/login?a#b", "/#", "/login%", "/%zz"} {
@@ -110,8 +111,9 @@ func TestDecideRefusesWhatTheClientMade(t *testing.T) {
 	assert.Equal(t, 429, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /login?%zz").StatusCode)
 }
 
-// TestDecideRefusesATargetThatEndsInABlankOfLatin1: Python's http.server takes the bytes 85 and A0 at the end of a
-// target for blanks, and nginx passes them on. So /login would be asked for by another path than the rules see.
+// TestDecideRefusesATargetThatEndsInABlankOfLatin1: Python's http.server treats the bytes 85 and A0 at the end of a
+// target as blanks, and nginx passes them on. So a client could reach /login with a path that the rules do not
+// recognize as /login.
 func TestDecideRefusesATargetThatEndsInABlankOfLatin1(t *testing.T) {
 	_, ask := startDecide(t, "rules: [{name: login, rate: 0, match: {path: /login}}]")
 	for uri, want := range map[string]int{
@@ -123,8 +125,8 @@ func TestDecideRefusesATargetThatEndsInABlankOfLatin1(t *testing.T) {
 	}
 }
 
-// TestEveryRefusalHasTheStatusThatTheProxyWants: nginx mistakes a 503, the status of a closed limit without its store,
-// for a weir that is away, and lets the request pass.
+// TestEveryRefusalHasTheStatusThatTheProxyWants: without its store, a closed limit answers 503. nginx would treat a 503
+// as a sign that weir is down, and let the request pass. So this answer has the wanted status, too.
 func TestEveryRefusalHasTheStatusThatTheProxyWants(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		answer := httptest.NewRecorder()

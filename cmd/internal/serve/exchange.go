@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// An exchange is a request of a client and its answer. It is the context of the request, and contains everything else
-// that is needed for the request. So there is one allocation instead of several.
+// An exchange is a request of a client and its answer. It is also the context of the request, and contains everything
+// that the server notes about the request. So a request needs one allocation instead of several.
 type exchange struct {
 	context.Context
 	response
@@ -54,8 +54,8 @@ func (x *exchange) Value(key any) any {
 }
 
 // newExchange returns the exchange of a request, and makes it the context of the request. It changes the request
-// itself, which does not allocate. This is permitted, because net/http does not read the context after it has called
-// the handler.
+// itself, which does not allocate. net/http permits this, because it does not read the context of a request after it
+// has called the handler.
 func newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), response: response{ResponseWriter: w}, begin: time.Now()}
 	*r = *r.WithContext(x)

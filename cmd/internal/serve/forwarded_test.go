@@ -70,8 +70,9 @@ func TestNoFieldPassesForTheProxys(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: if another weir behind this one trusts it, a client could set its own limit for the
-// other weir by a header field. So weir removes the field, except if it comes from a trusted proxy.
+// TestALimitOfAClientDoesNotPass: another weir may run behind this weir and trust it. A client could then set its own
+// limit for the other weir by a header field. So weir removes this field from requests, unless a trusted proxy has sent
+// it.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -113,8 +114,8 @@ func TestFieldsThatAnUpstreamNeedsPass(t *testing.T) {
 	assert.NotContains(t, header, "X_other")
 }
 
-// TestTwoValuesOfAFieldThatARuleReads: a request with two values of a field that a rule uses is refused. Otherwise a
-// client with one valid key could get a new bucket for each other value that it adds.
+// TestTwoValuesOfAFieldThatARuleReads: a request with two different values of a field that a rule uses is refused.
+// Otherwise a client with one valid key could get a new bucket for each further value that it sends along with the key.
 func TestTwoValuesOfAFieldThatARuleReads(t *testing.T) {
 	asked := 0
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { asked++ })

@@ -24,7 +24,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// frameworks has servers that answer with what they have read. The last argument of each is the port.
+// frameworks has servers that answer with what they have read. For each server, it has the command line. The last
+// argument is the port.
 var frameworks = map[string][]string{
 	"Express with cookie-parser and qs": {"node", "node.js", "express"},
 	"Fastify with @fastify/cookie":      {"node", "node.js", "fastify"},
@@ -44,8 +45,8 @@ const frameworkRules = "rules:\n" +
 	"  - {name: query, rate: 1000000/s, key: query:k or none}\n" +
 	"  - {name: header, rate: 1000000/s, key: header:X-Api-Key or none}\n"
 
-// TestFrameworks sends thousands of spellings through weir to real servers. All requests in which a server reads the
-// same value of a field must be charged to one bucket. make test-frameworks installs the servers.
+// TestFrameworks sends thousands of spellings through weir to real servers. If a server reads the same value of a field
+// from several requests, all these requests must be charged to one bucket. make test-frameworks installs the servers.
 func TestFrameworks(t *testing.T) {
 	for name, program := range frameworks {
 		t.Run(name, func(t *testing.T) { testFramework(t, startFramework(t, program)) })
@@ -110,7 +111,7 @@ func testFramework(t *testing.T, upstream string) {
 	require.NoError(t, err)
 	all, err := rules.Compile(file, ip)
 	require.NoError(t, err)
-	keys := map[string]map[string]string{} // by field and value that a server has read: the key, and a request with it
+	keys := map[string]map[string]string{} // by field and value read by a server: the key, and a request with this key
 	requests, refused, many := 0, 0, 0
 	for field, spelled := range spellingsOf() {
 		for _, spelling := range spelled {

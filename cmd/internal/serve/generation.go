@@ -38,10 +38,10 @@ type generation struct {
 	ended func()
 }
 
-// held has the values that a generation may share with the previous and the next generation.
+// held has the parts of a generation that it may share with the previous and the next generation.
 type held struct {
 	limiters   map[string]*live.Limiter                        // by the names of rules
-	counted    map[string]*rulefile.Rule                       // each rule as it was when its limiter last counted
+	counted    map[string]*rulefile.Rule                       // each rule as it was when its limiter counted last
 	store      *refcount.Value[*redislimit.Client]             // nil if no rule is in a store
 	stored     map[string]*refcount.Value[*redislimit.Limiter] // limiters in the store, by the names of rules
 	redisTable *live.Limiter                                   // nil if the file has no listener for Redis clients

@@ -21,7 +21,7 @@ func failGRPC(w http.ResponseWriter, code int, detail string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Grpc-Status", strconv.Itoa(code))
-	h.Set("Grpc-Message", url.PathEscape(detail)) // gRPC requires it for all but printable ASCII, and permits more
+	h.Set("Grpc-Message", url.PathEscape(detail)) // gRPC requires escapes except for printable ASCII, and permits more
 	w.WriteHeader(http.StatusOK)
 }
 

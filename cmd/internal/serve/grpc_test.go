@@ -44,8 +44,8 @@ func startGRPC(t *testing.T, check func(context.Context) error) (*running, healt
 	return s, health.NewHealthClient(conn)
 }
 
-// TestRefusedGRPC: a refused gRPC client gets ResourceExhausted, and when to try again. An HTTP status of 429 would
-// mean Unavailable, and clients would retry at once.
+// TestRefusedGRPC: a refused gRPC client gets ResourceExhausted, and the time after which it may try again. gRPC
+// clients would treat an HTTP status of 429 as Unavailable, and retry at once.
 func TestRefusedGRPC(t *testing.T) {
 	s, client := startGRPC(t, func(context.Context) error { return nil })
 	for range 5 {
@@ -65,8 +65,8 @@ func TestRefusedGRPC(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=6 allowed=5 refused=1 upstream_failures=0\n")
 }
 
-// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream knows the client's deadline, too. If it gives up the call
-// before the client does, this does not count as a failure of the upstream.
+// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream knows the client's deadline, too. If the upstream gives up
+// the call before the client does, this does not count as a failure of the upstream.
 func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	s, client := startGRPC(t, func(ctx context.Context) error {
 		<-ctx.Done()
@@ -83,7 +83,7 @@ func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "upstream failed")
 }
 
-// TestGRPCWithoutAnUpstream: if the file has no upstream, the answer to a gRPC client says so.
+// TestGRPCWithoutAnUpstream: if the file has no upstream, the answer to a gRPC client says that there is none.
 func TestGRPCWithoutAnUpstream(t *testing.T) {
 	for upstream, want := range map[string]string{
 		"upstream: {url: \"http://" + freeAddress(t) + "\", h2c: true}": "Unavailable: The upstream server did not answer",

@@ -173,8 +173,8 @@ func TestAnIdleConnectionHasOneMoreAnswer(t *testing.T) {
 	assert.Equal(t, "200", next.statuses(1))
 }
 
-// TestShutdownDelayEndsConnections: during shutdown_delay, in which load balancers notice the end, each answer is the
-// last one on its connection.
+// TestShutdownDelayEndsConnections: during shutdown_delay, load balancers notice that the server is about to end. In
+// this time, each answer is the last answer on its connection.
 func TestShutdownDelayEndsConnections(t *testing.T) {
 	s := start(t, "server: {shutdown_delay: 1s}\n"+one)
 	conn := dialled(t, s)
@@ -260,7 +260,7 @@ func parsed(t *testing.T, text string) *rulefile.File {
 }
 
 // keptPort returns an address on which no process listens. A bound socket reserves the port, so that no other program
-// gets it, unless it shares the port.
+// gets the port, except a program that shares ports.
 func keptPort(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -14,9 +14,10 @@ import (
 // progressEvery is the interval at which the log reports how much of a hash was read, when a rule file becomes active.
 const progressEvery = 10 * time.Second
 
-// readHashes reads the limits of keys from the hashes in the store. If a hash cannot be read, a start fails. A reload
-// continues with the previous limits, if the previous rule reads the hash in the same way. There is no timeout for a
-// complete hash, only for each answer of the store.
+// readHashes reads the limits of keys from the hashes in the store. If a hash cannot be read at the start, the server
+// does not start. If it cannot be read at a reload, the limits that were read before stay active, provided that the
+// previous rule read the hash in the same way. Otherwise the reload fails. There is no timeout for a complete hash,
+// only for each answer of the store.
 func (s *Server) readHashes(g, before *generation) error {
 	g.following, g.follow = context.WithCancel(s.life.base)
 	var read rules.Hash // does not refer to g, because a table may outlive it
@@ -44,7 +45,8 @@ func (s *Server) readHashes(g, before *generation) error {
 	return nil
 }
 
-// progress returns a hash that calls told every [progressEvery], with the number of fields that were read.
+// progress returns a function that reads a hash with read. While the function reads, it calls told every
+// [progressEvery], with the number of fields that were read so far.
 func progress(read rules.Hash, now func() time.Time, told func(fields int)) rules.Hash {
 	return func(ctx context.Context, name string, yield func(field, value string) error) error {
 		fields, last := 0, now()
@@ -79,7 +81,7 @@ func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 	return before.hashes[i].table
 }
 
-// followHashes reads the hashes of a generation at intervals until the generation ends.
+// followHashes starts to read the hashes of a generation at intervals. The reading stops when the generation ends.
 func (s *Server) followHashes(g *generation) {
 	for _, h := range g.hashes {
 		go h.table.Follow(g.following, h.rule.Quota.Every, func(t *quotas.Table, err error) {

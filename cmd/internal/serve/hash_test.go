@@ -28,8 +28,8 @@ func hashFile(address, quota string) string {
 		"quota: {hash: plans, every: 1s, plans: {free: {rate: 2/h}, paid: {rate: 5/h}}" + quota + "}}]\n"
 }
 
-// TestAHashOfLimits: keys have the limits that are in the hash. If the hash changes, the new limits apply soon, and
-// what keys have used still counts. A bad hash changes nothing.
+// TestAHashOfLimits: keys have the limits that are in the hash. If the hash changes, the new limits apply soon, and the
+// tokens that keys have used still count. A bad hash changes nothing.
 func TestAHashOfLimits(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "free", "berta", "paid", "carl", "3/h,4", "dora", "unlimited")
@@ -82,7 +82,7 @@ func TestAHashThatIsLost(t *testing.T) {
 	require.Eventually(t, func() bool { return passed(s, "anna", 1) == 1 }, time.Minute, 10*time.Millisecond)
 }
 
-// TestAStoredRuleKeepsItsLimits: after a reload with a bad hash, the rule continues with its previous limits, even if
+// TestAStoredRuleKeepsItsLimits: if the hash is bad at a reload, the rule continues with its previous limits, even if
 // the rule itself is in the store. The generation that has read these limits does not have to stay in memory.
 func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 	store := miniredis.RunT(t)

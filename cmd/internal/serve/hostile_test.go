@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/internal/hostile"
 )
 
-// sixtyFourRules returns a file with 64 rules. They have each kind of match and key, and all pairs of the two that can
-// be combined.
+// sixtyFourRules returns a file with 64 rules. Together, the rules have each kind of match, each kind of key, and each
+// pair of the two that can be combined.
 func sixtyFourRules() string {
 	keys := []string{"ip", "[ip, path]", "cookie:sid or ip", "cookie:c%d or ip", "query:k or ip", "query:q%d or ip",
 		"header:X-Api-Key or ip", "[method, path]", "header:Authorization or ip", "[host, header:X-Kind or ip]", "header:X-H%d or ip"}
@@ -62,8 +62,8 @@ func deciding(t testing.TB) func(r *http.Request) int {
 	}
 }
 
-// TestWhatIsTooMuchToReadIsRefused: if reading a request would take too long, the request is answered 400, no matter
-// what the rules are. Requests that programs usually send are not refused.
+// TestWhatIsTooMuchToReadIsRefused: if reading a request would take too long, the request is answered 400, whatever the
+// rules are. Requests of the kind that programs usually send are not refused.
 func TestWhatIsTooMuchToReadIsRefused(t *testing.T) {
 	const rules = "server: {max_header_bytes: 65536}\nrules: [{name: a, rate: 100/s}]\n"
 	s := start(t, rules)
@@ -79,8 +79,8 @@ func TestWhatIsTooMuchToReadIsRefused(t *testing.T) {
 	}
 }
 
-// TestHostileRequestsAreDecided: the rules decide the plain request and some of the hostile ones. Otherwise the
-// benchmark would measure nothing.
+// TestHostileRequestsAreDecided: the rules decide the plain request and some of the hostile requests, so the benchmark
+// below does measure decisions.
 func TestHostileRequestsAreDecided(t *testing.T) {
 	decide := deciding(t)
 	assert.NotEqual(t, http.StatusBadRequest, decide(hostile.Plain(64<<10)))
@@ -94,8 +94,8 @@ func TestHostileRequestsAreDecided(t *testing.T) {
 }
 
 // BenchmarkHostileRequests measures the decision on 10,000 hostile requests of 64 KiB with 64 rules. Then it runs the
-// slowest of them again, alternating with a plain request of the same size. It reports the time of the slowest as a
-// multiple of the time of the plain one.
+// slowest request again, alternating with a plain request of the same size. It reports the time of the slowest request
+// as a multiple of the time of the plain request.
 func BenchmarkHostileRequests(b *testing.B) {
 	decide := deciding(b)
 	least := func(r *http.Request, best time.Duration) time.Duration {

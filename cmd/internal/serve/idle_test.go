@@ -21,8 +21,9 @@ import (
 const idle = 10_000
 
 // TestTenThousandIdleConnections: each of ten thousand connections has had one answer and sends nothing more.
-// Meanwhile, other connections are served, a reload drops none of them, and at the end none is left. The clients are in
-// a separate process, because both ends in one process would need more open files than many systems permit.
+// Meanwhile, other connections are served, and a reload drops none of the idle connections. When the server ends, no
+// connection is left. The clients are in a separate process, because both ends in one process would need more open
+// files than many systems permit.
 func TestTenThousandIdleConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten thousand connections, and two processes")

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowly starts an upstream. Its answer to /hold sends the header and a part of the body, and ends when the test calls
-// let. /echo changes to a protocol of lines, which ends when the connection is closed.
+// slowly starts an upstream. For /hold, it sends the header and a part of the body, and ends the answer when the test
+// calls let. For /echo, it changes to a protocol that echoes lines until the connection is closed.
 func slowly(t *testing.T) (url string, let func(*http.Response)) {
 	var held sync.Map // channels for which answers wait, by the field Hold of the answer
 	var last atomic.Int64
@@ -128,8 +128,8 @@ func TestAWebSocketIsInFlight(t *testing.T) {
 	s.passes()
 }
 
-// TestConcurrencyBesideARate: a rule with a rate and a concurrency makes one decision, and appears as two rules in
-// answers and metrics.
+// TestConcurrencyBesideARate: a rule with a rate and a concurrency makes one decision for both, but appears as two
+// rules in answers and metrics.
 func TestConcurrencyBesideARate(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, rate: 3/h, concurrency: 1, max_keys: 100}]\n")
@@ -185,8 +185,8 @@ func TestAConcurrencyThatIsRemoved(t *testing.T) {
 	assert.Equal(t, "half whole", string(body))
 }
 
-// TestARefusalInFlightIsLogged: the log has the refusal of a request by a concurrency. It has no time to wait, because
-// this is unknown.
+// TestARefusalInFlightIsLogged: if a concurrency refuses a request, the refusal is logged. The line has no time to
+// wait, because this time is unknown.
 func TestARefusalInFlightIsLogged(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nlog: {refusals: all}\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -197,8 +197,8 @@ func TestARefusalInFlightIsLogged(t *testing.T) {
 	held.Body.Close()
 }
 
-// TestInFlightInTheStore: two machines share a limit on requests in flight, and the page of each machine shows it as
-// such.
+// TestInFlightInTheStore: two machines share a limit on requests in flight. If the first machine has a request in
+// flight, the page of the second machine says that the key must wait until a request is over. It gives no time.
 func TestInFlightInTheStore(t *testing.T) {
 	upstream, let := slowly(t)
 	store := miniredis.RunT(t)

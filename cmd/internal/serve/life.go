@@ -17,7 +17,7 @@ type life struct {
 
 	upgrade upgrade
 
-	turn     chan struct{} // held by a reload or an upgrade, so that rules are replaced in the order of the files
+	turn     chan struct{} // held by a reload or an upgrade: files become active in the order of their reading
 	changing sync.Mutex    // guards the sockets of the server, and the field below
 	stopped  bool          // the sockets no longer change
 }
@@ -39,7 +39,8 @@ func (u *upgrade) isDone() bool {
 	}
 }
 
-// killSuccessor kills a new process that has the sockets and has got a SIGTERM, unless it has ended.
+// killSuccessor kills the new process of an upgrade that is not complete, unless it has ended. The new process has the
+// sockets, and has already got a SIGTERM.
 func (u *upgrade) killSuccessor() {
 	if next := u.successor.Load(); next != nil {
 		_ = next.Kill()
@@ -61,8 +62,8 @@ func (l *life) fail(err error) {
 	}
 }
 
-// takeTurn waits for the turn. It returns a function that ends the turn. If the server ends meanwhile, it returns
-// false: it does not wait longer, because an upgrade may have the turn for a long time.
+// takeTurn waits for the turn. It returns a function that ends the turn. If the server ends while takeTurn waits,
+// takeTurn returns false. It does not wait longer, because an upgrade may have the turn for a long time.
 func (l *life) takeTurn() (done func(), ok bool) {
 	select {
 	case l.turn <- struct{}{}:

@@ -10,7 +10,7 @@ import (
 
 // dropPerHop removes the fields that a request's Connection field names. These fields are only for the connection
 // between client and weir (RFC 9110, section 7.6.1), and [httputil.ReverseProxy] does not pass them on. The rules must
-// not use them either. Otherwise a client could choose its bucket with a key that the upstream does not get.
+// not use them either. Otherwise a client could choose its bucket by the value of a field that the upstream never gets.
 //
 // The fields in which a trusted proxy reports the client's address or limit stay even if Connection names them, because
 // a proxy may have passed on the Connection field of its client.

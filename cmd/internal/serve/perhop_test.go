@@ -9,7 +9,7 @@ import (
 )
 
 // TestAFieldForThisHopIsNoKey: the upstream does not get the fields that Connection names, so rules do not use them.
-// Otherwise a client could name the field of its key there, and choose its bucket.
+// Otherwise a client could list the field of its key in Connection and set it to any value, and so choose its bucket.
 func TestAFieldForThisHopIsNoKey(t *testing.T) {
 	seen := make(chan http.Header, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })

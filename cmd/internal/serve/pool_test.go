@@ -92,8 +92,8 @@ func serveAt(t *testing.T, address, name string) {
 	t.Cleanup(server.Close)
 }
 
-// TestAServerThatIsDown: after a failed connection, no requests are passed to a server until its time has come. Then
-// one request tries the server. If the server is still down, this request is passed to another server.
+// TestAServerThatIsDown: after a failed connection to a server, no requests are passed to this server for some time.
+// After that time, one request tries the server. If the server is still down, this request is passed to another server.
 func TestAServerThatIsDown(t *testing.T) {
 	dead := freeAddress(t)
 	s := start(t, administered+"upstream: [\"http://"+dead+"\", \""+named(t, "b")+"\"]"+many)
@@ -161,8 +161,8 @@ func TestAServerThatClosesConnections(t *testing.T) {
 	}
 }
 
-// TestWhatGoesToAnotherServer: if no connection could be made, a request is passed to another server, with its body. If
-// a request may have been executed, it is not sent again.
+// TestWhatGoesToAnotherServer: if no connection to a server could be made, the request is passed to another server,
+// with its body. If a request may have been executed, it is not sent again.
 func TestWhatGoesToAnotherServer(t *testing.T) {
 	echo := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -171,7 +171,7 @@ func TestWhatGoesToAnotherServer(t *testing.T) {
 	s := start(t, "upstream: [\"http://"+freeAddress(t)+"\", \""+echo+"\"]"+many)
 	count := func(method, body, header string) (failed int) {
 		for range 10 {
-			s.clock.advance(time.Second) // so one request tries the server that is down
+			s.clock.advance(time.Second) // from now on, one request may try the server that is down
 			req, err := http.NewRequest(method, s.URL(), strings.NewReader(body))
 			require.NoError(t, err)
 			if header != "" {

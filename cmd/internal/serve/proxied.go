@@ -10,8 +10,8 @@ import (
 )
 
 // withoutForgedClient removes the fields about a request's client if the PROXY protocol header does not name a client.
-// The address of such a request is the address of the trusted balancer, but the balancer has written none of these
-// fields, so they come from the client.
+// The address of such a request is the address of the balancer, which is trusted. But a balancer that sends the PROXY
+// protocol writes none of these fields, so they come from the client.
 func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if listen.NamesNoClient(r) {

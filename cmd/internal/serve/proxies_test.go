@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// snippet returns a configuration of another program from docs/operations.md: the one in which weir has a port. Its
-// addresses are replaced.
+// snippet returns a configuration of another program from docs/operations.md, with its addresses replaced. It is the
+// configuration in which weir has the given port.
 func snippet(t *testing.T, language, port string, replace ...string) string {
 	t.Helper()
 	conf := example(t, "operations.md", language, "127.0.0.1:"+port)
@@ -117,8 +117,8 @@ func startCaddy(t *testing.T, weir, upstream string) string {
 }
 
 // TestNoWayRoundBesideOrBehindAnotherProxy: the bucket of a client does not depend on what the client writes about its
-// request, its host and its address. The request line may name a host. For the proxy, this host counts instead of the
-// field Host.
+// request, its host and its address. One case is a host in the request line: a proxy uses this host instead of the host
+// in the field Host.
 func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -191,8 +191,8 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 	}
 }
 
-// TestNginxWithoutAStore: with on_loss: closed, weir answers 503 to nginx, too. nginx does not treat this as a weir
-// that is down, so the request does not pass.
+// TestNginxWithoutAStore: with on_loss: closed, nginx gets a refusal from weir when the store is lost. nginx does not
+// conclude that weir is down, so the request does not pass.
 func TestNginxWithoutAStore(t *testing.T) {
 	var reached atomic.Int64
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })

@@ -196,7 +196,7 @@ func TestUpstreamBreakingOffIsAFailure(t *testing.T) {
 	})
 	s := start(t, "upstream: "+upstream+"\n"+one)
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	// Whether the header has arrived depends on buffers, but a complete answer has not.
+	// The header may have arrived or not, because there are buffers. A complete answer has not arrived.
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err == nil {
 		_, err = io.ReadAll(resp.Body)
@@ -255,8 +255,8 @@ func TestAGoodAnswerGivesTheTokenBack(t *testing.T) {
 	assert.Equal(t, "429", s.statuses(1))
 }
 
-// TestALeavingClientGetsNothingBack: a client that disconnects gets no tokens back. This is tested before the answer,
-// which is then recorded as no answer, and in the middle of the answer.
+// TestALeavingClientGetsNothingBack: a client that disconnects gets no tokens back. One client disconnects before the
+// answer, so its request is recorded without an answer. Another client disconnects in the middle of the answer.
 func TestALeavingClientGetsNothingBack(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		entered := make(chan struct{})
@@ -357,8 +357,8 @@ func TestEventsAreNotHeldBack(t *testing.T) {
 }
 
 // TestEventsOfAKnownLengthAreNotHeldBack: events are passed on at once, even if their length is known. ReverseProxy
-// recognizes events only by the media type in the upstream's header, so weir leaves it there. The client gets each
-// field once, as the upstream has sent it.
+// recognizes events only by the media type in the upstream's header, so weir must not remove this field before
+// ReverseProxy reads it. The client gets each field once, as the upstream has sent it.
 func TestEventsOfAKnownLengthAreNotHeldBack(t *testing.T) {
 	next := make(chan struct{})
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -41,8 +41,8 @@ func version2(t *testing.T, client string, command proxyproto.ProtocolVersionAnd
 	return string(text)
 }
 
-// TestTheClientOfTheProxyProtocol: a client that is named by the PROXY protocol has its own bucket. It is not trusted
-// if its request names another client.
+// TestTheClientOfTheProxyProtocol: a client that is named by the PROXY protocol has its own bucket. If the request of
+// this client names another client, this name is not trusted.
 func TestTheClientOfTheProxyProtocol(t *testing.T) {
 	seen := make(chan string, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("X-Forwarded-For") })

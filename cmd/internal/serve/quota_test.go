@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// startQuota starts a server with a rule whose limits are in plans.csv. It also returns a function that writes this
-// file as programs do.
+// startQuota starts a server with a rule whose limits are in plans.csv. It also returns a function that writes
+// plans.csv in the way in which programs replace a file.
 func startQuota(t *testing.T, plans, quota string) (s *running, write func(plans string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.yaml")
@@ -42,8 +42,9 @@ func passed(s *running, key string, n int) (passed int) {
 	return passed
 }
 
-// TestAFileOfLimitsIsWatched: if the file changes, a key soon has its new limit, and what it has used still counts. A
-// bad file changes nothing. The log then has the line and the value, but no key.
+// TestAFileOfLimitsIsWatched: if the file changes, a key soon has its new limit, and the tokens that the key has used
+// still count. A bad file changes nothing. In this case, the log has the bad line's number and the bad value, but no
+// key.
 func TestAFileOfLimitsIsWatched(t *testing.T) {
 	s, write := startQuota(t, "key,plan\nanna-secret,free\nberta,paid\n", "")
 	assert.Contains(t, s.log.String(), "limits read")
@@ -68,8 +69,8 @@ func TestAFileOfLimitsIsWatched(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "secret")
 }
 
-// TestKeysThatTheFileDoesNotHave: if the rule says so, keys that are not in the file are refused forever, and have no
-// record.
+// TestKeysThatTheFileDoesNotHave: if the rule has unknown: refuse, keys that are not in the file are refused forever,
+// and have no record.
 func TestKeysThatTheFileDoesNotHave(t *testing.T) {
 	s, write := startQuota(t, "anna,free\n", ", unknown: refuse")
 	assert.Equal(t, 2, passed(s, "anna", 9))
@@ -85,8 +86,8 @@ func TestKeysThatTheFileDoesNotHave(t *testing.T) {
 	assert.Equal(t, 2, passed(s, "berta", 9))
 }
 
-// TestMoreTiersThanALimiterHas: after a reload to more tiers, to fewer tiers or to other numbers, what keys have used
-// still counts.
+// TestMoreTiersThanALimiterHas: after a reload that changes a rule to more tiers, to fewer tiers or to other numbers,
+// the tokens that keys have used still count.
 func TestMoreTiersThanALimiterHas(t *testing.T) {
 	tiers := func(n, more int) string {
 		var b strings.Builder
@@ -117,7 +118,7 @@ func TestMoreTiersThanALimiterHas(t *testing.T) {
 const header = "rules: [{name: a, rate: 1/h, key: header:X-Key, max_keys: 100, quota: {header: X-RateLimit-Policy}}]\n"
 
 // TestALimitOfATrustedProxy: the limit that a trusted proxy sends applies, and is shown in the answer. Other clients
-// cannot set a limit. A bad limit is logged, and counts as none.
+// cannot set a limit. A bad limit is logged, and the request is treated as if it had no limit from the proxy.
 func TestALimitOfATrustedProxy(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\n"+administered+header)
 	ask := func(key string, n int, fields ...string) (passed int, policy string) {
@@ -146,7 +147,8 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	assert.Contains(t, s.log.String(), `the header X-Ratelimit-Policy: `)
 	_, metrics := s.askAdmin("/metrics")
 	assert.Contains(t, metrics, `weir_requests_total{outcome="store_failed",rule="a"} 9`)
-	// A client may name the field in Connection, so that the proxy could drop it. This does not change its limit.
+	// If a client names the field in Connection, a proxy could drop the field. Here, this does not change the client's
+	// limit.
 	passed, _ = ask("emil", 9, `X-RateLimit-Policy: "a";q=2`, "Connection: X-RateLimit-Policy")
 	assert.Equal(t, 2, passed)
 

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// redisSettings returns the settings of the current generation, or nil if there are none. Their Leave calls leave on
-// the generation.
+// redisSettings returns the settings of the current generation, or nil if there are none. The function Leave of the
+// settings calls leave on the generation.
 func (s *Server) redisSettings() *resp.Settings {
 	g := s.enter()
 	if g == nil {
@@ -26,8 +26,8 @@ func (s *Server) redisSettings() *resp.Settings {
 	return g.redis
 }
 
-// openRedis puts the tables and settings for Redis clients into g. For each table, it uses the existing one if
-// possible, or else a new one.
+// openRedis puts the tables and settings for Redis clients into g. It uses existing tables if possible, and otherwise
+// makes new tables.
 //
 // undo has the previous limits of existing tables that were changed.
 func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
@@ -62,9 +62,9 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 	return undo, nil
 }
 
-// handOverBucket makes the table of a limit take over what its keys owe in the common table, where the limit was a
-// token bucket. While a generation still decides by these buckets, the debts stay in the common table. That generation
-// releases them.
+// handOverBucket is called when a limit changes from a token bucket to another algorithm. Its keys then owe tokens in
+// the common table, and handOverBucket makes the limit's own table take over these debts. While the previous generation
+// still decides by the token buckets, the debts stay in the common table. When that generation ends, it releases them.
 func (s *Server) handOverBucket(before *generation, name string, to *live.Limiter) error {
 	own := before.buckets[name]
 	if own == nil {
@@ -121,7 +121,7 @@ func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes
 }
 
 // redisPlaces returns the Places of Redis clients, or nil if the file does not want them. It always returns the Places
-// of the first file that wanted them, because requests in flight cannot be moved to others.
+// of the first file that wanted them, because requests in flight cannot be moved to new Places.
 func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	switch {
 	case want.InFlight == 0:
@@ -136,17 +136,17 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 }
 
 // redisCollector reads the statistics of Redis clients when Prometheus scrapes. Without a listener for Redis clients,
-// there are none.
+// there are no statistics.
 type redisCollector struct {
 	server            *Server
 	collecting        sync.Mutex
 	evictions, noRoom rising
 }
 
-// A rising is the sum of several counters. It does not decrease if one of the counters is removed.
+// A rising turns the sum of several counters into a number that does not decrease if one of the counters is removed.
 type rising struct{ last, gone uint64 }
 
-// at returns the sum, if the counters that are left have the sum n.
+// at returns the number that does not decrease. n is the sum of the counters that still exist.
 func (r *rising) at(n uint64) uint64 {
 	if n < r.last {
 		r.gone += r.last - n

@@ -108,8 +108,8 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, refused, says(t, c, takes))
 }
 
-// TestNamedLimitsOfEveryAlgorithm: each named limit has its own keys, in every command. After a reload, what keys have
-// used still counts.
+// TestNamedLimitsOfEveryAlgorithm: each named limit has its own keys, in every command. After a reload, the tokens that
+// keys have used still count.
 func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	limits := func(n int) string {
 		return redisFile(fmt.Sprintf(", limits: {fixed: {rate: %[1]d/h, algorithm: fixed-window}, sliding: {rate: %[1]d/h, algorithm: sliding-window}, "+
@@ -156,8 +156,8 @@ func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	has(":0", "EXISTS fixed:a", "")
 }
 
-// TestABucketThatBecomesAnotherLimit: if a limit changes from a token bucket to another algorithm, all debts of keys
-// still count as long as the keys owe them. This includes debts in an earlier table.
+// TestABucketThatBecomesAnotherLimit: if a limit changes from a token bucket to another algorithm, the debts of its
+// keys still count until they are paid. This includes debts in an earlier table.
 func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 	const window = ", limits: {login: {rate: 2/h, algorithm: sliding-window}}"
 	for _, algorithm := range []string{"fixed-window", "sliding-window", "sliding-log", "batch-refill"} {
@@ -169,7 +169,7 @@ func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 			assert.Contains(t, says(t, c, "WEIR.TAKE b LIMIT login COST 2"), "allowed :1")
 			s.rewrite(redisFile(window))
 			for hour := range 4 { // in each hour, two tokens come back to the bucket, and two to the limit
-				for range 130 { // so tables are dropped in which no key owes anything
+				for range 130 { // so that tables in which no key owes anything are dropped
 					assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0", hour)
 				}
 				s.clock.advance(time.Hour)
@@ -185,8 +185,8 @@ func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 	assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0")
 }
 
-// TestABucketOfTheGenerationBefore: while the previous generation still decides by the bucket, the debts of keys stay
-// there. A reload that fails changes nothing.
+// TestABucketOfTheGenerationBefore: while the previous generation still decides by the token bucket, the debts of keys
+// stay in the table of this bucket. A reload that fails changes nothing.
 func TestABucketOfTheGenerationBefore(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
@@ -250,8 +250,8 @@ func TestHoldsOfNamedLimits(t *testing.T) {
 	assert.Contains(t, says(t, c, "WEIR.SETTLE "+third+" 1"), "outcome", "the id is good again")
 }
 
-// TestNamedLimitsOfRedis: named limits have the numbers that are in the file, and after a reload what keys have used
-// still counts. A limit per month does not need longest. A removed limit is unknown.
+// TestNamedLimitsOfRedis: named limits have the numbers in the file, and the tokens that keys have used still count
+// after a reload. The setting longest is not needed for a limit per month. A removed limit is unknown.
 func TestNamedLimitsOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
@@ -394,8 +394,8 @@ func TestMetricsOfRedis(t *testing.T) {
 	assert.NotContains(t, s.metrics(), "weir_redis_")
 }
 
-// TestMetricsOfNamedLimits: the metrics include the tables of named limits. If one of these is removed, the metrics do
-// not decrease.
+// TestMetricsOfNamedLimits: the metrics include the tables of named limits. If one of these tables is removed, the
+// metrics do not decrease.
 func TestMetricsOfNamedLimits(t *testing.T) {
 	file := func(more string) string { return "admin: 127.0.0.1:0\n" + redisFile(more) }
 	for overflow, name := range map[string]string{"evict": "weir_redis_evictions_total", "refuse": "weir_redis_no_room_refusals_total"} {
@@ -450,7 +450,8 @@ func (r *running) metrics() string {
 	return string(text)
 }
 
-// TestPlacesOutliveAReload: requests in flight still count after a reload. The time for which they count cannot change.
+// TestPlacesOutliveAReload: requests in flight still count after a reload. A reload cannot change for how long they
+// count.
 func TestPlacesOutliveAReload(t *testing.T) {
 	r := startRedis(t, redisFile(", in_flight: 1h"))
 	ask := func(command string) string { return flatReply(t, r, command) }
@@ -465,7 +466,7 @@ func TestPlacesOutliveAReload(t *testing.T) {
 	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), " allowed :0 ")
 }
 
-// TestHoldsOutliveAReload: an id that was used stays used after a reload.
+// TestHoldsOutliveAReload: an id that was used before a reload cannot be used again after it.
 func TestHoldsOutliveAReload(t *testing.T) {
 	r := startRedis(t, redisFile(""))
 	fields := strings.Fields(flatReply(t, r, "WEIR.HOLD a LIMIT 100/d COST 40"))

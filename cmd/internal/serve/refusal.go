@@ -19,8 +19,9 @@ type look struct {
 	body rulefile.Template // nil if the body has no template
 }
 
-// refusals returns the options with which refused requests are answered as the file says. It returns none if the file
-// says nothing. A rule with a meter answers in the form of the API that was called, unless the rule has a template.
+// refusals returns the options with which refused requests are answered as the file says. If the file says nothing
+// about refusals, it returns no options. A rule with a meter answers in the form of the API that was called, unless the
+// rule has a template.
 func refusals(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, error) {
 	byRule := map[string]look{}
 	for i := range f.Rules {

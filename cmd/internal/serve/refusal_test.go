@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRefusalsThatFitTheSite: a refusal has the status, the headers and the body that the file says, or that the
-// refusing rule says.
+// TestRefusalsThatFitTheSite: a refusal has the status, the headers and the body that are set for the file, or for the
+// rule that refuses.
 func TestRefusalsThatFitTheSite(t *testing.T) {
 	s := start(t, `
 response:

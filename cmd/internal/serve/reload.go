@@ -7,9 +7,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// Reload reads the rule file again and makes it active. No connection is dropped. A bucket becomes full only if the
-// file changes its identity. After an error nothing has changed. The error is logged, unless it says that the server
-// ends. Reload may be called from any goroutine. If an upgrade is in progress, Reload waits for it.
+// Reload reads the rule file again and makes it active. No connection is dropped. A bucket starts over full only if the
+// new file identifies it differently, for example by another key. After an error nothing has changed. The error is
+// logged, unless the reload fails because the server ends. Reload may be called from any goroutine. If an upgrade is in
+// progress, Reload waits for it.
 func (s *Server) Reload() error {
 	log := s.config.Log
 	if s.config.Load == nil {

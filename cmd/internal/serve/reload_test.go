@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rule returns the rule of the constant one, with another setting.
+// rule returns the rule in the constant one, with another setting added.
 func rule(other string) string {
 	return "rules: [{name: default, rate: 1/h, burst: 5, max_keys: 100, " + other + "}]\n"
 }
@@ -41,8 +41,8 @@ func TestAReloadDoesNotRefillBuckets(t *testing.T) {
 		"reload: rule default: starts over with full buckets, because the key was ip and is global")
 }
 
-// TestALimiterThatDoesNotTakeTheNumbersIsReplaced: a limiter that was adjusted before may accept fewer numbers than a
-// new limiter with the old numbers. If it does not accept the new numbers, it is replaced.
+// TestALimiterThatDoesNotTakeTheNumbersIsReplaced: a limiter that has been adjusted to other numbers may later accept
+// fewer numbers than a limiter that was made with them. If a limiter does not accept the new numbers, it is replaced.
 func TestALimiterThatDoesNotTakeTheNumbersIsReplaced(t *testing.T) {
 	log := "rules: [{name: a, rate: %d/h, algorithm: sliding-log, max_keys: 100}]"
 	s := start(t, fmt.Sprintf(log, 2))
@@ -171,7 +171,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // TestAReloadStormUnderLoad: hundreds of reloads of every kind run concurrently with requests. No request fails.
-// Because the clock stands still, the number of requests that pass is the number of tokens in one bucket.
+// Because the clock stands still, no tokens come back, so exactly as many requests pass as one bucket has tokens.
 func TestAReloadStormUnderLoad(t *testing.T) {
 	const burst, storms = 2000, 300
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
@@ -225,7 +225,8 @@ func TestNothingIsReloadedWhileStopping(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "reload failed", "nothing is wrong with the file")
 }
 
-// TestARequestAfterTheEndIsAborted: a connection that is being cut off may just have read its last request.
+// TestARequestAfterTheEndIsAborted: when the server cuts off a connection, the server may have just read a request on
+// it. This request is aborted.
 func TestARequestAfterTheEndIsAborted(t *testing.T) {
 	s := start(t, one)
 	s.stop()

@@ -28,7 +28,7 @@ func newRequestLog(f *rulefile.File, ip *httplimit.ClientIP, log *slog.Logger) *
 	return l
 }
 
-// isSampled decides at random whether a request has a line.
+// isSampled decides at random whether a request gets a line in the log.
 func isSampled(s rulefile.Sample) bool { return s == 1 || s > 1 && rand.Uint32N(uint32(s)) == 0 }
 
 // answered writes a line into the access log.

@@ -24,7 +24,7 @@ type hangUp struct {
 	closes   atomic.Bool
 	executed atomic.Int64
 	last     atomic.Pointer[http.Request]
-	together sync.WaitGroup // requests that it answers only when all of them have arrived
+	together sync.WaitGroup // requests that the upstream answers only when all of them have arrived
 }
 
 func newHangUp(t *testing.T) *hangUp {
@@ -78,8 +78,9 @@ func (c *hangUp) keep(s *running, n int) {
 	c.executed.Store(0)
 }
 
-// TestOneTokenOneExecution: if a server closes kept connections without an answer, it gets a request at most twice. If
-// the method of a request may change something, it gets the request only once, no matter what the client writes.
+// TestOneTokenOneExecution: a server closes connections that were kept open, and sends no answer to the request on
+// them. It gets such a request at most twice. If the method of a request may change something, the server gets the
+// request only once, no matter what the client writes.
 func TestOneTokenOneExecution(t *testing.T) {
 	upstream := newHangUp(t)
 	for _, servers := range []string{upstream.url, "[\"" + upstream.url + "\", \"" + upstream.url + "/b\"]"} {
@@ -123,7 +124,7 @@ func TestOneTokenOneExecution(t *testing.T) {
 	}
 }
 
-// TestAServerThatComesBack: if a connection that was kept open is lost, a client does not notice it.
+// TestAServerThatComesBack: if a connection to the upstream that was kept open is lost, the client does not notice it.
 func TestAServerThatComesBack(t *testing.T) {
 	upstream := newHangUp(t)
 	s := start(t, administered+"upstream: "+upstream.url+many)
@@ -143,8 +144,8 @@ func TestAServerThatComesBack(t *testing.T) {
 	assert.Equal(t, "1", s.metric("weir_upstream_retries_total"))
 }
 
-// resets starts a server for HTTP/2. It ends the first answerAfter streams with an error code, and answers later
-// streams. It also counts streams.
+// resets starts a server for HTTP/2. The server ends the first answerAfter streams with an error code, and answers
+// later streams. It also counts the streams.
 func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, streams *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -6,7 +6,7 @@ import (
 )
 
 // limiter puts the limiter of a rule into g: the existing one if possible, or else a new one. undo has the previous
-// limits that it may have changed, including limits in a file that other processes use, too.
+// numbers of the limits that limiter may have changed, including limits in a file that other processes use, too.
 //
 // If a rule counts no request (rate: 0, rate: unlimited), it keeps its limiter, because it may count again later.
 func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rulefile.RuleChange) (undo []ruleLimits, err error) {

@@ -45,7 +45,7 @@ func limitsOf(rule *rulefile.Rule, l *live.Limiter) ruleLimits {
 	return ruleLimits{rule.Name, of, policiesOf(of, len(rule.TierPolicies())+1)}
 }
 
-// policiesOf returns the first n policies of a limiter: its own policy, and then those of its tiers.
+// policiesOf returns the first n policies of a limiter: its own policy first, and then the policies of its tiers.
 func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	for tier := range n {
 		all = append(all, l.Policy(tier))
@@ -53,7 +53,7 @@ func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	return all
 }
 
-// putBack restores the policies of the limiter, if it has others now. The error is a limitsError.
+// putBack restores the policies of the limiter, if the limiter has other policies now. The error is a limitsError.
 func (l ruleLimits) putBack() error {
 	has := policiesOf(l.limiter, len(l.had))
 	if slices.Equal(has, l.had) {
@@ -88,7 +88,7 @@ func (s *Server) stateLimits() (all []ruleLimits) {
 	return all
 }
 
-// putBack undoes the changes of limits in files that a killed process has made or announced.
+// putBack restores limits in files that a killed process has changed, or whose change it has announced.
 func (s *Server) putBack(limits []ruleLimits) (err error) {
 	for _, l := range limits {
 		if in, ok := l.limiter.(*engine.Limiter); ok {

@@ -16,7 +16,7 @@ import (
 )
 
 // stateWords are the words of a rule's file, in the places that shard/sharedplan.go and internal/sharedfile define. A
-// test writes them as a process would have left them when it was stopped or killed.
+// test writes them in the state in which a stopped or killed process would leave them.
 type stateWords struct {
 	t *testing.T
 	*os.File
@@ -52,7 +52,8 @@ func (w stateWords) put(at int64, word uint64) {
 	require.NoError(w.t, err)
 }
 
-// stop writes what a process leaves if it has the given seat, is about to change the policy, and is stopped.
+// stop writes the words that a process leaves behind if it has the given seat and is stopped just before it changes the
+// policy.
 func (w stateWords) stop(seat uint64) {
 	taken := w.get(seatsAt + int64(seat)*seatBytes)
 	require.NotZero(w.t, taken)
@@ -124,7 +125,7 @@ func TestLimitsThatCannotBePutBack(t *testing.T) {
 }
 
 // TestWhatAKilledProcessHadAnnouncedIsPutBack: if a killed process has announced a change, the change is undone, even
-// if no process has followed it yet.
+// if no process has applied the change yet.
 func TestWhatAKilledProcessHadAnnouncedIsPutBack(t *testing.T) {
 	s := start(t, numbered(t.TempDir(), 2, ""))
 	words := wordsOf(t, s, 0)

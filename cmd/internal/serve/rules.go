@@ -32,8 +32,8 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 		}
 		return l
 	}
-	// The stored limiter itself applies on_loss. It returns an error only if the rule has on_loss: closed, or if the
-	// client has gone. In both cases the request must not reach the upstream.
+	// The stored limiter itself applies on_loss. This limiter returns an error only if the rule has on_loss: closed, or
+	// if the client has gone. In both cases the request must not reach the upstream.
 	l.Source, l.OnLoss = g.stored[rule.Name].Value.Source(), limits.Closed
 	return l
 }

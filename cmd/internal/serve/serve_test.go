@@ -51,7 +51,7 @@ type running struct {
 	stop   func() // ends Run and waits for it; may be called twice
 
 	transports   replaced
-	asleep, wake chan time.Duration // used by Sleep of the server: it sends to asleep and then receives from wake
+	asleep, wake chan time.Duration // the Sleep of the server sends to asleep and then receives from wake
 }
 
 // one is a rule of one request per hour with a burst of 5, so exactly five requests pass.

@@ -59,7 +59,7 @@ type Server struct {
 	life        life
 }
 
-// A door has the state of the listener for Redis clients that outlives all generations.
+// A door has the part of the state of the listener for Redis clients that outlives all generations.
 type door struct {
 	counters resp.Counters
 	holds    *resp.Holds  // nil until they are needed
@@ -109,8 +109,8 @@ func Start(c Config) (*Server, error) {
 // lastReload is how long [Server.Run] waits, at its end, for a reload that has begun.
 const lastReload = time.Second
 
-// URL returns the URL of the first endpoint for clients, as seen from this machine. It has the actual port, even if the
-// system has chosen the port.
+// URL returns the URL of the first endpoint for clients, as seen from this machine. If the system has chosen the port,
+// the URL has the chosen port.
 func (s *Server) URL() string { return s.urlOf(clients) }
 
 func (s *Server) urlOf(r listen.Role) string {
@@ -121,7 +121,7 @@ func (s *Server) urlOf(r listen.Role) string {
 
 // Run serves until ctx ends or [Server.HandOver] has succeeded, and reloads the rule file when it changes. Then it
 // stops: it accepts no more connections, waits for the requests in progress for at most shutdown_timeout, and logs a
-// summary. It must be called only once. It returns an error if a listener has failed, and otherwise nil.
+// summary. Run must be called only once. It returns an error if a listener has failed, and otherwise nil.
 func (s *Server) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -130,7 +130,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	watch.Go(func() { s.watchStates(watching) })
 	watch.Go(func() { s.watchActions(watching) })
-	if !s.config.Inherited.HandedOver() { // otherwise the previous process tells systemd the main process
+	if !s.config.Inherited.HandedOver() { // after an upgrade, the previous process does this
 		tellSystemd(daemon.SdNotifyReady)
 	}
 	var err error

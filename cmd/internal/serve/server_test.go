@@ -67,7 +67,8 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	<-entered
 	stopped := make(chan struct{})
 	go func() { s.stop(); close(stopped) }()
-	// The port is closed first. So when it is closed, the request counts as in progress.
+	// The server closes the port before it waits for requests in progress. So when the port is closed, the request
+	// still counts as in progress.
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -127,7 +128,7 @@ func TestASlowHeaderIsCutOff(t *testing.T) {
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
 	_, err := io.Copy(io.Discard, conn) // until the server closes the connection
 	assert.NoError(t, err)
-	s.change(one) // with the 20 ms, a request on a busy machine could be cut off, too
+	s.change(one) // with the 20 ms, a normal request on a busy machine could be cut off, too
 	assert.Equal(t, "200", s.statuses(1))
 }
 

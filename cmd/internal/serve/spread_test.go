@@ -13,8 +13,8 @@ func spreadRule(rate string) string {
 	return "rules: [{name: default, key: global, spread: true, burst: 5, rate: " + rate + "}]\n"
 }
 
-// TestTheFormOfASpreadRule: the form peeks at and resets the bucket, and the debts in its previous limiters. The list
-// of refused keys has the bucket.
+// TestTheFormOfASpreadRule: the form peeks at the bucket and resets it, including the debts that are still in its
+// previous limiters. The list of refused keys shows the bucket.
 func TestTheFormOfASpreadRule(t *testing.T) {
 	s := start(t, administered+spreadRule("1/m"))
 	assert.NotContains(t, s.log.String(), "max_keys", "it has no table")

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// TestIdleConnectionsMakeRoom: if there is no room, the connections that have been idle for longest are closed.
-// Connections with a request in progress are not closed.
+// TestIdleConnectionsMakeRoom: if there is no room for a new connection, the connection that has been idle for longest
+// is closed. Connections with a request in progress are not closed.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	entered, finish := make(chan struct{}), make(chan struct{})
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -55,7 +55,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 	ask(idle[0])
 	ask(idle[2])
-	for range 40 { // also new connections that have sent half a header
+	for range 40 { // connections that have sent half a header make room, too
 		s.dial("GET / HTTP/1.1\r\nX-Slow: ")
 	}
 	ask(s.dial(""))

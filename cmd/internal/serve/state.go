@@ -72,7 +72,7 @@ func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool
 	log.Info("state: "+found, "indebted", table.Indebted, "processes", len(table.Attached))
 }
 
-// logUnusedStates logs which files in the state folder are not used, as far as this server knows.
+// logUnusedStates logs the files in the state folder that belong to no rule of this server.
 func (s *Server) logUnusedStates(file *rulefile.File) {
 	if unused := file.UnusedStates(); len(unused) > 0 {
 		s.config.Log.Info("state: these files belong to no rule; weir does not remove them", "files", strings.Join(unused, " "))

@@ -16,13 +16,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// stated returns the rule file of the constant one, with a state folder. more has other settings of the rule.
+// stated returns a rule file with the rule in the constant one, and with a state folder. more has other settings of the
+// rule.
 func stated(dir, more string) string {
 	return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: 5, max_keys: 100%s}]\n", dir, more)
 }
 
 // TestARestartHandsOutNoFreshBucket: with a state folder, a restarted server and a concurrent server use the same
-// buckets. Another rule starts with full buckets, and so does the same rule in another folder.
+// buckets. Another rule starts with full buckets. The same rule does, too, if its state is in another folder.
 func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, stated(dir, ""))
@@ -136,8 +137,8 @@ func TestTheLogSaysWhatAStateHas(t *testing.T) {
 	}
 }
 
-// TestAStateOfAnotherLayout: a version of weir that reads another layout creates its own file, next to the one that
-// it cannot read, and says so.
+// TestAStateOfAnotherLayout: if weir cannot read the layout of an existing file, it creates a new file next to the
+// existing file, and logs this.
 func TestAStateOfAnotherLayout(t *testing.T) {
 	dir := t.TempDir()
 	assert.Equal(t, "200", start(t, stated(dir, "")).statuses(1))
@@ -155,7 +156,7 @@ func TestAStateOfAnotherLayout(t *testing.T) {
 	assert.FileExists(t, other)
 }
 
-// numbered is a rule file with a state whose rule has the burst, and what else stands in it.
+// numbered returns a rule file with a state folder, a rule with the given burst, and the other text in more.
 func numbered(dir string, burst int, more string) string {
 	return fmt.Sprintf("state: %s\nrules:\n- {name: default, key: global, rate: 1/h, burst: %d, max_keys: 100}\n%s", dir, burst, more)
 }
@@ -176,7 +177,7 @@ func TestTheServerThatWasReloadedLastDecides(t *testing.T) {
 }
 
 // TestNumbersOfAServerThatFails: a server that does not start, and a reload that fails, do not change the limits in the
-// files, even if another server has changed them since.
+// files of the state folder, even if another server has changed these limits in the meantime.
 func TestNumbersOfAServerThatFails(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, numbered(dir, 4, ""))
@@ -194,8 +195,8 @@ func TestNumbersOfAServerThatFails(t *testing.T) {
 	assert.Equal(t, "200 200 200 200 200", second.statuses(5))
 }
 
-// TestServersWithOtherTiersDoNotMixThemUp: a file stores the limits of tiers by their order. So another order starts
-// another file, and the log says that there is a previous one.
+// TestServersWithOtherTiersDoNotMixThemUp: a file stores the limits of tiers by their order. So if the order changes, a
+// new file is used, and the log says that there is a previous file.
 func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 	dir := t.TempDir()
 	tiers := func(values string) string {
@@ -217,8 +218,8 @@ func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 		`were [\"gold\" \"free\"] and are [\"free\" \"gold\"], in this order`)
 }
 
-// TestWhatBecomesOfTheFilesIsLogged: the log says once that another process has changed the limits, that the file is
-// lost, and that each of these is over.
+// TestWhatBecomesOfTheFilesIsLogged: the log says once that another process has changed the limits, and once that the
+// file is lost. When either is over, the log says that once, too.
 func TestWhatBecomesOfTheFilesIsLogged(t *testing.T) {
 	dir, seen := t.TempDir(), map[string]stateSeen{}
 	numbers := func(burst int) string {

@@ -14,12 +14,13 @@ import (
 //     shutdown_timeout.
 //  3. Connections that have changed their protocol, such as WebSockets, are cut off, because they could last for hours.
 //  4. The administrator's endpoint closes.
-//  5. Within the rest of shutdown_timeout, the store is charged with what this machine has admitted while the store was
-//     lost.
+//  5. Within the rest of shutdown_timeout, the tokens that this machine has admitted while the store was lost are
+//     charged to the store.
 //
 // After an upgrade, another process has the ports, including the administrator's port, so they are closed here at once.
-// For half of shutdown_timeout, an idle connection may get one more answer. The reason is that if a client sent a
-// request while its connection is being closed, it could not know whether the request counts.
+// For half of shutdown_timeout, an idle connection may get one more answer. The reason is that a client may send a
+// request at the moment at which the server closes the connection. The client could then not know whether the request
+// counts.
 func (s *Server) stop() {
 	s.sockets.Leave()
 	upgraded := s.life.upgrade.isDone()
@@ -64,7 +65,7 @@ func (s *Server) stop() {
 // settle charges the store with all debts. It stops when ctx ends.
 func (s *Server) settle(ctx context.Context) {
 	var all sync.WaitGroup
-	g := s.current.Load() // only the current generation; the limiters of earlier ones were closed
+	g := s.current.Load() // only the current generation, because the limiters of earlier generations are closed
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
 		stored := g.stored[rule.Name]

@@ -11,8 +11,9 @@ import (
 )
 
 // openStore puts the store of g's rules into g: the current store if it does not change, or else a new one. A server
-// can start without an answer of the store, unless a rule would then answer 503, or has the limits of its keys in the
-// store. A reload and an upgrade fail in this case, because the running server knows what keys have used.
+// can start even if the store does not answer. It cannot if a rule would then answer 503, or if a rule has the limits
+// of its keys in the store. If the store does not answer at a reload or an upgrade, the reload or upgrade fails,
+// because the running server knows what keys have used.
 func (s *Server) openStore(g, before *generation) error {
 	want, had := g.file.Store, before.file.Store
 	if !hasHash(g.file) && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool { return r.Store != nil }) {
@@ -37,8 +38,8 @@ func (s *Server) openStore(g, before *generation) error {
 	return nil
 }
 
-// storedLimiter puts the limiter of a rule in the store into g. If nothing about it changes, it is the current limiter,
-// because this has leases. Otherwise it is a new one.
+// storedLimiter puts the limiter of a rule in the store into g. If nothing about the limiter changes, it is the current
+// limiter, so that its leases are kept. Otherwise it is a new limiter.
 func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 	if old := before.stored[rule.Name]; old != nil && g.store == before.store && sameStored(before.file, rule) {
 		g.stored[rule.Name] = old.Acquire()

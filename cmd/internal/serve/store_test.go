@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// stored returns a rule file with the rule of the constant one in a store with two nodes.
+// stored returns a rule file with the rule in the constant one. The rule is in a store that two machines share.
 func stored(address, more string) string {
 	return administered + "store: {url: \"redis://" + address + "\", timeout: 2s, nodes: 2" + more + "}\n" + one
 }
@@ -113,9 +113,9 @@ func TestWhatALostStoreMeans(t *testing.T) {
 	}
 }
 
-// TestTheEndSettlesWithTheStore: before the server ends, it charges the store with the tokens that its share has
-// admitted, even if the store comes back only during shutdown_timeout. If the store does not come back, the log says
-// so.
+// TestTheEndSettlesWithTheStore: while the store was lost, the server has admitted tokens from its share. Before the
+// server ends, it charges these tokens to the store, even if the store comes back only during shutdown_timeout. If the
+// store does not come back, the log says that the tokens were not charged.
 func TestTheEndSettlesWithTheStore(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		store := miniredis.RunT(t)
@@ -175,8 +175,8 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	assert.Equal(t, "200 200 200 429", s.statuses(4), "everything stays as it was")
 }
 
-// TestAStartWithoutTheStore: until the store answers, on_loss decides. Then the store decides. If a rule has on_loss:
-// closed, it would answer 503, so a start without the store fails.
+// TestAStartWithoutTheStore: until the store answers, on_loss decides. Then the store decides. A rule with on_loss:
+// closed would answer 503 until then, so with such a rule, a start without the store fails.
 func TestAStartWithoutTheStore(t *testing.T) {
 	for _, c := range []struct{ policy, want, later string }{
 		{"share", "200 200 429 429", "200 200 200 429"}, // half of five, and then the rest
@@ -208,7 +208,7 @@ func TestAStartWithoutTheStore(t *testing.T) {
 	}
 }
 
-// isCharged reports whether a key in the store is the key of a client.
+// isCharged reports whether a key in the store belongs to a client, which means that a request was charged.
 func isCharged(key string) bool {
 	return !strings.Contains(key, "settings") && !strings.Contains(key, "trial")
 }

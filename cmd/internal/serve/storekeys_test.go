@@ -57,8 +57,8 @@ func byKey(store *miniredis.Miniredis, keys string) string {
 		"\", timeout: 2s}\nrules: [{name: api, rate: 1/h, burst: 3, key: header:X-API-Key}]\n"
 }
 
-// TestTheFormFindsAKeyInTheStore: for a rule in the store, the form peeks at and resets the key to which a client's
-// requests are charged, on every machine.
+// TestTheFormFindsAKeyInTheStore: for a rule in the store, the form of every machine can peek at, and reset, the key to
+// which a client's requests are charged.
 func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 	store := miniredis.RunT(t)
 	a, b := start(t, byKey(store, "full")), start(t, byKey(store, "full"))
@@ -94,7 +94,7 @@ func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 
 func TestTheFormLooksAtALeasedKey(t *testing.T) {
 	store := miniredis.RunT(t)
-	store.SetTime(time.Unix(1_000_000_000, 0)) // so that no tokens come back
+	store.SetTime(time.Unix(1_000_000_000, 0)) // the time stands still, so no tokens come back
 	s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\n"+
 		"rules: [{name: fast, rate: 1000/s, burst: 1000}]\n")
 	_, state := s.askAdmin("/state.json")
@@ -128,8 +128,8 @@ func TestAListedKeyHasItsLimit(t *testing.T) {
 	}
 }
 
-// TestKeysInTheStoreAreShownAsConfigured: if keys are hashed or off, the text of a key is never shown. A key that is
-// too long to be kept can only be typed into the form.
+// TestKeysInTheStoreAreShownAsConfigured: if keys are hashed or off, the text of a key is never shown. A key whose text
+// is too long to be kept is not in the list, and can only be typed into the form.
 func TestKeysInTheStoreAreShownAsConfigured(t *testing.T) {
 	store := miniredis.RunT(t)
 	s := start(t, byKey(store, "hashed"))

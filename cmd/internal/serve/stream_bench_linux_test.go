@@ -18,13 +18,14 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// BenchmarkScanning measures what it costs to read the usage in streams of 200 events over loopback, and to count their
-// text. It reports differences of the processor time of the process:
+// BenchmarkScanning sends streams of 200 events over loopback. It measures the cost of reading the usage in them and of
+// counting their text. It reports three values. Each value is the difference between the processor times of two cases:
 //
-//   - Scanning is the time with a rule of tokens, minus the time with the same rule and an answer in an encoding that
-//     weir does not read.
-//   - The tokens take the time of that second case, minus the time with a rule that settles what a header field says.
-//   - The proxy takes the time with a plain rule, minus the time of the client and the upstream alone.
+//   - Scanning: the time with a rule that counts tokens, minus the time with the same rule and an answer in an encoding
+//     that weir does not read.
+//   - Tokens: the time with the rule that counts tokens and the unreadable encoding, minus the time with a rule that
+//     settles the cost in a header field.
+//   - Proxy: the time with a plain rule, minus the time of the client and the upstream alone.
 //
 // The five cases take turns, and the median of all turns counts. Events are sent one by one, each when the client has
 // received the previous one, because a model is slower than a proxy. In other runs they are sent all at once.

@@ -15,8 +15,8 @@ import (
 )
 
 // checkTarget returns an error if rules cannot be applied to the method or the target of a request (RFC 9112, section
-// 3). net/http parses "http:http://a/login" as a URL with an opaque part and no path. No pattern would match it, but an
-// upstream could find a path in it. Over HTTP/2, net/http accepts any text as a method. With a bad method, the
+// 3). net/http parses "http:http://a/login" as a URL with an opaque part and no path. No pattern would match this URL,
+// but an upstream could find a path in it. Over HTTP/2, net/http accepts any text as a method. With a bad method, the
 // transport would return an error, and this error would count as a failure of the upstream.
 func checkTarget(r *http.Request) error {
 	u := r.URL
@@ -46,8 +46,8 @@ func checkTarget(r *http.Request) error {
 }
 
 // endsInBlank reports whether the last byte of a target is 85 or A0 and is not the end of a UTF-8 character. Python's
-// http.server treats both bytes as blanks, and reads only the text before them. In a query they do not matter, because
-// [reading.QueryKey] ignores them.
+// http.server treats both bytes as blanks, and reads only the text before them. In a query the two bytes do not matter,
+// because [reading.QueryKey] ignores them.
 func endsInBlank(target string) bool {
 	last, size := utf8.DecodeLastRuneInString(target)
 	return last == utf8.RuneError && size == 1 && spelling.TrimBlanks(target) != target && !strings.Contains(target, "?")

@@ -49,8 +49,8 @@ func statusOf(t *testing.T, frames *http2.Framer) string {
 	}
 }
 
-// TestATargetWithoutAPathIsRefused: if a target has no path, the rules would use an empty path and the upstream another
-// one. So the request is refused.
+// TestATargetWithoutAPathIsRefused: if a target has no path, the rules would use an empty path and the upstream perhaps
+// another path. So the request is refused.
 func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	var asked []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })
@@ -84,8 +84,8 @@ func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoRequestLeavesTheBasePath: no request can leave the base path in any reading, so other applications on the
-// server stay out of reach. The upstream gets the path that the rules have checked.
+// TestNoRequestLeavesTheBasePath: no request can leave the base path, however a server reads its path. So other
+// applications on the server stay out of reach. The upstream gets the path that the rules have checked.
 func TestNoRequestLeavesTheBasePath(t *testing.T) {
 	var asked []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })

@@ -162,8 +162,8 @@ func TestARefusalTakesNothing(t *testing.T) {
 	assert.Equal(t, 1, m.used("requests"))
 }
 
-// TestTheKeyWithTheLeast: a key that is refused all the time has the least left, even if other keys were admitted
-// later.
+// TestTheKeyWithTheLeast: the key that is shown as having the least tokens left is the key that is refused all the
+// time, even if other keys were admitted later.
 func TestTheKeyWithTheLeast(t *testing.T) {
 	m := startModel(t, "{name: tokens, key: header:X-Team, rate: 100/365d, tokens: {estimate: 50}}", answers(200, jsonType, usageOf(60)))
 	ask := func(team string) int {
@@ -190,8 +190,8 @@ func TestTheKeyWithTheLeast(t *testing.T) {
 	assert.Nil(t, shown().Least)
 }
 
-// TestLimitBelowTheEstimate (pitfalls 3, 4): if an estimate is above the limit, the limit is held. The first request
-// passes, and a concurrent second one does not.
+// TestLimitBelowTheEstimate (pitfalls 3, 4): if the estimate of a request is above the limit, as many tokens as the
+// limit are held. So the first request passes, and a concurrent second request does not.
 func TestLimitBelowTheEstimate(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, "{name: tokens, key: global, rate: 100/h, tokens: {estimate: 5000}}", func(w http.ResponseWriter, r *http.Request) {
@@ -277,7 +277,7 @@ func TestUnreached(t *testing.T) {
 }
 
 // TestAborts (pitfall 15): a client pays even if it disconnects before the first byte, in the middle, or after the
-// usage. The rule says how much.
+// usage. The setting abort of the rule says how much.
 func TestAborts(t *testing.T) {
 	for _, c := range []struct {
 		abort  string
@@ -289,7 +289,7 @@ func TestAborts(t *testing.T) {
 		{"delivered", "", "", 1}, {"delivered", someText, "", 4}, {"delivered", someText + lastBytes, "", 100},
 		{"drain 1m", someText, lastBytes, 100}, {"drain 1m", someText, "", 500},
 	} {
-		began, left := make(chan struct{}), make(chan struct{}) // began: the client has what was written before
+		began, left := make(chan struct{}), make(chan struct{}) // began: the client has received before
 		m := startModel(t, tokenRule("estimate: 500, abort: "+c.abort), func(w http.ResponseWriter, r *http.Request) {
 			if c.before != "" {
 				w.Header().Set("Content-Type", sseType)
@@ -356,7 +356,8 @@ func TestSettledBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestBrokenStream (pitfall 18): if a stream breaks off, the usage that it has reported so far is not its cost.
+// TestBrokenStream (pitfall 18): if a stream breaks off, the usage that it has reported before that does not count as
+// its cost.
 func TestBrokenStream(t *testing.T) {
 	partial := "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1,\"total_tokens\":%d}}\n\n"
 	for tokens, want := range map[int]int{6: 500, 600: 600} {
@@ -376,7 +377,7 @@ func TestBrokenStream(t *testing.T) {
 	}
 }
 
-// TestNoUsage (pitfall 19) checks what a stream costs that ends without a usage.
+// TestNoUsage (pitfall 19) checks the cost of a stream that ends without a usage.
 func TestNoUsage(t *testing.T) {
 	for unknown, want := range map[string]int{"keep": 500, "delivered": 4, "free": 0} {
 		for _, end := range []string{"", endEvent} {
@@ -388,7 +389,8 @@ func TestNoUsage(t *testing.T) {
 	}
 }
 
-// TestAddedUsageIsHidden (pitfall 20): weir asks for the usage, but the client gets the same answer as without this.
+// TestAddedUsageIsHidden (pitfall 20): weir asks the upstream for the usage of a stream, but the client gets the same
+// answer as if weir had not asked.
 func TestAddedUsageIsHidden(t *testing.T) {
 	stream := someText + someText + lastBytes + endEvent
 	for body, wants := range map[string]bool{
@@ -423,8 +425,8 @@ func TestAddedUsageIsHidden(t *testing.T) {
 	}
 }
 
-// TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every answer of the corpus passes unchanged, in its pieces, and
-// its cost is settled.
+// TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every answer of the corpus is passed on unchanged and piece by
+// piece, and its cost is settled.
 func TestCorpusThroughTheProxy(t *testing.T) {
 	m := startModel(t, "{name: tokens, key: global, rate: 10000/h, tokens: {estimate: none, unknown: free}}", nil)
 	used := 0
@@ -458,7 +460,8 @@ func TestCorpusThroughTheProxy(t *testing.T) {
 	}
 }
 
-// TestSmallBodyLargeInput (pitfalls 11, 34): input that was not in the request is charged, too, and debt counts.
+// TestSmallBodyLargeInput (pitfalls 11, 34): input tokens that were not in the body of the request are charged, too,
+// and a debt counts against later requests.
 func TestSmallBodyLargeInput(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, `{"usage":{"input_tokens":50000,"output_tokens":10,"total_tokens":50010}}`))
 	resp, _ := m.post("/v1/responses", `{"previous_response_id":"r1","input":"go on","max_output_tokens":10}`)
@@ -498,8 +501,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestWindows (pitfalls 31, 32, 33): if a hold is taken in one window and settled in the next, it erases nothing in the
-// next window, and does not extend it.
+// TestWindows (pitfalls 31, 32, 33): if a hold is taken in one window and settled in the next window, the settling
+// neither removes tokens that the next window has counted nor extends the next window.
 func TestWindows(t *testing.T) {
 	for _, actual := range []int{10, 500, 900} {
 		release, began := make(chan struct{}), make(chan struct{})
@@ -566,7 +569,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPlaces (pitfall 39): a stream counts as in flight until it ends, even if it is settled earlier.
+// TestPlaces (pitfall 39): a stream counts as in flight until it ends, even if its cost is settled earlier.
 func TestPlaces(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, "{name: streams, key: global, concurrency: 1}, "+tokenRule("estimate: 500"), func(w http.ResponseWriter, _ *http.Request) {

@@ -43,8 +43,8 @@ func TestCancelingCosts(t *testing.T) {
 	assert.Empty(t, came)
 }
 
-// TestModelsThatAreNotThere (attacker): requests for unknown models cost nothing, and nothing is learned from them.
-// They hold tokens while they are in progress.
+// TestModelsThatAreNotThere (attacker): requests for unknown models cost nothing, and nothing is learned from them. But
+// they hold tokens while they are in progress.
 func TestModelsThatAreNotThere(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: learned, default_output: 100"), answers(404, jsonType, `{"error":{}}`))
 	for i := range 300 {
@@ -62,8 +62,8 @@ func TestModelsThatAreNotThere(t *testing.T) {
 	m.isSettled("tokens", 10)
 }
 
-// TestNoReader (attacker): a stream that the client does not read is ended by send_timeout. It costs what was held, or
-// what the model has sent if that is more.
+// TestNoReader (attacker): a stream that the client does not read is ended by send_timeout. Its cost is the number of
+// held tokens, or the number of tokens that the model has sent if this is larger.
 func TestNoReader(t *testing.T) {
 	ended, sent := make(chan struct{}), 0
 	rule := "{name: tokens, key: global, rate: 1000000000/h, tokens: {estimate: 500}}"
@@ -129,8 +129,8 @@ func TestLargeBodies(t *testing.T) {
 	assert.InDelta(t, 1010, held, 20)
 }
 
-// TestAnotherMethodCosts: a GET with a body may call a model, and so may a WebSocket. What is held for a WebSocket is
-// charged.
+// TestAnotherMethodCosts: a GET with a body may call a model, and so may a WebSocket. For a WebSocket, the held tokens
+// are charged.
 func TestAnotherMethodCosts(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(300)))
 	for i, method := range []string{http.MethodGet, http.MethodDelete, http.MethodOptions} {

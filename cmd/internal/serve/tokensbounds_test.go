@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exact returns a server that reads a request exactly as OpenAI's API does: keys have one spelling, and of two members
-// with the same name, the last one counts. It streams as many tokens as the request permits, or 5,000 if the request
-// has no bound. If the request asks for a usage, the stream has one. exact adds the number of tokens that it has sent
-// to served.
+// exact returns a server that reads a request exactly as OpenAI's API does: keys have one spelling, and the last of
+// several members with the same name counts. It streams as many tokens as the request permits, or 5,000 if the request
+// has no bound. If the request asks for a usage, the stream reports the usage. For each answer, the number of tokens
+// that were sent is added to served.
 func exact(seen func() string, served *atomic.Int64, then func(*http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := seen()
@@ -58,8 +58,8 @@ func startExact(t *testing.T, rules string, served *atomic.Int64, then func(*htt
 	return m
 }
 
-// ignored has members of a body that look like bounds of 1 token, or of 2 tokens together. Servers of OpenAI's API
-// ignore them.
+// ignored has members of a body that look like bounds of 1 token. The last of them looks like two such bounds. Servers
+// of OpenAI's API ignore them.
 var ignored = []string{
 	`"MAX_TOKENS":1`, `"num_predict":1`, `"max_new_tokens":1`, `"options":{"num_predict":1}`, `"max_output_tokens":1`,
 	`"generationConfig":{"maxOutputTokens":1}`, `"parameters":{"max_new_tokens":1}`, `"inferenceConfig":{"maxTokens":1}`,
@@ -81,7 +81,7 @@ func TestIgnoredBounds(t *testing.T) {
 	}
 	for path, body := range map[string]string{
 		"/v1/responses": `{"max_tokens":1}`, "/v1/completions": `{"max_completion_tokens":1}`, "/v1/unknown": `{"max_tokens":1}`,
-		"/v1/messages": `{"max_tokens":1}`, // the rule says which API it is
+		"/v1/messages": `{"max_tokens":1}`, // the rule says which API the path belongs to
 	} {
 		m.post(path, body)
 		assert.InDelta(t, 1024, held, 40, path)
@@ -106,8 +106,8 @@ func TestIgnoredBoundsAreClamped(t *testing.T) {
 	}
 }
 
-// TestKeptIsWhatCame (attacker): a client that disconnects pays for the part of the answer that has arrived, if this
-// costs more than what was held. The same is true if an answer has no usage.
+// TestKeptIsWhatCame (attacker): if a client disconnects, it pays for the part of the answer that has arrived, provided
+// that this part costs more than the tokens that were held. The same is true if an answer has no usage.
 func TestKeptIsWhatCame(t *testing.T) {
 	for _, leaves := range []bool{true, false} {
 		var served atomic.Int64
@@ -132,8 +132,8 @@ func TestKeptIsWhatCame(t *testing.T) {
 	}
 }
 
-// TestAskedInSpite (attacker): weir asks for the usage of a stream even if the client declines it in any way. If the
-// body cannot be changed, the part that has arrived counts.
+// TestAskedInSpite (attacker): weir asks for the usage of a stream even if the client declines it in any way. If weir
+// cannot change the body of the request, the part of the answer that has arrived counts.
 func TestAskedInSpite(t *testing.T) {
 	var served atomic.Int64
 	m := startExact(t, tokenRule("estimate: none, unknown: free, ask_usage: true"), &served, nil)

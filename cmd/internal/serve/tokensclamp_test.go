@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clamped starts a model behind a rule of 10,000 tokens with clamp. used of these tokens are used.
+// clamped starts a model behind a rule of 10,000 tokens with clamp. The given number of these tokens is already used.
 func clamped(t *testing.T, used int, more string) *model {
 	m := startModel(t, tokenRule("clamp: true")+more, answers(200, jsonType, usageOf(used)))
 	m.post(chat, "{}")
@@ -26,7 +26,7 @@ func clamped(t *testing.T, used int, more string) *model {
 }
 
 // TestClamp: the bound of an answer is lowered to the number of tokens that are left, and the rest of the body stays
-// unchanged. If less is left than the prompt needs, the request is refused.
+// unchanged. If fewer tokens are left than the prompt needs, the request is refused.
 func TestClamp(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var length int64
@@ -67,7 +67,8 @@ func TestClamp(t *testing.T) {
 	assert.Len(t, m.seen, n, "the prompt alone is more than what is left")
 }
 
-// TestClampWithRoom: if as many tokens are left as the estimate says, the body does not change, and no bound is added.
+// TestClampWithRoom: if at least as many tokens are left as the estimate of the request, the body does not change, and
+// no bound is added.
 func TestClampWithRoom(t *testing.T) {
 	m := clamped(t, 100, "")
 	for _, body := range []string{`{"max_tokens": 5000}`, `{"messages": []}`, "no json", `{"requests":[{"params":{"max_tokens":8000}}]}`} {
@@ -77,8 +78,8 @@ func TestClampWithRoom(t *testing.T) {
 	}
 }
 
-// TestClampKeepsTheLimit: many concurrent requests, whose answers are as long as permitted, together do not exceed the
-// limit.
+// TestClampKeepsTheLimit: many requests run concurrently, and each answer is as long as permitted. Together they do not
+// exceed the limit.
 func TestClampKeepsTheLimit(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
@@ -140,8 +141,8 @@ func TestClampCompressed(t *testing.T) {
 	}
 }
 
-// TestClampOfSeveral: if several limits apply, the one with the least left counts. A limit in shadow mode changes
-// nothing.
+// TestClampOfSeveral: if several limits apply, the answer is cut to the number of tokens left under the limit that has
+// the least left. A limit in shadow mode changes nothing.
 func TestClampOfSeveral(t *testing.T) {
 	more := ", {name: day, key: global, rate: 9500/h, tokens: {clamp: true}}, " +
 		"{name: shadow, key: global, rate: 9100/h, shadow: true, tokens: {clamp: true}}"
@@ -150,8 +151,9 @@ func TestClampOfSeveral(t *testing.T) {
 	assert.Regexp(t, `^\{"max_tokens":4[0-9][0-9]\}$`, m.seen[len(m.seen)-1])
 }
 
-// TestPrices: a budget in dollars uses the weights of the model. If a request names no model, another model or several
-// models, it uses the weights of the rule. If a request costs less than a token of the limit, it costs one token.
+// TestPrices: a budget in dollars counts tokens by the weights of the model in the request. If a request names no
+// model, a model without weights or several models, the weights of the rule count. If a request costs less than a token
+// of the limit, it costs one token.
 func TestPrices(t *testing.T) {
 	m := startModel(t, `{name: dollars, key: global, rate: 1000000/month, algorithm: fixed-window, zone: Europe/Berlin, tokens: {scale: 1000, `+
 		`count: {input: 300, output: 1500, models: {"tiny*": {input: 0.5, output: 1}, tiny-max: {input: 20, output: 100}}}}}`,

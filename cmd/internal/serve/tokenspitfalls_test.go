@@ -91,8 +91,9 @@ func TestLearnedCosts(t *testing.T) {
 	assert.Greater(t, ask(chat, `{"messages":"`+large+`"}`, 10), 2_000_000, "and what was not read")
 }
 
-// TestAskedForNobody (pitfall 20): an event that weir has asked for is hidden even if no rule counts the request after
-// all. This happens if an operator has exempted the request, or if the store is lost and the rule is open.
+// TestAskedForNobody (pitfall 20): if weir has asked for the usage of a stream, the event with the usage is hidden even
+// if no rule counts the request after all. This happens if an operator has exempted the request, or if the store is
+// lost and the rule is open.
 func TestAskedForNobody(t *testing.T) {
 	serve := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", sseType)
@@ -113,8 +114,8 @@ func TestAskedForNobody(t *testing.T) {
 	assert.Equal(t, someText+endEvent, got)
 }
 
-// TestShadowsAreNoRatio: if a rule in shadow mode would have refused a request, it holds nothing. So no ratio of cost
-// and held tokens is learned, and nothing is charged.
+// TestShadowsAreNoRatio: if a rule in shadow mode would have refused a request, it holds nothing. So weir learns no
+// ratio of cost to held tokens from this request, and charges nothing.
 func TestShadowsAreNoRatio(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: 6000")+"]\nadmin: {address: \"127.0.0.1:0\"}\n#", answers(200, jsonType, usageOf(6000)))
 	m.act(200, "shadow", `"rule":"tokens","confirm":true`)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestTwoServersHaveOneBudget: two servers share a monthly budget in a store. An answer is cut to the number of tokens
-// that are left in the budget. The month ends according to the clock of the store's server.
+// that are left in the budget. The clock of the store's server determines when the month ends.
 func TestTwoServersHaveOneBudget(t *testing.T) {
 	store := miniredis.RunT(t)
 	november := time.Date(2026, 11, 30, 22, 59, 0, 0, time.UTC) // 23:59 in Berlin

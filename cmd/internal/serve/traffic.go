@@ -29,8 +29,8 @@ type traffic struct {
 
 const maxStatus = 599
 
-// durations has the bounds of histograms, in seconds. They range from a millisecond, which local servers need, to a
-// minute, which is the default response_timeout.
+// durations has the bounds of the histograms' buckets, in seconds. They range from a millisecond, for local servers, to
+// a minute, the default response_timeout.
 var durations = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
 func newTraffic() *traffic {

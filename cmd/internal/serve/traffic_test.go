@@ -113,7 +113,7 @@ func TestTheAccessLogIsSampled(t *testing.T) {
 	assert.InDelta(t, 200, n, 90, "seven standard deviations")
 }
 
-// TestAWebSocketInTheAccessLog: a WebSocket has the status 101 in the access log, and is counted when it ends.
+// TestAWebSocketInTheAccessLog: a WebSocket has the status 101 in the access log, and its line is written when it ends.
 func TestAWebSocketInTheAccessLog(t *testing.T) {
 	s := start(t, "log: {access: all}\nupstream: "+newUpstream(t, upgradeUpstream)+"\n"+one)
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")

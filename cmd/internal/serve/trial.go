@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A Trial answers requests by the rules of a file, one after the other, as a server would that has just been started.
-// All requests have the same time. All limits are in memory, even if the file says otherwise. No request waits: a
-// request that would wait is refused. Only one goroutine may use a Trial.
+// A Trial answers requests one after the other by the rules of a file, as a newly started server would. All requests
+// have the same time. All limits are in memory, even if the file says otherwise. No request waits: a request that would
+// wait is refused. Only one goroutine may use a Trial.
 type Trial struct {
 	file   *rulefile.File
 	rules  []*rules.Rule
@@ -84,7 +84,7 @@ func (t *Trial) Close() (err error) {
 	return err
 }
 
-// Refused returns why a request is answered 400 before any rule decides. It returns nil if it is not.
+// If a request gets the answer 400 before any rule decides, Refused returns the reason. Otherwise it returns nil.
 func (t *Trial) Refused(r *http.Request) error {
 	if err := checkTarget(r); err != nil {
 		return err

@@ -59,8 +59,8 @@ func (c *countedHalves) Close() error {
 	return c.halvesConn.Close()
 }
 
-// These are two times of package proxy: how long an end of a tunnel may be silent when the other end has finished, and
-// how long an end may accept nothing.
+// These are two timeouts of package proxy. The first is how long an end of a tunnel may be silent after the other end
+// has finished. The second is how long an end may accept nothing.
 const (
 	tunnelSilence = 10 * time.Second
 	tunnelStall   = time.Minute
@@ -81,7 +81,7 @@ type tunnelled struct {
 }
 
 // inTunnels runs a test with a WebSocket to an upstream without TLS, and with a WebSocket to an upstream with TLS. When
-// the request has ended, nothing of it may be left.
+// the request has ended, no connection or goroutine of it may be left.
 func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	inHandshakes(t, func(t *testing.T, s *tunnelled) {
 		answer, err := http.ReadResponse(bufio.NewReader(s.client), nil)
@@ -194,9 +194,9 @@ func (*tunnelled) takeAll(ends ...halves) {
 	}
 }
 
-// TestAnEndThatDoesNotReact: an upstream may continue as if its client were still connected, or a client as if its
-// upstream were. Such a tunnel ends after some time. Otherwise the request would count as in flight forever, and keep
-// two files open.
+// TestAnEndThatDoesNotReact: after a client has disconnected, its upstream may continue as if the client were still
+// connected. After an upstream has disconnected, its client may do the same. Such a tunnel ends after some time.
+// Otherwise the request would count as in flight forever, and keep two files open.
 func TestAnEndThatDoesNotReact(t *testing.T) {
 	for name, end := range map[string]func(s *tunnelled) (ended, left halves){
 		"upstream": func(s *tunnelled) (halves, halves) { return s.client, s.upstream },
@@ -236,8 +236,8 @@ func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 	})
 }
 
-// TestAnEndThatTakesNothing: if one end accepts nothing, the bytes for it wait, and so do all bytes after them, even
-// the end of the other direction. So the tunnel ends after some time.
+// TestAnEndThatTakesNothing: if one end accepts nothing, the bytes that were sent to it wait, and so does everything
+// after them, even the close of that direction. Therefore the tunnel ends after some time.
 func TestAnEndThatTakesNothing(t *testing.T) {
 	for name, ends := range map[string]func(s *tunnelled) (from, to halves){
 		"client":   func(s *tunnelled) (halves, halves) { return s.upstream, s.client },
@@ -265,7 +265,7 @@ func TestAnEndThatTakesNothing(t *testing.T) {
 
 // TestAClientThatTakesNotEvenTheAnswer: a client may not even read the answer to its handshake, for example because
 // other answers fill its connection. Meanwhile nothing is read from the upstream, so the upstream cannot end the
-// request either, and this does not count as its failure.
+// request either. The end of such a request does not count as a failure of the upstream.
 func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
 	inHandshakes(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -273,8 +273,8 @@ func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
 	})
 }
 
-// TestASlowEndHasItsTime: if one end has finished, its last bytes are not cut off after a few seconds only because the
-// other end reads slowly.
+// TestASlowEndHasItsTime: one end has finished sending, and reads slowly. The bytes that the other end sends to it are
+// not cut off after a few seconds.
 func TestASlowEndHasItsTime(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -287,9 +287,9 @@ func TestASlowEndHasItsTime(t *testing.T) {
 	})
 }
 
-// TestTheServerEndsWithTunnelsInWhichNothingMoves: an upstream writes bytes that its client does not read. When the
-// server ends, ReverseProxy alone would close only the connection to the upstream and wait forever for the client, and
-// the server would wait for ReverseProxy.
+// TestTheServerEndsWithTunnelsInWhichNothingMoves: an upstream writes bytes that its client does not read. The server
+// must be able to end nevertheless. ReverseProxy alone would close only the connection to the upstream and wait forever
+// for the client, and the server would wait for ReverseProxy.
 func TestTheServerEndsWithTunnelsInWhichNothingMoves(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)
@@ -327,7 +327,7 @@ func raw(t *testing.T, answer string, serve func(net.Conn)) string {
 const toWebSocket = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
 
 // TestAnUpstreamThatIsKilledAmidAFrame: if an upstream is killed in the middle of a frame, the WebSocket ends, too, and
-// nothing of the tunnel is left.
+// no connection or goroutine of the tunnel is left.
 func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 	s := start(t, "upstream: "+raw(t, toWebSocket, func(conn net.Conn) {
 		_, _ = conn.Write([]byte{0x82, 0x7e, 0xff, 0xff, 1, 2, 3}) // announces 65,535 bytes, which never come
@@ -361,7 +361,7 @@ func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 }
 
 // TestAnUpstreamThatNeverAnswersTheWish: if an upstream does not answer a request for a WebSocket, response_timeout
-// applies. Nothing of the request is left.
+// applies. After that, no connection or goroutine of the request is left.
 func TestAnUpstreamThatNeverAnswersTheWish(t *testing.T) {
 	done := make(chan struct{})
 	url := newUpstream(t, func(http.ResponseWriter, *http.Request) { <-done })

@@ -48,7 +48,8 @@ func askSocket(t *testing.T, socket, path string, header ...string) (int, string
 	return resp.StatusCode, string(body)
 }
 
-// TestListenOnUnixSockets: the peer of a Unix socket counts as 127.0.0.1, either as one client or as a trusted proxy.
+// TestListenOnUnixSockets: the peer of a Unix socket has the address 127.0.0.1. It counts as one client, or as a
+// trusted proxy if the file trusts this address.
 func TestListenOnUnixSockets(t *testing.T) {
 	dir := socketDir(t)
 	listen, decide, admin := filepath.Join(dir, "l"), filepath.Join(dir, "d"), filepath.Join(dir, "a")

@@ -49,8 +49,8 @@ func startHypercorn(t *testing.T) string {
 	return address
 }
 
-// smuggle sends a request that asks to change to h2c, and then POST /login as often as logins says. It returns the
-// status of the first answer, and how many of the others were answered.
+// smuggle sends a request that asks to change to h2c, and then logins requests POST /login. It returns the status of
+// the first answer, and how many of the POST requests were answered.
 func smuggle(t *testing.T, address, upgrade string, logins int) (status, answered int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -116,8 +116,8 @@ func TestNoTunnelPastTheLimits(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestAnUpgradeThatWasNotAskedFor: if an upstream changes the protocol although the request has not asked for this, it
-// counts as a failure of the upstream, and there is no tunnel.
+// TestAnUpgradeThatWasNotAskedFor: if an upstream changes the protocol although the request has not asked for a change,
+// this counts as a failure of the upstream, and no tunnel is opened.
 func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
 	s := start(t, "upstream: "+newUpstream(t, upgradeUpstream)+"\n"+one)
 	assert.Equal(t, 502, s.get("/", "Connection: Upgrade", "Upgrade: h2c").status)
@@ -132,7 +132,8 @@ func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestEitherEndMayEndItsHalf: a client that has finished sending still gets what the server sends.
+// TestEitherEndMayEndItsHalf: if a client has finished sending, it still gets the bytes that the server sends after
+// that.
 func TestEitherEndMayEndItsHalf(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -159,9 +160,9 @@ func TestEitherEndMayEndItsHalf(t *testing.T) {
 	assert.Equal(t, "you said hello", string(answer))
 }
 
-// TestAnUpstreamThatHasNoWebSockets: an upstream without WebSockets gets the request without the fields that ask for
-// one, because any server accepts such a request. Otherwise the transport would return an error, which would count as a
-// failure of the server, and a client could make the server count as down.
+// TestAnUpstreamThatHasNoWebSockets: an upstream without WebSockets gets a request for a WebSocket without the fields
+// that ask for it, because any server accepts a request without these fields. Otherwise the transport would return an
+// error, which would count as a failure of the server, and a client could make the server count as down.
 func TestAnUpstreamThatHasNoWebSockets(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto+r.Header.Get("Upgrade"))

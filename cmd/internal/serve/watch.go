@@ -19,8 +19,9 @@ import (
 
 // watch reloads when the rule file, a certificate or a file of limits has changed, until ctx ends.
 //
-// It watches the folders and not the files, because editors replace a file by a new one, and Kubernetes replaces a link
-// next to the file. It compares the contents of the files, because most changes in a folder are changes of other files.
+// watch watches the folders and not the files, because editors replace a file by a new file, and Kubernetes replaces a
+// link next to the file. It compares the contents of the files, because most changes in a folder are changes of other
+// files.
 func (s *Server) watch(ctx context.Context) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -101,7 +102,7 @@ func filesOf(f *rulefile.File) []string {
 type sum [sha256.Size]byte
 
 // fingerprint returns the hash of the contents of files. A file that cannot be read counts as a special content. A pipe
-// or a device does, too, because reading it would take the data from its next reader.
+// or a device counts as a special content, too, because reading it would take the data away from its next reader.
 func fingerprint(files []string) sum {
 	all := sha256.New()
 	for _, name := range files {
@@ -111,7 +112,7 @@ func fingerprint(files []string) sum {
 		} else if err != nil {
 			_, _ = io.WriteString(one, "no file")
 		} else {
-			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // a read that fails midway also changes it
+			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // a failed read changes the sum, too
 			_ = file.Close()
 		}
 		all.Write(one.Sum(nil))

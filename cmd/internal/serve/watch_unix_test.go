@@ -55,8 +55,8 @@ func TestARuleFileThatIsAPipe(t *testing.T) {
 	assert.Equal(t, 200, s.raw("GET /"))
 }
 
-// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: if a reload waits for a file, because the file is a pipe or on a
-// disk that does not answer, it does not delay the end of the server.
+// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: a reload may wait for a file, because the file is a pipe or is on a
+// disk that does not respond. Such a reload does not delay the end of the server.
 func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	s := start(t, one)
 	pipe(t, s.path)

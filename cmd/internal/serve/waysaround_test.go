@@ -80,7 +80,7 @@ func TestOptionsOfTheServerCount(t *testing.T) {
 	assert.Zero(t, asked)
 }
 
-// TestConnectIsRefused: CONNECT, which asks for a tunnel to any server, is refused.
+// TestConnectIsRefused: a CONNECT request asks for a tunnel to any server, so it is refused.
 func TestConnectIsRefused(t *testing.T) {
 	reached := false
 	s := start(t, "upstream: "+newUpstream(t, func(http.ResponseWriter, *http.Request) { reached = true })+"\n"+one)
@@ -90,8 +90,8 @@ func TestConnectIsRefused(t *testing.T) {
 	assert.False(t, reached)
 }
 
-// TestNoWayAroundAPath: the rule in the README applies however the path is written, and so does a pattern with a name
-// in it.
+// TestNoWayAroundAPath: the rule in the README applies however a client writes the path. The same is true of a rule
+// whose pattern has a name in it.
 func TestNoWayAroundAPath(t *testing.T) {
 	s := start(t, `rules:
   - {name: login, rate: 1/h, burst: 1, key: [ip, path], match: {path: /login}}
@@ -107,7 +107,7 @@ func TestNoWayAroundAPath(t *testing.T) {
 	}
 }
 
-// TestNoWayAroundAKey: if a server reads a value in only one way, the value has one bucket, whether weir passes
+// TestNoWayAroundAKey: if all spellings of a value mean the same to a server, they have one bucket, whether weir passes
 // requests on or decides for another proxy. No spelling that programs use is refused.
 func TestNoWayAroundAKey(t *testing.T) {
 	const rules = `
@@ -190,7 +190,7 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 		"nginx")
 }
 
-// TestExemptions: exempt requests have no limit, and each rule leaves out the requests that it does not match.
+// TestExemptions: no limit applies to exempt requests, and no rule applies to a request that the rule does not match.
 func TestExemptions(t *testing.T) {
 	s := start(t, `exempt: {path: /health}
 rules:

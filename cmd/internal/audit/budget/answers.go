@@ -49,8 +49,8 @@ func (k *key) passes(ctx context.Context, q asked) (answer, error) {
 
 func exactly(tokens int) span { return span{tokens, tokens} }
 
-// smallBody makes an answer cost much more than the size of its request suggests, because the rest of the input is
-// cached or stored by the API.
+// smallBody makes an answer cost much more than the size of its request suggests. This happens with real APIs if the
+// API has cached or stored most of the input.
 func smallBody(ctx context.Context, k *key) (span, error) {
 	const tokens = 900
 	number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
@@ -132,7 +132,8 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	})
 }
 
-// stream returns a play that streams a chat. The text has the given number of tokens, and more follows it.
+// stream returns a play that streams a chat. It streams a text with the given number of tokens, and then the events in
+// more.
 func stream(tokens int, more string) play {
 	return fixed(sseType, chatText(strings.Repeat("word ", tokens*4/5))+more)
 }
@@ -160,7 +161,7 @@ func leavesAtDone(ctx context.Context, k *key) (span, error) {
 	return exactly(3 * tokens), nil
 }
 
-// brokenStream makes a stream break off after the beginning of the stream has reported the cost so far.
+// brokenStream makes a stream break off after its beginning has reported the cost up to that point.
 func brokenStream(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 800
@@ -184,7 +185,7 @@ func withoutUsage(ctx context.Context, a *auditor) (string, error) {
 	})(ctx, a)
 }
 
-// hidden checks whether a client gets the usage event of a stream although it did not ask for it.
+// hidden checks whether a client gets the usage event of a stream although the client did not ask for this event.
 func hidden(ctx context.Context, a *auditor) (string, error) {
 	k, asked := a.fresh(), false
 	number := a.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
@@ -269,8 +270,8 @@ func sentAgain(ctx context.Context, a *auditor) (string, error) {
 	return fmt.Sprintf("%s; sent %d times", found, a.model.seen(number)), err
 }
 
-// hostile makes an answer report an impossible usage. The budget must not grow, and no client may be locked out, no
-// matter what the gateway charges for the answer.
+// hostile makes an answer report an impossible usage. Whatever the gateway charges for such an answer, the budget must
+// not grow, and no client may be locked out.
 func hostile(input, output string) func(context.Context, *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
@@ -280,7 +281,7 @@ func hostile(input, output string) func(context.Context, *auditor) (string, erro
 	})
 }
 
-// debt makes one answer cost more than the budget. After that, nothing may be left of the budget.
+// debt makes one answer cost more than the budget, and checks that nothing is left of the budget after that.
 func debt(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		number := k.model.add(fixed(jsonType, chatAnswer(2*rest)))

@@ -25,7 +25,7 @@ type Options struct {
 	// key has its own budget.
 	Fields    [][2]string
 	UserAgent string
-	// Tokens is the budget of each key, at least 4,000. None of it may come back while the audit runs.
+	// Tokens is the budget of each key, at least 4,000. No tokens of the budget may come back while the audit runs.
 	Tokens int
 	// Settle is how long the gateway may take to count the cost of an answer.
 	Settle time.Duration
@@ -61,7 +61,7 @@ type auditor struct {
 	client   *http.Client
 	model    *model
 	keys     int
-	pays     map[int]int // numbers of plays of chats, by their costs
+	pays     map[int]int // plays of chats: the number of the play, by its cost
 	requests atomic.Int64
 	holds    bool // the gateway holds an estimate before it passes on a request
 }

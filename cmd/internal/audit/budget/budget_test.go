@@ -81,7 +81,7 @@ rules:
 	assert.True(t, json.Valid([]byte(out.String())))
 }
 
-// seeded has the faults that a gateway can have, and for each fault the check that finds it.
+// seeded has the faults that the gateway of these tests can have, and for each fault the check that finds it.
 var seeded = map[string]string{
 	"":                                      "",
 	"holds nothing":                         "100 requests at once",
@@ -116,8 +116,8 @@ var seeded = map[string]string{
 	"a hit of the cache is free":            "openai-chat.json",
 }
 
-// TestEachFaultIsFound: each fault is found by the check that seeded names. In a gateway without a fault, no check
-// finds one.
+// TestEachFaultIsFound: each fault is found by the check that seeded names for it. In a gateway without faults, no
+// check finds a fault.
 func TestEachFaultIsFound(t *testing.T) {
 	for fault, by := range seeded {
 		t.Run(fault, func(t *testing.T) {
@@ -155,8 +155,8 @@ func TestAGatewayThatSendsAgain(t *testing.T) {
 	assert.Contains(t, r.Results[0].Found, "sent 2 times")
 }
 
-// TestNothingToMeasure: the audit returns an error if a gateway has another budget than the options say, has no budget,
-// or does not exist.
+// TestNothingToMeasure: the audit returns an error if the budget of a gateway differs from the budget in the options,
+// if the gateway has no budget, or if there is no gateway.
 func TestNothingToMeasure(t *testing.T) {
 	for fault, says := range map[string]string{"": "a key is refused after", "refuses nothing": "a key is not refused after"} {
 		model := freeAddress(t)

@@ -100,7 +100,7 @@ func isBudget(ctx context.Context, a *auditor) (string, error) {
 	return fmt.Sprintf("%v tokens", left), err
 }
 
-// parallel sends requests at the same time. Together they cost ten times the budget.
+// parallel sends requests at the same time that cost ten times the budget in total.
 func parallel(ctx context.Context, a *auditor) (string, error) {
 	k := a.fresh()
 	each := k.Tokens * 10 / together
@@ -121,7 +121,7 @@ func parallel(ctx context.Context, a *auditor) (string, error) {
 			}
 		})
 	}
-	late, cancel := context.WithTimeout(ctx, within/3) // because a gateway may pass on fewer at a time
+	late, cancel := context.WithTimeout(ctx, within/3) // because a gateway may pass on fewer requests at a time
 	defer cancel()
 	for i := 0; i < together && late.Err() == nil; i++ {
 		select {
@@ -142,8 +142,8 @@ func parallel(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// holds finds out whether the gateway holds an estimate of a request's cost while the request is in progress. If it
-// does not, the checks of such estimates are skipped.
+// holds finds out whether the gateway holds an estimate of a request's cost while the request is in progress. If the
+// gateway holds no estimates, the checks of estimates are skipped.
 func holds(ctx context.Context, a *auditor) (string, error) {
 	const tokens = 1200
 	held, err := a.held(ctx, 2*tokens, 2*tokens/steps, 100, func(k *key, n int) asked { return k.chat(n, tokens, nil) })
@@ -196,8 +196,8 @@ func image(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// refusals sends requests whose bound is more than what is left. The gateway must not charge the requests that it
-// refuses.
+// refusals sends requests whose bound is larger than the number of tokens that are left. The gateway must not charge
+// the requests that it refuses.
 func refusals(ctx context.Context, a *auditor) (string, error) {
 	const left, costs = 1500, 20
 	paid := 0

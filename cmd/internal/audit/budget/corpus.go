@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// pitfalls has the pitfall of each answer in the corpus, by the beginning of the file's name. All other files are about
-// parts of answers that are cut off, and line ends.
+// pitfalls has the pitfall of each answer in the corpus, by the beginning of the file's name. Files that are not listed
+// are about answers that are cut off, and about line ends.
 var pitfalls = []struct{ begin, pitfall string }{
 	{"openai-chat-no-done", "17"}, {"openai-chat-no-usage", "19"}, {"openai-chat-usage-in-text", "29"}, {"openai-responses", "23"},
 	{"anthropic-error", "18"}, {"anthropic", "21"}, {"gemini", "22"}, {"ollama", "24"}, {"bedrock", "25"}, {"", "26"},
@@ -33,7 +33,8 @@ func corpus() (all []check) {
 
 // fixture returns the check of one answer. The answer is repeated until its cost can be measured.
 func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
-	// The held tokens must differ from the tokens that are charged.
+	// The number of held tokens must differ from the number of charged tokens, so that the check can tell which of them
+	// the gateway counts.
 	total, times, bound := int(f.Says.Total), 20, 16
 	if f.Final {
 		times, bound = max(rest*6/10/max(total, 1), 1), int(f.Says.Output)+150

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// A gateway is a proxy in front of a model that counts the tokens of each key. It has one fault or none.
+// A gateway is a proxy in front of a model. It counts the tokens of each key, and has one fault or none.
 type gateway struct {
 	upstream string
 	limit    int
@@ -60,8 +60,8 @@ func (g *gateway) begin(key string, r *http.Request) (end func()) {
 
 func (g *gateway) is(fault string) bool { return g.fault == fault }
 
-// take takes tokens of a key if that many are left. If must is set, it takes them in any case. A negative number gives
-// tokens back.
+// take takes tokens of a key if that many tokens are left. If must is set, it takes them in any case. A negative number
+// gives tokens back.
 func (g *gateway) take(key string, tokens int, must bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,7 +80,7 @@ func (g *gateway) take(key string, tokens int, must bool) bool {
 	return true
 }
 
-// boundsOf returns the bounds of answers that requests to a path can have.
+// boundsOf returns the forms in which a request to a path can bound its answer.
 func boundsOf(path string) *usage.Bounds {
 	switch {
 	case strings.HasSuffix(path, "/responses"):
@@ -225,7 +225,7 @@ func (g *gateway) pass(r *http.Request, body []byte) (*http.Response, int) {
 	}
 }
 
-// broken returns how many tokens are charged, in addition to the held ones, if there was no answer.
+// broken returns how many tokens are charged in addition to the held tokens if there was no answer.
 func (g *gateway) broken(held int) int {
 	if g.is("leaving early is free") {
 		return -held
@@ -263,7 +263,7 @@ func (g *gateway) cost(u usage.Usage, said []byte) int {
 	return int(u.Total)
 }
 
-// said returns the number that an answer has as its total, even if it is negative or has a fraction.
+// said returns the total number of tokens that an answer reports, even if this number is negative or has a fraction.
 func (g *gateway) said(all []byte) (n int) {
 	_, after, _ := bytes.Cut(all, []byte(`"total_tokens":`))
 	var number json.Number
@@ -272,7 +272,7 @@ func (g *gateway) said(all []byte) (n int) {
 	return int(min(max(value, -1e9), 1e9))
 }
 
-// refuse answers that no tokens are left.
+// refuse sends the answer that no tokens are left.
 func (g *gateway) refuse(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "3600")
 	if !g.is("SDKs are told to retry") {

@@ -18,10 +18,10 @@ import (
 // promptTokens is the approximate cost of the shortest prompt. The model's answers report this number.
 const promptTokens = 15
 
-// within is how long an answer may take.
+// within is the longest time that an answer may take.
 const within = 30 * time.Second
 
-// steps is the number of steps in which the rest of a budget is measured.
+// steps is the number of requests with which the rest of a budget is measured.
 const steps = 60
 
 // ErrNoBudget means that the gateway does not have the budget that the options claim, so nothing can be measured.
@@ -33,12 +33,13 @@ type key struct {
 	number int
 }
 
-// A span is a range for a number of tokens. It is a range because tokens are measured in steps.
+// A span is a range that contains a number of tokens. The exact number is unknown, because each request of a
+// measurement costs several tokens.
 type span struct{ least, most int }
 
 func (s span) String() string { return fmt.Sprintf("%d to %d", max(s.least, 0), s.most) }
 
-// may reports whether the two spans overlap.
+// may reports whether the two spans overlap, so the two numbers may be equal.
 func (s span) may(want span) bool { return s.least <= want.most && s.most >= want.least }
 
 // fresh returns a key that was not used before.
@@ -112,7 +113,7 @@ func (k *key) do(ctx context.Context, q asked) (a answer) {
 	return a
 }
 
-// readUntil reads to the end, or until it has read the text.
+// readUntil reads until it has read the text, or to the end.
 func readUntil(r io.Reader, text string) (all []byte, err error) {
 	buffer := make([]byte, 8<<10)
 	for {
@@ -151,7 +152,8 @@ func (k *key) chat(number, bound int, more object) asked {
 	return asked{method: http.MethodPost, path: "/v1/chat/completions", body: string(text), number: number}
 }
 
-// pay makes the model answer a chat with a cost. The bound of the request equals the tokens of the answer.
+// pay sends a chat and makes the model's answer cost the given number of tokens. The bound in the request equals the
+// tokens of the answer.
 func (k *key) pay(ctx context.Context, tokens int) answer {
 	return k.do(ctx, k.chat(k.paid(tokens), max(tokens-promptTokens, 1), nil))
 }
@@ -177,9 +179,9 @@ func (k *key) keep(ctx context.Context, rest int) error {
 	return nil
 }
 
-// left finds out how many tokens of a budget are left. It sends requests that cost unit tokens each, for up to three
-// times of tokens. A gateway that holds an estimate refuses when less than a unit is left. A gateway that does not hold
-// an estimate may admit more tokens than are left.
+// left finds out how many tokens of a budget are left. It sends requests that cost unit tokens each, until one is
+// refused, or until the requests have cost three times the tokens in of. A gateway that holds an estimate refuses when
+// less than a unit is left. A gateway that does not hold an estimate may admit more tokens than are left.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
 		a := k.pay(ctx, unit)
@@ -194,8 +196,8 @@ func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	}
 }
 
-// charged measures what act costs. It uses a new key that has only of tokens left in its budget, and measures in units
-// of unit tokens.
+// charged measures what act costs. It uses a new key, and first spends its budget except for the number of tokens in
+// of. It measures the rest with requests of unit tokens each.
 func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) error) (span, error) {
 	k := a.fresh()
 	if err := k.keep(ctx, of); err != nil {
@@ -212,7 +214,7 @@ func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) erro
 }
 
 // held measures how many tokens the gateway holds for a request that has no answer yet. If the gateway does not pass on
-// the request, the error is a fault.
+// this request, the error is a fault.
 func (a *auditor) held(ctx context.Context, of, unit, tokens int, ask func(k *key, number int) asked) (held span, err error) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	number := a.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {

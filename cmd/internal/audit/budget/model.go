@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A play answers, for the model, the requests that have one mark.
+// A play answers all requests that have the same mark. It acts as the model.
 type play func(w http.ResponseWriter, r *http.Request, q request)
 
 // A request is a request that the model has received.
@@ -30,11 +30,11 @@ type model struct {
 
 	mu    sync.Mutex
 	plays map[int]play
-	got   map[int]int // numbers of requests, by the numbers of their marks
+	got   map[int]int // how many requests came, by the numbers of their marks
 	gets  int         // number of requests without a body
 }
 
-// mark is the beginning of a mark. The number of a play follows it.
+// mark is the beginning of each mark. The rest of a mark is the number of its play.
 const mark = "weir-audit-"
 
 // startModel starts the model's server at an address.
@@ -145,7 +145,7 @@ func chatUsage(input, output string) string {
 	return `"usage":{"prompt_tokens":` + input + `,"completion_tokens":` + output + `,"total_tokens":` + total + `}`
 }
 
-// chatAnswer returns a complete answer to a chat, which costs the given number of tokens.
+// chatAnswer returns a complete answer to a chat. The answer says that it costs the given number of tokens.
 func chatAnswer(tokens int) string {
 	input := min(promptTokens, tokens)
 	return `{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"tiny","choices":[{"index":0,"message":{"role":"assistant",` +
@@ -158,7 +158,7 @@ func chatText(text string) string {
 		`"assistant","content":` + strconv.Quote(text) + `},"finish_reason":null}]}` + "\n\n"
 }
 
-// chatEnd is the last event with a choice.
+// chatEnd is the last event of a chat's stream that has a choice.
 const chatEnd = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{},` +
 	`"finish_reason":"stop"}]}` + "\n\n"
 

@@ -13,7 +13,7 @@ import (
 // A Request is one request of a log, and its decision.
 type Request struct {
 	// Sent is when the request was sent, and Done is when the answer had arrived, both since 1970. The decision was
-	// made in between. In a server's log, both are the same time.
+	// made in between. In a server's log, Sent and Done are the same time.
 	Sent, Done time.Duration
 	Key        string // the key, which has its own bucket; "" if all requests share one
 	Allowed    bool
@@ -23,14 +23,14 @@ type Request struct {
 type Limit struct {
 	Kind check.Promise
 	check.Limit
-	// Phase is how long after each multiple of the period a window begins. If it is Anchored, a request begins the
-	// first window. A later request begins a window if neither the latest window nor the window after it had another
-	// request.
+	// Phase is how long after each multiple of the period a window begins. If Phase is Anchored, the first request
+	// begins the first window. After that, windows follow each other without a gap, until a window has no request. The
+	// next request then begins a new window.
 	Phase time.Duration
 	// Refusals says that refused requests are charged, too.
 	Refusals bool
-	// Queued is the largest number of waiting requests, if the limit makes requests wait. Then that many requests of a
-	// burst are delayed.
+	// Queued is not 0 if the limit makes requests wait. It is the largest number of requests that wait, so up to this
+	// many requests of a burst are delayed.
 	Queued uint64
 }
 
@@ -76,20 +76,20 @@ type Result struct {
 	// RunnerUp is the best limit of another kind. RunnerUpMisfits is the number of decisions that it does not explain.
 	RunnerUp        Limit
 	RunnerUpMisfits int
-	// Same has the kinds that explain the log equally well, so that these requests cannot distinguish them.
+	// Same has the kinds that explain the log equally well. The requests of the log cannot distinguish these kinds.
 	Same []check.Promise
-	// Returned says that something was admitted again after a refusal. Otherwise the kind and the period are unknown.
+	// Returned says that a request was admitted after a refusal. If none was, the kind and the period are unknown.
 	Returned bool
 	// Shortest and Longest are the bounds of the periods that explain the log equally well.
 	Shortest, Longest time.Duration
-	// Fewest and Most are the bounds of the number of tokens of a full key, in limits that explain the log equally
-	// well.
+	// Fewest and Most are the smallest and the largest number of tokens of a full key for which a limit explains the
+	// log equally well.
 	Fewest, Most uint64
 	// RefusalsUnsure says that a limit that does not charge refused requests explains the log nearly as well.
 	RefusalsUnsure bool
 	// Excess is how many requests, at least, were admitted beyond the limit at the worst instant.
 	Excess uint64
-	// Tolerance is how inexact the times of the log are.
+	// Tolerance is how much the times of the log may be wrong.
 	Tolerance time.Duration
 }
 
@@ -101,7 +101,7 @@ func (r Result) Confidence() float64 {
 	return moreBy(r.Misfits, r.RunnerUpMisfits)
 }
 
-// moreBy returns how many more misfits others have, as a number from 0 to 1.
+// moreBy converts the difference between the misfits of other limits and misfits to a number from 0 to 1.
 func moreBy(misfits, others int) float64 {
 	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
 }
@@ -174,11 +174,12 @@ type fitter struct {
 type event struct {
 	check.Event
 	tolerance time.Duration
-	held      time.Duration // it was decided at most this much after At; for a refusal, before At
+	held      time.Duration // it was decided at most this much after At, or before At if it is a refusal
 }
 
-// newFitter orders the requests of a log. If requests were in progress at the same time, the admitted ones come first:
-// an admission counts from the time when it was sent, and a refusal from the time when its answer arrived.
+// newFitter orders the requests of a log. If requests were in progress at the same time, the admitted requests come
+// first, because an admission counts from the time when the request was sent, and a refusal from the time when its
+// answer arrived.
 func newFitter(requests []Request, resolution time.Duration) *fitter {
 	f := &fitter{base: math.MaxInt64}
 	excess := make([]time.Duration, 0, len(requests))
@@ -267,13 +268,13 @@ func (f *fitter) look() {
 	}
 }
 
-// judge replays the log under a limit. It calls on for each decision. explained says whether the limit explains the
-// decision, and excess, for an admission, by how many tokens it exceeds the limit. judge continues while on returns
-// true.
+// judge replays the log under a limit. For each decision, it calls the function on. explained says whether the limit
+// explains the decision. excess says by how many tokens an admission exceeds the limit. judge continues as long as on
+// returns true.
 //
-// A decision is explained if it is right for some choice of decision times, each between the time when the request was
-// sent and the time of its answer. judge tries only two choices: that every admission was decided as early as possible,
-// and that every admission was decided as late as possible.
+// Each request was decided at an unknown time between its sending and its answer. A decision is explained if it is
+// right for some choice of these times. judge tries only two choices: either every admission was decided as early as
+// possible, or every admission was decided as late as possible.
 func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	early, late := newReplay(l, false), newReplay(l, true)
 	if early == nil || late == nil {
@@ -293,8 +294,8 @@ func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	}
 }
 
-// misfits returns how many decisions a limit does not explain. If these are more than most, it may return any number
-// above most.
+// misfits returns how many decisions a limit does not explain. If the number is larger than the argument most, misfits
+// may return any number above most.
 func (f *fitter) misfits(l Limit, most int) (n int) {
 	f.judge(l, func(explained bool, _ uint64) bool {
 		if !explained {
@@ -306,8 +307,8 @@ func (f *fitter) misfits(l Limit, most int) (n int) {
 }
 
 // most returns the largest number of tokens that one key has used of its burst or of its window, as the limit counts
-// them. usual is the number of tokens that keys had used most often when they were refused. usual is lower than most if
-// too many requests were admitted once.
+// them. usual is the most frequent number of tokens that keys had used when they were refused. If too many requests
+// were admitted at one time, usual is lower than most.
 func (f *fitter) most(l Limit) (most, usual uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1

@@ -10,8 +10,9 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// TestSeveralNumbersExplainALog: each second, a token comes back to a bucket of five. A request takes it one
-// millisecond early, which is within the precision of the times. A bucket of six makes the same decisions.
+// TestSeveralNumbersExplainALog: each second, a token comes back to a bucket of five. In the log, a request takes this
+// token one millisecond before it comes back. The times of the log are not exact to a millisecond, so the bucket of
+// five explains the log. A bucket of six explains it, too.
 func TestSeveralNumbersExplainALog(t *testing.T) {
 	var log []Request
 	ask := func(at time.Duration, allowed bool) {
@@ -31,8 +32,8 @@ func TestSeveralNumbersExplainALog(t *testing.T) {
 	assert.Equal(t, [2]uint64{5, 6}, [2]uint64{r.Fewest, r.Most}, "%+v", r)
 }
 
-// TestWindowsThatARequestBegins: a window without a request may follow the latest window. In that case, the next
-// request begins a window, even if the latest request was less than two periods ago.
+// TestWindowsThatARequestBegins: if a window without a request follows the latest window with a request, the next
+// request begins a window. This is so even if the latest request was less than two periods ago.
 func TestWindowsThatARequestBegins(t *testing.T) {
 	at := Limit{Phase: Anchored, Limit: check.Limit{Per: 10}}.Clock()
 	var times []time.Duration

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A replay decides the requests of a log again under a limit. It assumes that all requests were decided as early as
-// possible, or all as late as possible.
+// A replay decides the requests of a log again under a limit. It assumes either that all requests were decided as early
+// as possible, or that all were decided as late as possible.
 type replay struct {
 	limit  Limit
 	late   bool
@@ -38,9 +38,9 @@ func newReplay(l Limit, late bool) *replay {
 }
 
 // next reports whether the limit explains the next decision. For an admission, it also returns by how many tokens the
-// admission exceeds the limit. The tokens of an admission may come back later or earlier, by the time for which the
-// request was delayed. If there was no room when a request was admitted, the request counts as decided when there was
-// room.
+// admission exceeds the limit. The tokens of an admission may come back later or earlier than assumed, by up to the
+// time for which the request was delayed. If there was no room when a request was admitted, the request counts as
+// decided when there was room.
 func (r *replay) next(e event) (explained bool, excess uint64) {
 	k := r.latest
 	if k == nil || r.last != e.Key {
@@ -56,7 +56,7 @@ func (r *replay) next(e event) (explained bool, excess uint64) {
 	e.At = r.by.at(e.Key, e.At)
 	wait, slack := r.model.Until(e.Key, e.At, 1), k.most(e.At, r.counts)
 	explained = true
-	if !e.Allowed && wait == 0 { // explained only if there has been room for less time than the times are inexact
+	if !e.Allowed && wait == 0 { // explained only if there has been room for less than the tolerance of the times
 		if r.late {
 			slack = 0
 		}

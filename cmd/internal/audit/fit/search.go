@@ -12,11 +12,11 @@ import (
 type candidate struct {
 	limit   Limit
 	misfits int
-	// shortest and longest are the bounds of the periods of limits that explain as much.
+	// shortest and longest are the shortest and the longest period with which the limit explains as many decisions.
 	shortest, longest time.Duration
 }
 
-// try makes l the candidate's limit if l explains more than the previous one.
+// try makes l the candidate's limit if l explains more decisions than the candidate's previous limit.
 func (c *candidate) try(f *fitter, l Limit) {
 	switch n := f.misfits(l, c.misfits); {
 	case n < c.misfits:
@@ -26,7 +26,8 @@ func (c *candidate) try(f *fitter, l Limit) {
 	}
 }
 
-// kinds has the promises to search for, the simplest first. If two explain the log equally well, the first one is used.
+// kinds has the promises to search for, the simplest first. If two promises explain the log equally well, the earlier
+// one is used.
 var kinds = []check.Promise{check.Bucket, check.FixedWindow, check.AlignedWindow, check.SlidingExact, check.SlidingEstimate,
 	check.BatchRefill}
 
@@ -74,8 +75,8 @@ type finder struct {
 	refusals bool
 }
 
-// periods returns the usual periods that a log may show, and other periods in between. Each of the others is longer
-// than the previous one by a fraction, step.
+// periods returns the usual periods that a log may show, and other periods in between. Each of these other periods is
+// longer than the period before it by the fraction step.
 func (f *fitter) periods(step float64) (all []time.Duration) {
 	for _, d := range usual {
 		if d <= f.span {
@@ -89,8 +90,8 @@ func (f *fitter) periods(step float64) (all []time.Duration) {
 	return all
 }
 
-// counts returns the sizes of a limit to try: the largest number of tokens that a key has used, and a little less. If
-// keys were mostly refused after far fewer tokens, it also returns that number.
+// counts returns the sizes of a limit to try: the largest number of tokens that a key has used, and slightly smaller
+// numbers. If keys were mostly refused after far fewer tokens, it also returns that number.
 func (of *finder) counts(l Limit) (all []uint64) {
 	most, usual := of.most(l)
 	if of.refusals {
@@ -117,9 +118,9 @@ func (of *finder) tryCounts(c *candidate, l Limit) {
 	}
 }
 
-// bounds returns the shortest and the longest period that explain as much as the best period, to a hundredth. If
-// windows begin at a phase, few periods fit the phase. In that case, bounds returns the shortest and the longest of the
-// periods that were tried.
+// bounds returns the shortest and the longest period that explain as many decisions as the best period. It tries
+// periods in steps of a hundredth of the best period. If windows begin at a phase, few periods fit the phase. In that
+// case, bounds returns the shortest and the longest of the tried periods that explain as many decisions.
 func (of *finder) bounds() (shortest, longest time.Duration) {
 	best := *of.best
 	shortest, longest = best.limit.Per, best.limit.Per
@@ -144,8 +145,8 @@ func (of *finder) bounds() (shortest, longest time.Duration) {
 	return shortest, longest
 }
 
-// numbers returns the smallest and the largest number of tokens of a full key that explain as much as the best number,
-// with the best period. It tries numbers that differ by up to a hundred.
+// numbers returns the smallest and the largest number of tokens of a full key that explain as many decisions as the
+// best number, with the best period. It tries numbers that differ from the best number by up to a hundred.
 func (of *finder) numbers() (fewest, most uint64) {
 	best := *of.best
 	explains := func(n uint64) bool {
@@ -192,7 +193,8 @@ func (of *finder) bucket() {
 	of.round()
 }
 
-// round replaces the time of a token by numbers that people often configure, if these explain as much.
+// round replaces the time of a token by numbers that people often configure, if these numbers explain as many
+// decisions.
 func (of *finder) round() {
 	token := of.best.limit.Per
 	for _, per := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
@@ -219,8 +221,9 @@ func (of *finder) window() {
 	}
 }
 
-// usualPeriod replaces a period by a nearby period that people often configure. It runs after the kinds were compared,
-// because on a busy machine such a period, although it is the true one, explains slightly fewer decisions.
+// usualPeriod replaces a period by a nearby period that people often configure. The nearby period may be the true one,
+// but on a busy machine it explains slightly fewer decisions. So it must not take part in the comparison of the kinds,
+// and usualPeriod runs after this comparison.
 func (of *finder) usualPeriod() {
 	for _, per := range usual {
 		if off := float64(per) - float64(of.best.limit.Per); math.Abs(off) <= widest*float64(per) {
@@ -233,7 +236,8 @@ func (of *finder) usualPeriod() {
 // widest is the largest relative difference between the best numbers and the numbers that replace them.
 const widest = 0.04
 
-// instead replaces the best numbers by others if the others explain nearly as much. It reports whether it did.
+// instead replaces the best numbers by other numbers if these explain nearly as many decisions. It reports whether it
+// has replaced them.
 func (of *finder) instead(change func(*Limit)) bool {
 	near := candidate{misfits: math.MaxInt - 1}
 	l := of.best.limit
@@ -246,10 +250,10 @@ func (of *finder) instead(change func(*Limit)) bool {
 	return true
 }
 
-// phased looks for a limit whose windows begin at a phase.
+// phased looks for a limit whose windows begin at a phase after the multiples of the period.
 func (of *finder) phased(others []candidate) {
 	periods := of.periods(10)
-	for _, other := range others { // tries the period of another kind, and the time in which it fills
+	for _, other := range others { // tries the period of another kind, and the time in which its key fills
 		if other.limit.Per > 0 {
 			l := other.limit
 			periods = append(periods, l.Per, time.Duration(float64(l.Per)*float64(l.Capacity(l.Kind))/float64(l.Tokens)))
@@ -275,8 +279,8 @@ func (of *finder) phased(others []candidate) {
 	}
 }
 
-// at tries windows of a length that begin at a phase. bucket is the best bucket. A limit with batch refills is tried
-// with refills of between half and twice the bucket's rate.
+// at tries windows of a length that begin at a phase. bucket is the best bucket. For a limit with batch refills, at
+// tries refills with half to twice the rate of the bucket.
 func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
 	if l.Kind != check.BatchRefill {
@@ -305,7 +309,7 @@ func (f *fitter) queue(l *Limit) {
 		}
 	}
 	slices.SortStableFunc(leaving.events, func(a, b event) int { return int(a.At - b.At) })
-	for i := range leaving.events { // that they are apart matters more than by how much
+	for i := range leaving.events { // it matters more that they are apart than by how much
 		leaving.events[i].tolerance += f.apart / 4
 	}
 	for gone := uint64(1); gone < l.Burst; gone++ {

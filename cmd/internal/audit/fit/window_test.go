@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// windowLog returns the log of a server whose windows begin with a request. A request, and its answer, take half a
-// millisecond each. One in twenty of them is delayed by less than held, as on a busy machine.
+// windowLog returns the log of a server whose windows begin with a request. A request takes half a millisecond, and so
+// does its answer. One in twenty of these is delayed by less than held, as on a busy machine.
 func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Request) {
 	random := rand.New(rand.NewPCG(seed, 35))
 	c, err := check.New(check.Limit{Tokens: 15, Per: per, Burst: 1}, check.FixedWindow)
@@ -63,8 +63,8 @@ func TestWindowsAreRounded(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatMayNotCount: the log of a busy machine may look as if refused requests were charged. The result then
-// says that this is unsure.
+// TestRefusalsThatMayNotCount: the log of a busy machine may look as if refused requests were charged. In this case,
+// the result says that it is unsure whether they were charged.
 func TestRefusalsThatMayNotCount(t *testing.T) {
 	for _, seed := range []uint64{5, 12} {
 		r, err := Log(windowLog(t, 3*time.Second, 600*time.Millisecond, seed), 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Calendar makes windows start with the days, weeks or months of a time zone, instead of at multiples of their length
-// since 1970. Equal periods in the same zone have the same pointer.
+// A Calendar makes windows start when a day, week or month of a time zone starts, instead of at multiples of their
+// length since 1970. Equal periods in the same zone have the same pointer.
 type Calendar struct {
 	per      engine.Period
 	zone     *time.Location
@@ -21,7 +21,7 @@ type Calendar struct {
 	policies sync.Map // engine.Policy by its limit, a uint64; making a Policy takes milliseconds
 }
 
-// calendars has all calendars that were made. Their keys are the beginnings of their periods.
+// calendars has all calendars that were made. The key of a calendar is its field begins.
 var calendars sync.Map
 
 // periods has the units for which there are calendars, with their periods.

@@ -38,7 +38,8 @@ func (c *class) has(key, value string) bool {
 	return err == nil && c.cidr.Contains(addr.Unmap().WithZone(""))
 }
 
-// stat returns the text of the class for a name in statistics. In such names dots separate levels.
+// stat returns the text of the class for a name in statistics. In such names, a dot separates two levels, so the dots
+// of the text are replaced.
 func (c *class) stat() string {
 	return statText(c.key, strings.ReplaceAll(c.text, ".", "_"))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// maxDepth is the largest depth to which descriptors may be nested.
+// maxDepth is how deep descriptors may be nested.
 const maxDepth = 100
 
 // A Config has the rules of all domains. It is immutable. All its methods may be called concurrently.
@@ -29,7 +29,7 @@ type domain struct {
 
 // A node of the tree has the descriptors that follow the same path.
 type node struct {
-	children  map[string]*node // the keys are a descriptor's key, or key_value
+	children  map[string]*node // the map's keys are a descriptor's key, or key_value
 	wildcards []*node          // descriptors for several values, in the order of the file
 	pattern   [][]byte         // for a wildcard: key_value, cut at each '*'; nil for a class
 	class     class            // the values that the node selects
@@ -61,7 +61,7 @@ type Rule struct {
 type level struct {
 	Entry
 	stat          string // key, or key_value as in the file
-	shared        string // with share_threshold: the pattern, which is used instead of the value in the counter's key
+	shared        string // with share_threshold: the pattern, used instead of the value in the counter's key
 	wild          string // for a key with '*': the pattern, key or key_value, used instead of the value in statistics
 	valueToMetric bool   // the request's value becomes part of the name in statistics
 	class         bool   // the value is selected by a cidr or a regex
@@ -129,13 +129,13 @@ type compiler struct {
 	overdraws []overdraw
 }
 
-// An overdraw says where in its file a rule has the key overdraw.
+// An overdraw is the place in a file at which a rule has the key overdraw.
 type overdraw struct {
 	file, domain string
 	at           place
 }
 
-// checkOverdraws reports rules with overdraw in domains in which refused hits are not counted.
+// checkOverdraws reports rules with overdraw, if their domain does not count refused hits.
 func (c *compiler) checkOverdraws() {
 	for _, o := range c.overdraws {
 		if c.config.domains[o.domain].allOrNothing {
@@ -202,7 +202,7 @@ func (c *compiler) descriptors(to *node, descriptors []Descriptor, path string, 
 			to.children = map[string]*node{}
 		}
 		if values.text == "" {
-			to.children[name] = child // also for a pattern, because an entry of a request may be equal to its text
+			to.children[name] = child // also for a pattern, because a request's entry may equal its text
 		}
 		if wild {
 			to.wildcards = append(to.wildcards, child)
@@ -250,9 +250,10 @@ func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
 }
 
 // AppendStored appends to the key of a counter the text that distinguishes the token buckets of one descriptor in a
-// store. This is necessary because the store keeps the buckets of all periods in one table. The bucket with the longest
-// period gets a key that does not depend on the other limits or their order. So it keeps its count when other limits
-// are added or removed. Windows need no such text, because there is a separate table for each length.
+// store. The text is necessary because the store keeps the buckets of all periods in one table. The bucket with the
+// longest period gets a key that does not depend on the other limits or their order. So this bucket keeps its count
+// when other limits are added or removed. Windows need no such text, because there is a separate table for each length
+// of window.
 func (r *Rule) AppendStored(to []byte) []byte {
 	if !r.shorter {
 		return to

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Document has the contents of one file or one xDS resource, before it is compared with the others.
+// A Document has the contents of one file or one xDS resource, before Compile combines all documents.
 type Document struct {
 	File         string // for messages
 	Domain       string
@@ -27,7 +27,7 @@ type Descriptor struct {
 	Key, Value     string
 	CIDR           netip.Prefix   // added by weir: addresses that the value may be; the zero Prefix if none
 	Regex          *regexp.Regexp // added by weir: what the whole value must match; nil if there is no regex
-	RateLimits     []*RateLimit   // empty: only its children have limits; several limits are an addition by weir
+	RateLimits     []*RateLimit   // empty if only its children have limits; more than one is an addition by weir
 	ShadowMode     bool
 	QuotaMode      bool
 	DetailedMetric bool

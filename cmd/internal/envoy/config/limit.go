@@ -42,11 +42,11 @@ type Limit struct {
 	Requests   uint32           // the number of requests in a window; 0 refuses all
 	Burst      uint64           // the burst of a token bucket, else 0
 	Window     time.Duration    // the length of a window
-	Unit       Unit             // the unit in answers; unknown if the rule has a period
+	Unit       Unit             // the unit in answers; UNKNOWN if the rule has a period
 	Multiplier uint32           // how many units a window has; 1 unless the rule or the request has another number
 	Unlimited  bool             // admits all; the other fields are zero
 	Calendar   *Calendar        // its periods are the windows; nil: windows start at multiples of their length
-	Most       uint64           // the highest limit of a single value; 0: none has a limit, or windows are fixed
+	Most       uint64           // the highest limit of a single value; 0 if no value has one, or for fixed windows
 }
 
 // unitOf finds a unit by its name, in upper or lower case.
@@ -67,8 +67,8 @@ func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 	return lengths[unit] * time.Duration(multiplier), true
 }
 
-// Policy returns the policy of the limit. Fixed windows are aligned with the clock, as in the reference. It does not
-// allocate, except for the first Policy of a [Calendar].
+// Policy returns the policy of the limit. Fixed windows are aligned with the clock, as in the reference. Policy does
+// not allocate, except for the first Policy of a [Calendar].
 func (l Limit) Policy() engine.Policy {
 	if l.Calendar != nil && l.Requests > 0 {
 		return l.Calendar.Policy(uint64(l.Requests))

@@ -26,10 +26,10 @@ func (c *Config) AllOrNothing(domain string) bool {
 }
 
 // Match returns the rules of a descriptor, one for each of its limits. It returns no rules if no limit applies. The
-// rules must not be changed. At each level of the tree, Match takes the child named key_value. If there is none, it
-// takes the first child in the file's order whose cidr or regex matches the value, or whose name has a '*' and matches
-// key_value. If there is no such child either, it takes the child named by the key alone. A rule applies only at the
-// depth of the descriptor. Match does not allocate.
+// rules must not be changed. At each level of the tree, Match takes the child named key_value. If there is no such
+// child, it takes the first matching child in the order of the file: a child matches if its cidr or regex matches the
+// value, or if its name has a '*' and matches key_value. If no child matches, it takes the child named by the key
+// alone. A rule applies only at the depth of the descriptor. Match does not allocate.
 func (c *Config) Match(domain string, descriptor *commonv3.RateLimitDescriptor) []*Rule {
 	d := c.domains[domain]
 	if d == nil {
@@ -60,8 +60,8 @@ func (n *node) child(key, value string) *node {
 	return n.children[key]
 }
 
-// fits reports whether name consists of the parts of the pattern with any text between them. Each part is matched at
-// its first occurrence, because a later occurrence leaves less text for the following parts.
+// fits reports whether name consists of the parts of a pattern, in order, with any text between them. It matches each
+// part at its first occurrence, because a later occurrence would leave less text for the parts after it.
 func fits(name []byte, parts [][]byte) bool {
 	first, last := parts[0], parts[len(parts)-1]
 	if len(name) < len(first)+len(last) || !bytes.HasPrefix(name, first) || !bytes.HasSuffix(name, last) {
@@ -78,10 +78,10 @@ func fits(name []byte, parts [][]byte) bool {
 	return true
 }
 
-// AppendKey appends the key of the counter for a descriptor that matched the rule. If rule is nil, the descriptor
+// AppendKey appends the key of the counter for a descriptor that matched the rule. rule is nil if the descriptor
 // carries its own limit (an override). Descriptors have the same key if they have the same domain and entries. At a
-// level with share_threshold, the pattern is used instead of the value. Every text comes after its length, so that
-// different lists of entries have different keys.
+// level with share_threshold, the key has the pattern instead of the value. Each text in the key has its length in
+// front of it, so that different lists of entries have different keys.
 func AppendKey(to []byte, rule *Rule, domain string, descriptor *commonv3.RateLimitDescriptor) []byte {
 	to = appendText(to, domain)
 	for i, entry := range descriptor.GetEntries() {

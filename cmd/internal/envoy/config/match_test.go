@@ -124,7 +124,7 @@ func TestMatch(t *testing.T) {
 		"path=/login,addr=":                 6,
 		"path=/login,user=x":                -1,
 		"path=/other":                       8,
-		"path=/other,addr=1":                -1, // the wildcard has no children, and the search does not go back
+		"path=/other,addr=1":                -1, // the wildcard has no children, and no other child is tried
 		"path=x":                            9,
 		"path=x,addr=1":                     10,
 		"path=x,addr=1,addr=1":              -1,
@@ -370,8 +370,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// walk checks that each rule below n is found by the entries that the file has on the path to it. It leaves out
-// wildcards.
+// walk checks each rule below n: Match must find the rule by the entries on the path to the rule in the file. walk
+// leaves out wildcards.
 func walk(t *testing.T, config *Config, domain string, n *node, entries []string) {
 	for name, child := range n.children {
 		if child.pattern != nil || strings.ContainsAny(name, "_=,") || name == "" {

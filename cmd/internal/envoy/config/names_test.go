@@ -70,8 +70,8 @@ func TestKeys(t *testing.T) {
 	assert.NotEqual(t, key("shop", "foobar=1,a=1"), key("shop", "foobar=1,b=1"), "the key is not shared, as in the reference")
 	assert.NotEqual(t, key("shop", "foobar=1"), key("shop", "foobaz=1"))
 
-	// The key of a shared counter contains the text of the pattern. A value with this text matches the same rule, so no
-	// value of another rule can have this key. The last descriptor does not match the pattern.
+	// The key of a shared counter contains the text of the pattern. A request whose value is this text matches the same
+	// rule, so no value of another rule can have this key. The last descriptor does not match the pattern.
 	different := []string{
 		"path=/login,addr=10.1", "path=/login,addr=1", "path=/login,addr=2", "user=a", "user=a,b=", "user=a,b", "a_b=c",
 		"a=b_c", "user=", "use=r", "path=/login,addr=10",

@@ -14,16 +14,16 @@ import (
 )
 
 // unit_multiplier is a google.protobuf.UInt32Value. multiplierField is its field number in the limit of a descriptor,
-// and multiplierToldField is its field number in the limit of an answer. The messages of this version of
-// go-control-plane do not have these two fields, and newer versions need Go 1.26. So this package handles the fields as
+// and multiplierToldField is its field number in the limit of an answer. This version of go-control-plane does not have
+// these two fields in its messages, and newer versions of it need Go 1.26. So this package handles the two fields as
 // unknown fields.
 const (
 	multiplierField     protowire.Number = 3
 	multiplierToldField protowire.Number = 4
 )
 
-// Override returns the limit that a request carries instead of a rule's. If a value is out of range, the error names
-// the field, its value and the range.
+// Override returns the limit that a request carries. This limit replaces the limit of a rule. If a value is out of
+// range, the error names the field, its value and the range.
 func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, error) {
 	multiplier, err := multiplierOf(from.ProtoReflect().GetUnknown())
 	if err != nil {
@@ -45,7 +45,7 @@ func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, erro
 }
 
 // multiplierOf reads unit_multiplier from the unknown fields of a limit. It returns 1 if the field is absent. If the
-// field occurs several times, the values are merged, as for message fields.
+// field occurs several times, the values are merged, as protobuf does for message fields.
 func multiplierOf(fields []byte) (uint32, error) {
 	value, found := &wrapperspb.UInt32Value{}, false
 	for len(fields) > 0 {

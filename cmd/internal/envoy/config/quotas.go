@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Quotas are limits for single values of a rule's last descriptor. They are in a file or in a hash of the store.
+// Quotas are limits for single values of a rule's last descriptor. These limits are in a file, or in a hash of the
+// store.
 type Quotas struct {
 	File, Hash string // exactly one of them is set
 	Every      time.Duration
@@ -43,7 +44,8 @@ func (q *Quotas) From() string {
 	return q.File
 }
 
-// Read calls by with a reader that knows the rule's plans and numbers, and returns the table that by returns.
+// Read makes a reader that knows the rule's plans and numbers. It calls the function by with this reader, and returns
+// the table from by.
 func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	numbers, err := q.Limit.Quotas()
 	if err != nil {
@@ -114,8 +116,8 @@ func (d *decoder) plans(n *yaml.Node, to *[]spec.Tier) {
 	}
 }
 
-// quotas returns the quotas of a limit, or nil if it has none. It sets in the limit how high the limits of single
-// values may be.
+// quotas returns the quotas of a limit, or nil if it has none. It also sets Most of the limit, which is how high the
+// limits of single values may be.
 func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
 	q := l.Quotas
 	if q == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeveralLimits checks which contents of rate_limits are possible, and which name each of the limits gets.
+// TestSeveralLimits checks which combinations of limits in rate_limits are valid, and which name each limit gets.
 func TestSeveralLimits(t *testing.T) {
 	of := func(limits string) string { return "domain: d\ndescriptors:\n  - key: k\n    rate_limits: " + limits }
 	const second = "{unit: second, requests_per_unit: 1}"

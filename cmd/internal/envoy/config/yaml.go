@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// maxNodes bounds the number of values that are read. A value counts each time that an alias refers to it, so that a
-// short file with nested aliases cannot become an endless one.
+// maxNodes bounds the number of values that are read. A value counts each time that an alias refers to it, so a short
+// file with nested aliases cannot expand without bound.
 const maxNodes = 2_000_000
 
 // Parse reads the text of a file. The error is of type [yamlfile.Errors] and has all mistakes up to the first hundred.
@@ -79,8 +79,8 @@ func (d *decoder) value(n *yaml.Node) *yaml.Node {
 // A field reads the value of a key.
 type field func(*yaml.Node)
 
-// fields calls, for each key of a mapping, the function that reads the key's value. It reads the keys of a merge ("<<")
-// after the keys of the mapping itself.
+// fields calls a function for each key of a mapping, to read the value of the key. It reads keys that come from a merge
+// ("<<") after the keys of the mapping itself.
 func (d *decoder) fields(n *yaml.Node, fields map[string]field) {
 	if n.Kind != yaml.MappingNode {
 		d.Fail(n, "error loading config file: want a mapping, not %s", yamlfile.KindOf(n))
@@ -349,7 +349,7 @@ func (d *decoder) count(n *yaml.Node, to *uint32) {
 	*to = uint32(value)
 }
 
-// metadata reads any mapping into a Struct, the form in which an answer carries metadata.
+// metadata reads any mapping into a Struct, because an answer carries metadata as a Struct.
 func (d *decoder) metadata(n *yaml.Node) *structpb.Struct {
 	if n.Kind != yaml.MappingNode {
 		d.Fail(n, "error loading config file: want a mapping, not %s", yamlfile.KindOf(n))
@@ -371,8 +371,8 @@ func (d *decoder) metadata(n *yaml.Node) *structpb.Struct {
 	return s
 }
 
-// plain counts the nodes below n before a library expands their aliases, and refuses values that a Struct cannot
-// represent.
+// plain counts the nodes below n, because a library will expand their aliases later. It also refuses values that a
+// Struct cannot represent.
 func (d *decoder) plain(n *yaml.Node) bool {
 	if n = d.value(n); n == nil {
 		return !d.IsFull()

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// oneLine replaces line ends in a name, so that a name which contains a request's value cannot start a new line.
+// oneLine replaces line ends in a name. A name can contain a value from a request, and this value must not start a new
+// line.
 var oneLine = strings.NewReplacer("\n", "_", "\r", "_")
 
 // Debug serves the pages for operators: /rlconfig, /stats, and, if page is not nil, the live page.

@@ -16,7 +16,7 @@ import (
 // TLSFiles names the certificate files of a server. The files are read again when they change.
 type TLSFiles struct {
 	Certificate, Key string
-	ClientCA         string // "": clients need no certificate
+	ClientCA         string // certificates of clients' CAs; "": clients need no certificate
 	ClientName       string // with ClientCA: a name that a client's certificate must have; "": any
 }
 
@@ -29,7 +29,8 @@ func (f TLSFiles) Server() (*tls.Config, func(), error) {
 	if f.ClientCA == "" && f.ClientName != "" {
 		return nil, nil, errors.New("a client's name is required, but there is no CA for clients: set GRPC_CLIENT_TLS_CACERT")
 	}
-	// The reader below reports a wrong file only when the first client connects, so the files are checked here.
+	// The certificate reader below would report a wrong file only when the first client connects, so the files are
+	// checked here.
 	if _, err := tls.LoadX509KeyPair(f.Certificate, f.Key); err != nil {
 		return nil, nil, err
 	}

@@ -1,5 +1,5 @@
 // Package kuadrant has the messages of Kuadrant's rate limit service (kuadrantrls.proto), and registers an
-// implementation of it. kuadrantrls.pb.go is generated.
+// implementation of this service. The file kuadrantrls.pb.go is generated.
 package kuadrant
 
 import (
@@ -30,7 +30,7 @@ func Register(to grpc.ServiceRegistrar, s Server) {
 	}, s)
 }
 
-// method describes a method that answers an In with an Out.
+// method describes a method that receives an In and returns an Out.
 func method[In, Out any](name string, call func(Server, context.Context, *In) (*Out, error)) grpc.MethodDesc {
 	return grpc.MethodDesc{MethodName: name, Handler: func(s any, ctx context.Context, decode func(any) error,
 		intercept grpc.UnaryServerInterceptor) (any, error) {

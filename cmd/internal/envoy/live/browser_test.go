@@ -25,7 +25,7 @@ func TestPageInABrowser(t *testing.T) {
 	s := newShop(t, Options{Keys: admin.KeysFull, Reset: true, Version: "v0.9.0"})
 	server := httptest.NewServer(s.page.Handler())
 	t.Cleanup(server.Close)
-	t.Cleanup(func() { s.page.Close() }) // ends the event stream, because the server waits for it
+	t.Cleanup(func() { s.page.Close() }) // ends the event stream, for which the server waits
 	for i := range 40 {
 		s.ask(i, fmt.Sprintf("remote_address=198.51.100.%d", i), "everyone=all")
 	}

@@ -30,8 +30,8 @@ type Options struct {
 	Ready      func() error
 }
 
-// A Page is the live page of a service. Give it to the service as its Observer, then call Show with the service, and
-// Close it before its server is shut down.
+// A Page is the live page of a service. Give the page to the service as its Observer, and then call Show with the
+// service. Call Close before the page's server is shut down.
 type Page struct {
 	admin   *admin.Admin
 	service *envoy.Service
@@ -40,7 +40,7 @@ type Page struct {
 	reload  atomic.Pointer[admin.Reload]
 	loaded  atomic.Uint64 // configurations that have become active
 
-	overrides atomic.Bool // a request carried its own limit
+	overrides atomic.Bool // whether a request has carried its own limit
 
 	answered, refused, failed atomic.Uint64 // requests
 }
@@ -55,7 +55,7 @@ func New(o Options) *Page {
 	return p
 }
 
-// Show makes the page show a service, and its further metrics.
+// Show makes the page show a service. The page also serves the given metrics.
 func (p *Page) Show(service *envoy.Service, metrics ...prometheus.Collector) (err error) {
 	p.service = service
 	p.admin, err = admin.New(admin.Config{
@@ -144,8 +144,8 @@ func (p *Page) rules() []admin.Rule {
 	})
 }
 
-// descriptor returns a descriptor with the entries of a rule. typed has a text for each entry that the rule leaves
-// open: the value, or key=value if the key is a pattern.
+// descriptor returns a descriptor with the entries of a rule. For each entry whose value the rule leaves open, typed
+// has a text: the value, or key=value if the key is a pattern.
 func descriptor(r *config.Rule, typed []string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, e := range r.Entries() {

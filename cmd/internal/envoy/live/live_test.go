@@ -255,7 +255,7 @@ func TestPeekOfAValueWithALimit(t *testing.T) {
 }
 
 // TestPeekOfAListedValueWithALimit: a key in the list of refused keys is shown under the limit that refused it, even if
-// this is the limit of its value.
+// its value has its own limit and this limit refused.
 func TestPeekOfAListedValueWithALimit(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window"} {
 		s := newShop(t, Options{Reset: true})

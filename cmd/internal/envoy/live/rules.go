@@ -16,7 +16,8 @@ import (
 // each open page once per second.
 const maxShown = 500
 
-// These are not names of rules. They have spaces, which are rare in domains and keys, and no dot.
+// These are names of cards that do not belong to a single rule. They have spaces and no dot, so they can hardly be
+// equal to the name of a rule.
 const (
 	ofRequests = "limits of requests"
 	ofOthers   = "all other rules"
@@ -29,8 +30,8 @@ type shown struct {
 	rules  []admin.Rule
 }
 
-// nameOf returns the name under which a rule is counted. For a rule of another configuration, it returns the name that
-// the rule has if no other rule has the same name.
+// nameOf returns the name under which a rule is counted. If the rule belongs to another configuration, it returns the
+// name that the rule would have if no other rule had the same name.
 func (s *shown) nameOf(r *config.Rule) string {
 	if s.config != nil && r.Index < len(s.names) && s.config.Rules()[r.Index] == r {
 		return s.names[r.Index]
@@ -85,7 +86,7 @@ func (p *Page) rule(r *config.Rule, name string) admin.Rule {
 	return shown
 }
 
-// open reports whether a rule leaves the value of an entry, or its key, open.
+// open reports whether a rule leaves the key or the value of an entry open.
 func open(e config.Entry) bool { return e.Value == "" || strings.Contains(e.Key+e.Value, "*") }
 
 // matches returns a text that describes which descriptors a rule matches.

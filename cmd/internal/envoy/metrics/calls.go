@@ -38,8 +38,8 @@ func (c *Calls) ForStatsd() *Calls {
 	return c
 }
 
-// A Timing has the durations of some calls of a method, in milliseconds, and the share of the method's calls that these
-// are.
+// A Timing has the durations of some calls of a method, in milliseconds. Rate is the number of these durations divided
+// by the number of all calls of the method.
 type Timing struct {
 	Name   string // such as "ratelimit_server.ShouldRateLimit.response_time"
 	Values []float64
@@ -130,7 +130,7 @@ func (c *Calls) all(each func(*method)) {
 	})
 }
 
-// Counters returns a function that reads all counters: those of the service and the numbers of calls.
+// Counters returns a function that reads all counters: the counters of the service, and the numbers of calls.
 func Counters(service *envoy.Service, calls *Calls) func() []envoy.Counter {
 	return func() []envoy.Counter { return append(service.Counters(), calls.counters()...) }
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// A Mapping maps names of statistics to names and labels of Prometheus. It is written in the file format of
+// A Mapping maps names of statistics to names and labels of Prometheus. A Mapping is read from a file in the format of
 // statsd_exporter. A name to which no entry applies stays unchanged, and gets no labels.
 type Mapping struct {
 	mapper mapper.MetricMapper
@@ -32,8 +32,8 @@ type mapped struct {
 // ErrNoMapping is returned if the mapping file does not exist.
 var ErrNoMapping = fs.ErrNotExist
 
-// DefaultMapping returns the reference's names. If milliseconds is true, times are in milliseconds although the name of
-// the metric still says seconds. An option of the reference does the same.
+// DefaultMapping returns the reference's names. If milliseconds is true, times are in milliseconds, although the names
+// of the metrics still say seconds. An option of the reference has the same effect.
 func DefaultMapping(milliseconds bool) (*Mapping, error) {
 	m := &Mapping{}
 	return m, m.mapper.InitFromYAMLString(defaultMapping(milliseconds))
@@ -52,7 +52,8 @@ func MappingOf(path string) (*Mapping, error) {
 }
 
 // defaultMapping returns the text of DefaultMapping. The labels of a rule are its domain and the levels of its
-// descriptor. key3 has the fourth and deeper levels. The reference's default drops the third and deeper levels.
+// descriptor. The label key3 has the fourth level and all deeper levels. The default mapping of the reference drops the
+// third level and all deeper levels.
 func defaultMapping(milliseconds bool) string {
 	scale, buckets := "0.001", "0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10"
 	if milliseconds {
@@ -132,8 +133,8 @@ func (m *mapped) key() string {
 	return key
 }
 
-// observer returns the metric of a timer, whose values are milliseconds, and the factor for these values. It returns
-// nil if the mapping drops the name.
+// observer returns the metric of a timer, and the factor by which the values of the timer must be multiplied. The
+// values are milliseconds. It returns nil if the mapping drops the name.
 func (m *Mapping) observer(name string) (observer, float64) {
 	rule, labels, ok := m.mapper.GetMapping(name, mapper.MetricTypeObserver)
 	switch {

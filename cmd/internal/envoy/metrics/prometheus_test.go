@@ -99,8 +99,8 @@ func ask(t *testing.T, service *envoy.Service, calls *Calls, domain string, keys
 	require.NoError(t, err)
 }
 
-// TestMilliseconds: in milliseconds, the number for a time is a thousand times as large as in seconds. The time is in
-// the same bucket of the histogram.
+// TestMilliseconds: if times are in milliseconds, their numbers are a thousand times as large as in seconds, but a time
+// is in the same bucket of the histogram.
 func TestMilliseconds(t *testing.T) {
 	written := func(milliseconds bool) (sum float64, counts []uint64) {
 		mapping, err := DefaultMapping(milliseconds)
@@ -122,8 +122,8 @@ func TestMilliseconds(t *testing.T) {
 	assert.Contains(t, ranks, uint64(0))
 }
 
-// TestDefaultNames: the default names are those of the reference, except that the third level of a descriptor also has
-// a label.
+// TestDefaultNames: the default names are the names of the reference. The only difference is that the third level of a
+// descriptor also has a label.
 func TestDefaultNames(t *testing.T) {
 	service, mapping := serving(t, deep), mappingOf(t, "")
 	calls := NewCalls(mapping)

@@ -32,7 +32,7 @@ type Statsd struct {
 }
 
 // Run sends regularly until the context ends, and then once more. If a packet cannot be sent, its counts are sent with
-// the next flush. The loss of a UDP packet is not noticed.
+// the next flush. If a UDP packet is lost on its way, its counts are lost.
 func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter, times func() []Timing) {
 	ticker := time.NewTicker(s.Every)
 	defer ticker.Stop()
@@ -116,8 +116,8 @@ func (p *packet) send() {
 	clear(p.brings)
 }
 
-// write sends a packet. If the connection fails, write opens a new one, once, because statsd may have closed the old
-// one since the last flush.
+// write sends a packet. If the connection fails, write opens a new connection and tries once more, because statsd may
+// have closed the old connection since the last flush.
 func (s *Statsd) write(packet []byte) error {
 	for fresh := s.connection == nil; ; fresh = true {
 		if s.connection == nil {
@@ -145,7 +145,7 @@ func (s *Statsd) write(packet []byte) error {
 }
 
 // closeWithPeer closes a connection when its peer has closed it. Otherwise the data of the next write would be lost,
-// because the system reports the closed connection only after it.
+// because the system reports the closed connection only after this write.
 func closeWithPeer(connection net.Conn) {
 	_, _ = io.Copy(io.Discard, connection)
 	connection.Close()

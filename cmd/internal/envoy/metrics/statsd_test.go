@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// TestWhatStatsdIsSent: for a counter its increase is sent. For a gauge its value is sent, even after it has fallen. A
-// duration is sent with the share of calls that are in the sample.
+// TestWhatStatsdIsSent: a counter is sent as its increase. A gauge is sent as its value, even if the value has fallen.
+// A duration is sent together with the sampling rate, which is the share of calls that are in the sample.
 func TestWhatStatsdIsSent(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -125,9 +125,9 @@ func answer(t *testing.T, from rlsv3.RateLimitServiceClient, request *rlsv3.Rate
 	return answered{text.String(), headers.String(), metadata}
 }
 
-// coarse converts the number of seconds until the end of a window to the time of this end, rounded to a minute. The
-// rounding is necessary because the two services are not asked at the same time. It is harmless because windows end
-// with an hour.
+// coarse converts the number of seconds until a window ends to the time at which the window ends, rounded to a minute.
+// The rounding is necessary because the two services are not asked at the same time. The rounding is harmless because
+// windows end only at full hours.
 func coarse(t *testing.T, seconds string) string {
 	t.Helper()
 	n, err := strconv.Atoi(seconds)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needs has the tests of the suite that need servers which the suite does not start itself. The value is the port of
-// such a server.
+// needs has the tests of the suite that need a server that the suite does not start itself. The value is the port of
+// this server.
 var needs = map[string]string{
 	"TestBasicTLSConfig":                   "16381",
 	"Test_mTLS":                            "16381",
@@ -24,8 +24,8 @@ var needs = map[string]string{
 	"TestMultiNodeMemcache":                "",
 }
 
-// TestSuite runs the reference's integration suite against weir-envoy, if the suite was compiled, as
-// bin/integration.test, with testdata/runner.go instead of its own package src/service_cmd/runner.
+// TestSuite runs the reference's integration suite against weir-envoy. It needs the compiled suite at
+// bin/integration.test, in which testdata/runner.go replaces the suite's package src/service_cmd/runner.
 func TestSuite(t *testing.T) {
 	folder := checkout(t)
 	suite := filepath.Join(folder, "bin", "integration.test")

@@ -13,11 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// MaxConfig is the largest size of a file, and of an xDS response, which contains all rules: 16 MiB.
+// MaxConfig is the largest size of a file: 16 MiB. It is also the largest size of an xDS response, which contains all
+// rules.
 const MaxConfig = 16 << 20
 
 // Read compiles all files below a directory, whatever their extensions, or a single file. It skips names that begin
-// with a dot. This leaves out the folders that Kubernetes uses to swap the content of a volume. Read also returns the
+// with a dot. This excludes the folders that Kubernetes uses to swap the content of a volume. Read also returns the
 // warnings of all files. If the files could be read, the error is of type [yamlfile.Errors].
 func Read(path string, options config.Options) (*config.Config, []*yamlfile.Error, error) {
 	names, err := list(path)

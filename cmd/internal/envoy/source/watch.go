@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Sink receives what a source finds: a configuration, or an error that says why there is none. It returns this error,
-// or an error that says why the configuration cannot be used.
+// A Sink receives what a source finds: a configuration, or an error that says why there is none. It returns the error
+// that it has received, or an error that says why the configuration cannot be used.
 type Sink func(c *config.Config, warnings []*yamlfile.Error, err error) error
 
 // Watch reads the directory when it is called, and again whenever a file in the directory changes or a link in its path
-// is swapped, until the context ends. It returns an error if it cannot watch.
+// is swapped, until the context ends. Watch returns an error if it cannot watch the directory.
 func Watch(ctx context.Context, directory string, options config.Options, sink Sink) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
