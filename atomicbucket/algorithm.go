@@ -111,9 +111,9 @@ type Return struct {
 // IsKnown reports whether the receipt identifies a take.
 func (t Receipt) IsKnown() bool { return t.known }
 
-// Less returns the state that identifies the rest of a take, instead of s, after a part of the take was given back.
-// after is the record after that refund. ticks is by how much sooner a token bucket is full without that part. It is 0
-// for other algorithms.
+// Less returns the state that identifies the rest of a take after a part of the take was given back. Before that
+// refund, s identified the take. The parameter after is the record after the refund. The parameter ticks is by how much
+// sooner a token bucket is full without that part. It is 0 for other algorithms.
 func (s State) Less(ticks uint64, after State) State {
 	version := s.Version()
 	if (version+1)&versionMask == after.Version() {

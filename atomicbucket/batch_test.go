@@ -76,7 +76,7 @@ type trial struct {
 // endOfTrial is the time after which a trial makes no step, so that no window or wait ends after 2262.
 const endOfTrial = math.MaxInt64 - 1<<58
 
-// run makes a history of steps calls, the first of them at the instant nanos.
+// run makes a history of calls. The parameter steps is the number of calls, and nanos is the instant of the first one.
 func (r *trial) run(t *testing.T, nanos int64, steps int) {
 	r.cell = newCell(r.algorithm, nanos)
 	for range steps {
@@ -185,8 +185,8 @@ func (r *trial) wait(nanos int64, n uint64) int64 {
 	return r.random.Int64N(far)
 }
 
-// comeRound does what a table does: it forgets an idle record at the latest 12 skews after the record was written. It
-// checks that the record is read as idle until then, if the model is idle.
+// comeRound does what a table does: it forgets an idle record no later than 12 skews after the record was written. If
+// the model is idle, comeRound checks that the record is read as idle until then.
 func (r *trial) comeRound(t *testing.T, nanos int64) {
 	_, hi := bits.Mul64(uint64(r.algorithm.MaxSkew()), 12)
 	if r.model.Idle(nanos) && (r.random.IntN(8) == 0 || uint64(nanos-r.wrote) > min(hi, math.MaxInt64)) {
@@ -298,7 +298,7 @@ func TestBatchBucketOnTheCircle(t *testing.T) {
 }
 
 // requireCircle checks a record from which everything was taken. From MaxSkew before the write until the record is
-// idle, nothing is left in it. After that it is read as idle, until 12 MaxSkew after the write.
+// idle, nothing is left in it. After that, the record is read as idle, until 12 MaxSkew after the write.
 func requireCircle(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, length int64) {
 	skew := int64(algorithm.MaxSkew())
 	require.GreaterOrEqual(t, skew, int64(30*time.Second))

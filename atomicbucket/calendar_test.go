@@ -29,7 +29,7 @@ func firstDay(p Period, t time.Time) (year int, month time.Month, day int) {
 }
 
 // TestPeriodsBeginWithTheirDates: in every zone and over decades, a period begins at the first instant whose local date
-// is the first day of the period. The result equals that of time.Date if the day has exactly one midnight.
+// is the first day of the period. The result equals the result of time.Date if the day has exactly one midnight.
 func TestPeriodsBeginWithTheirDates(t *testing.T) {
 	for _, name := range zones {
 		zone, err := time.LoadLocation(name)

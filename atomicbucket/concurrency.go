@@ -34,10 +34,10 @@ const (
 	bornMask = 1<<bornBits - 1
 )
 
-// NewConcurrency returns the algorithm of limit tokens in flight, with room for counts up to most. most must be at
-// least limit. Both are 1 to [MaxInFlight], and the period is a microsecond to [MaxWindow]. With a period of less than
-// eight seconds the payload has room for smaller limits only. Other numbers return an error that names the value and
-// the range.
+// NewConcurrency returns the algorithm that allows a number of tokens in flight, the parameter limit. Records have room
+// for counts up to the parameter most, which must be at least limit. Both numbers are 1 to [MaxInFlight], and the
+// period is a microsecond to [MaxWindow]. With a period of less than eight seconds the payload has room for smaller
+// limits only. Other numbers return an error that names the value and the range.
 func NewConcurrency(limit, most uint64, longest time.Duration) (Concurrency, error) {
 	if longest < time.Microsecond || longest > MaxWindow {
 		return Concurrency{}, fmt.Errorf("limit of %d tokens in flight, forgotten after %v: want 1µs to %v", limit, longest, MaxWindow)
@@ -75,7 +75,8 @@ func (c *Concurrency) Quota() Quota { return Quota{1, c.tokens} }
 // RingSize returns 0: a record is one word.
 func (c *Concurrency) RingSize() uint64 { return 0 }
 
-// age returns how many periods have begun since the record's period, or how many the record is ahead if now is late.
+// age returns how many periods have begun since the record's period, or, if now is late, by how many periods the record
+// is ahead of now.
 func (c *Concurrency) age(s State, now uint64) (passed, ahead uint64) {
 	if passed = c.IdleFor(s, now); c.circle()-passed < c.late { // now is late
 		return 0, c.circle() + 1 - passed
@@ -97,7 +98,7 @@ func (c *Concurrency) born(s State) uint64 { return uint64(s) & bornMask }
 func (c *Concurrency) Born(payload, number uint64) uint64 { return payload | number&bornMask }
 
 // inside returns how many tokens taken in the previous period and how many taken in the current one are in flight at a
-// tick. If now is late, ahead is how many periods the record is ahead of it.
+// tick. If now is late, ahead is how many periods the record is ahead of now.
 func (c *Concurrency) inside(s State, now uint64) (previous, current, ahead uint64) {
 	passed, ahead := c.age(s, now)
 	previous, current = c.counts(s)
@@ -127,7 +128,7 @@ func (c *Concurrency) Forgotten(s State, now uint64) uint64 {
 	return previous + current
 }
 
-// Take returns the payload after a take at the tick now, and whether that many more may be in flight.
+// Take returns the payload after a take at the tick now, and whether the limit allows that many more tokens in flight.
 func (c *Concurrency) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
 	previous, current, ahead := c.inside(r.State, now)
 	current += d.Cost
@@ -188,7 +189,8 @@ func (c *Concurrency) UntilIdle(s State, now uint64) uint64 {
 	return ahead + periods(previous, current, 0)
 }
 
-// periods returns how many periods must end until no more than most tokens are in flight, if none is given back.
+// periods returns how many periods must end until the number of tokens in flight is at most the parameter most, if no
+// token is given back.
 func periods(previous, current, most uint64) uint64 {
 	switch {
 	case previous+current <= most:
@@ -216,7 +218,8 @@ func (c *Concurrency) Wait(nanos int64, ticks uint64) time.Duration {
 	return c.clock.wait(nanos, ticks)
 }
 
-// Shortfall returns how many periods must end before d is admitted, if nothing else is taken, and nothing given back.
+// Shortfall returns how many periods must end before d is admitted, if no other token is taken and no token is given
+// back.
 func (c *Concurrency) Shortfall(r Record, now uint64, d Demand) uint64 {
 	previous, current, ahead := c.inside(r.State, now)
 	return shortfall(previous, current, ahead, d)

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// following returns the algorithm to. If the previous algorithm has another type, it returns an error.
+// following returns the algorithm in the parameter to. If the previous algorithm has another type, it returns an error.
 func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
 	if _, same := before.(T); !same {
 		return nil, fmt.Errorf("a %T cannot take over the records of a %T", to, before)
@@ -40,7 +40,7 @@ func (c Change) windows(taken, n, longest uint64) uint64 {
 	return max(n, longest)
 }
 
-// after returns the instant that is more nanoseconds after nanos, or the last instant if the sum would overflow.
+// after returns the sum of the instant nanos and the parameter more, or the last instant if the sum would overflow.
 func after(nanos int64, more uint64) int64 {
 	return nanos + int64(min(more, uint64(math.MaxInt64-nanos)))
 }
@@ -66,15 +66,15 @@ func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return fo
 //
 //   - If the bucket becomes slower, the record owes the same number of tokens at that instant, and more than before at
 //     each later instant. The part of the debt above all limits that the key had comes from reservations, whose times
-//     are fixed. That part keeps its length in time until the last reservation is due. (If charges cause such a part,
-//     it also keeps its length until then.)
+//     are fixed. Until the last reservation is due, that part takes as long to come back as before. (If charges cause
+//     such a part, the same is true.)
 //   - If the bucket becomes faster, the record owes the same number of tokens at the latest time (c.Latest). If by the
 //     previous numbers it would owe nothing even before that time, it still owes nothing from the same moment on. If it
 //     owed less, tokens that were granted for a later time would come back too early.
 //
-// If nothing is known about the key (c.Before is 0), the debt keeps its length in time. A record has room for 2^51
-// ticks, and additionally for the ticks that were granted ahead. Debt above that is forgiven, because a larger payload
-// would be read as past.
+// If nothing is known about the key (c.Before is 0), the debt takes as long to come back as before. A record has room
+// for 2^51 ticks, and additionally for the ticks that were granted ahead. Debt above that is forgiven, because a larger
+// payload would be read as past.
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	now := b.Ticks(nanos)
 	ahead := min(b.Ticks(max(c.Latest, nanos))-now, maxSkew)
@@ -159,15 +159,17 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 	return w.pack(end, min(taken, 1<<w.bits-1))
 }
 
-// endsWithClock returns the tick at which a key's window ends after a change of the windows of the clock. before is
-// when the last window of the clock in it began. stays is when it would have ended. latest is the latest time at which
-// a token may have been taken. No earlier window of the key ended later than before, or later than latest.
+// endsWithClock returns the tick at which a key's window ends after a change of the windows of the clock. The other
+// parameters are instants. before is when the last window of the clock within the key's window began. stays is when the
+// key's window would have ended. latest is the latest time at which a token may have been taken. No earlier window of
+// the key ended after the instant before, or after the instant latest.
 //
 // The window ends with the window of the clock in which it would have ended, but not before a whole window of the clock
-// has passed since the earlier of before and latest, because a raised limit may fill the window. If fewer windows of
-// the clock are enough to grant the tokens taken, it ends after that many. So the window, counted from the end of the
-// key's previous window, is as long as the fastest of its limits needs to grant its tokens. Over any time t a key gets
-// at most two limits, for the windows at both edges, and what the fastest limit grants in t.
+// has passed since the instant before or the instant latest, whichever is earlier. The reason is that a raised limit
+// may fill the window. If fewer windows of the clock are enough to grant the tokens taken, the key's window ends after
+// that many windows. So the key's window, counted from the end of the key's previous window, is as long as the fastest
+// of its limits needs to grant its tokens. Over any time t a key gets at most two limits, for the windows at both
+// edges, and what the fastest limit grants in t.
 func (w *FixedWindow) endsWithClock(before, stays, latest int64, taken uint64, c Change) uint64 {
 	whole := w.up(min(before, latest)) // when the first whole window begins
 	longest := ceilDiv(c.Longest, uint64(w.window))
@@ -184,8 +186,8 @@ func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return 
 // Convert returns the new payload of a record that followed another counter. If the windows have the same length, both
 // counts stay. Otherwise the estimate, rounded up, becomes the count of one window. This is the window of the latest
 // time, or a later window, so that the estimate is gone no sooner than the earlier of two times. One is when it would
-// have been gone before, or later by as much as the windows become longer. The other is when that many tokens have come
-// back at the new rate.
+// have been gone without the change, plus the time by which the windows become longer. The other is when that many
+// tokens have come back at the new rate.
 //
 // Compare the estimate E with a bucket that has the highest of the limits and the fastest of the rates, and that has
 // granted the same tokens. E is at least the debt of this bucket, because the count of the previous window falls by at
@@ -193,9 +195,9 @@ func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return 
 // conversion must preserve that. After a conversion, the estimate falls by E only in the last window before it is gone,
 // whose length is s. Let M be the new limit, which needs the time E*s/M from the latest time to grant E tokens. If the
 // estimate is gone no sooner than that, it is never below the debt of the bucket, and equal to it at most at the end.
-// If the estimate is gone no sooner than before the change, it is never below the estimate without the change. More
-// than the longest window that there ever was is not necessary, because the limit that granted the tokens grants them
-// again in that time.
+// If the estimate is gone no sooner than it would be without the change, it is never below the estimate without the
+// change. More than the longest window that there ever was is not necessary, because the limit that granted the tokens
+// grants them again in that time.
 func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change Change) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
@@ -222,7 +224,7 @@ func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change C
 }
 
 // Following returns the log l with the rings and the ticks of the log before. The limits of l may be up to the size of
-// these rings. Its window must suit these ticks: long enough for their precision, and short enough for their range.
+// these rings. The window of l must suit the ticks: long enough for their precision, and short enough for their range.
 func (l *SlidingLog) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(l, before); err != nil {
 		return nil, err

@@ -55,8 +55,8 @@ func (d divider) quo(nanos int64) uint64 {
 }
 
 // first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up. If that instant is 2^63 ns or
-// more after the origin, first returns some instant that is also 2^63 ns or more after it. 2^63 ns is less than
-// 2^(64-shift) counts, so a count that loses bits here is later than that.
+// more after the origin, first returns some instant that is also 2^63 ns or more after the origin. 2^63 ns is less than
+// 2^(64-shift) counts, so a count that loses bits here is later than 2^63 ns.
 //
 // first does not divide. It multiplies by inv. The product is less than the quotient, by less than 1 because inv is
 // rounded down, and by less than 1 because bits are cut off. So at most two corrections by 1 follow.

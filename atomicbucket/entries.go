@@ -36,9 +36,10 @@ const (
 	MaxEntries = 1 << entrysBits
 )
 
-// NewEntries returns the algorithm of limit tokens in flight, with room for counts up to most. Tokens are forgotten
-// after the time longest. most must be at least limit. Both are 1 to [MaxInFlight], and longest is a microsecond to
-// [MaxWindow]. Other numbers return an error that names the value and the range.
+// NewEntries returns the algorithm that allows a number of tokens in flight, the parameter limit. Records have room for
+// counts up to the parameter most, which must be at least limit. Tokens are forgotten after the time longest. Both
+// numbers are 1 to [MaxInFlight], and longest is a microsecond to [MaxWindow]. Other numbers return an error that names
+// the value and the range.
 func NewEntries(limit, most uint64, longest time.Duration) (Entries, error) {
 	switch {
 	case longest < time.Microsecond || longest > MaxWindow:
@@ -83,8 +84,8 @@ func (e *Entries) Quota() Quota { return Quota{1, e.tokens} }
 // RingSize returns 0: a record is one word, and its entries are elsewhere.
 func (e *Entries) RingSize() uint64 { return 0 }
 
-// Take returns the payload after a take, in which the entry is still missing ([Entries.Entered] adds it), and whether
-// that many more tokens may be in flight.
+// Take returns the payload after a take, and whether that many more tokens may be in flight. The payload does not name
+// the entry of the take yet: [Entries.Entered] adds it.
 func (e *Entries) Take(r Record, _ uint64, d Demand) (payload uint64, ok bool) {
 	inside := uint64(r.State)&tokensMask + d.Cost
 	return e.next(r.State) | inside&tokensMask, inside <= d.Limit

@@ -36,15 +36,16 @@ const (
 	minSkew = 30 * time.Second
 )
 
-// NewFixedWindow returns the algorithm of limit tokens per window, with room for counts up to most. most must be at
-// least limit. Both are 1 to [MaxLimit], and the window is a microsecond to [MaxWindow]. The count and the end of such
-// a window must fit into 54 bits. Other numbers return an error that names the value and the range.
+// NewFixedWindow returns the algorithm that allows a number of tokens per window, the parameter limit. Records have
+// room for counts up to the parameter most, which must be at least limit. Both numbers are 1 to [MaxLimit], and the
+// window is a microsecond to [MaxWindow]. The count and the end of such a window must fit into 54 bits. Other numbers
+// return an error that names the value and the range.
 func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (FixedWindow, error) {
 	return NewRoomyWindow(limit, most, window, window, aligned)
 }
 
-// NewRoomyWindow is like [NewFixedWindow], but records also have room for windows of earlier limits: after a
-// conversion, such a window may last for up to the time room, which is at least window.
+// NewRoomyWindow is like [NewFixedWindow], but records also have room for windows of earlier limits. After a
+// conversion, such a window may last up to the time in the parameter room, which must be at least window.
 func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool) (FixedWindow, error) {
 	if err := checkWindow(limit, most, window, MaxLimit); err != nil {
 		return FixedWindow{}, err
@@ -80,8 +81,9 @@ func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool
 	return w, nil
 }
 
-// NewCalendarWindow returns the algorithm of limit tokens in each period of a calendar, with room for counts up to
-// most, and with room for earlier windows, as in [NewRoomyWindow]. The ranges are those of [NewFixedWindow].
+// NewCalendarWindow returns the algorithm that allows a number of tokens in each period of a calendar, the parameter
+// limit. Records have room for counts up to the parameter most, and for earlier windows, as in [NewRoomyWindow]. The
+// ranges are those of [NewFixedWindow].
 func NewCalendarWindow(limit, most uint64, c *Calendar, room time.Duration) (FixedWindow, error) {
 	w, err := NewRoomyWindow(limit, most, c.period.Longest(), room, true)
 	w.calendar = c
@@ -192,8 +194,9 @@ func (w *FixedWindow) SameGrid(of *FixedWindow) bool {
 }
 
 // Later returns the payload of an aligned window that a key begins at the tick now. The argument payload is the one
-// that Take returned. Windows of the clock have their current length from the instant since on. If the key begins its
-// window before the first whole window of the clock from since on, the key's window ends with that whole window.
+// that Take returned. The parameter since is the instant from which windows of the clock have their current length. If
+// the key begins its window before the first whole window of the clock with that length, the key's window ends with
+// that whole window.
 func (w *FixedWindow) Later(payload, now uint64, since int64) uint64 {
 	if first := w.up(since); now < first {
 		whole := first + 1 - now

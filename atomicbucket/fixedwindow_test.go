@@ -21,8 +21,8 @@ import (
 
 const day = 24 * time.Hour
 
-// windows are limits and windows from the whole range. A fixed window is exact to the nanosecond only for some of them:
-// if tickOf returns 1.
+// windows are limits and windows from the whole range. A fixed window is exact to the nanosecond only for the numbers
+// for which tickOf returns 1.
 var windows = []struct {
 	limit  uint64
 	window time.Duration

@@ -9,8 +9,8 @@ import (
 )
 
 // SameUnits reports whether quotas in units of the algorithm before mean the same in units of the algorithm after, and
-// fit into its records. after must follow before. If records of a token bucket have no prices, the price of a token
-// must also be the same.
+// fit into its records. The algorithm after must be able to follow the algorithm before ([Algorithm.Following]). If
+// records of a token bucket have no prices, the price of a token must also be the same.
 func SameUnits(before, after Algorithm) bool {
 	switch a := after.(type) {
 	case *TokenBucket:
@@ -86,7 +86,7 @@ func NewTicks(longest time.Duration) (TokenBucket, error) {
 	}, nil
 }
 
-// slowest bounds the rounding of a token up to whole ticks. It may make a rate slower by at most one part in slowest.
+// slowest bounds the rounding of a token up to whole ticks. The rounding may make a rate slower by at most 1/slowest.
 const slowest = 1000
 
 // Grant returns the quota of a call with a rate and a burst, in ticks of the algorithm. A token is rounded up to whole

@@ -119,7 +119,7 @@ func quickly(b TokenBucket, tokens float64, period time.Duration) (token uint64,
 		return 0, false
 	}
 	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(shift)), nil)
-	nanos := new(big.Int).Mul(big.NewInt(int64(period)), scale) // in which digits tokens come
+	nanos := new(big.Int).Mul(big.NewInt(int64(period)), scale) // digits is the number of tokens in this time
 	if !nanos.IsUint64() || nanos.Uint64() < digits {
 		return 0, false
 	}

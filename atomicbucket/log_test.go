@@ -9,7 +9,7 @@ import (
 
 // TestALogOfTwoNanoseconds: the ticks of a log are two nanoseconds long. A request leaves the window one tick late,
 // also in a log that follows this one. The window of the following log must be so long that two ticks are at most a
-// hundred-thousandth of it.
+// hundred-thousandth of the window.
 func TestALogOfTwoNanoseconds(t *testing.T) {
 	log, err := NewSlidingLog(100, 100, 100*time.Second)
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestALogFarFromItsTime(t *testing.T) {
 }
 
 // TestARefundOfALogBehindATimeAhead: if the newest request is ahead of a refund's clock, the refund gives back only
-// requests that are not ahead of it.
+// requests that are not ahead of this clock.
 func TestARefundOfALogBehindATimeAhead(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)

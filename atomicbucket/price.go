@@ -16,8 +16,8 @@ import (
 //	+------------------+-----+-----------+
 //
 // bit is the second bit of the version. It distinguishes the price of this version from the price of the version after
-// the next one, which uses the same word. mark is computed from the state for which the price was offered as that of
-// the next version. See rule R27 of shard/doc.go.
+// the next one, which uses the same word. mark is computed from a state: the state for which the price was offered as
+// the price of the next version. See rule R27 of shard/doc.go.
 
 const (
 	markBits  = 12
@@ -123,9 +123,10 @@ func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
 	return max(min(shiftedBy(token, wasShift-shift-spare), maxBurstTicks), 1)
 }
 
-// Repriced returns what a record owes at the tick now after its price changes from price to token. The record owes the
-// same number of tokens before and after the change. If it becomes faster, that holds at the latest time for which
-// tokens may have been granted: see [TokenBucket.Convert]. The result may be more than a record has room for.
+// Repriced returns what a record owes at the tick now after its price changes from the parameter price to the parameter
+// token. The record owes the same number of tokens before and after the change. If the debt then comes back faster,
+// that is true at the latest time for which tokens may have been granted: see [TokenBucket.Convert]. The result may be
+// more than a record has room for.
 func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now uint64) (owed uint64) {
 	owed = b.converted(b, s, nanos, Change{
 		Before: price, After: token, Highest: maxDebt, Latest: latest, Promised: nanos,
@@ -138,7 +139,8 @@ func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now u
 }
 
 // Owing returns the payload of a record with a debt of owed ticks at the tick now, limited to what a record has room
-// for. That is 2^51 ticks at now, or 2^51 + 2^50 ticks for other calls, which are behind now by ahead ticks.
+// for. Other calls may be behind now by the number of ticks in the parameter ahead, and see a debt that is larger by
+// these ticks. The limit is 2^51 + 2^50 ticks for the larger debt, but never less than 2^51 ticks at now.
 func (b *TokenBucket) Owing(owed, now, ahead uint64) (payload uint64) {
 	return now + min(owed, maxBurstTicks+maxSkew-min(ahead, maxSkew))
 }

@@ -35,7 +35,7 @@ func givenBack(t *testing.T, algorithm Algorithm, s State, g Return, want State,
 }
 
 // TestARefundBehindOthers: if there were only takes since the take that is given back, RefundBehind does the same as
-// Refund. It needs less information.
+// Refund. RefundBehind needs less information.
 func TestARefundBehindOthers(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5)
 	require.NoError(t, err)
@@ -319,8 +319,8 @@ func TestHowFarAheadACountMayBe(t *testing.T) {
 	}
 }
 
-// TestHowFarAheadWhatIsInFlightMayBe: a call may be up to late periods behind the record. A call that is further behind
-// reads the record as a record from the past.
+// TestHowFarAheadWhatIsInFlightMayBe: a call may be behind the record by up to the number of periods in the field late.
+// A call that is further behind reads the record as a record from the past.
 func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	c, err := NewConcurrency(5, MaxInFlight, time.Minute)
 	require.NoError(t, err)
@@ -355,7 +355,7 @@ func TestAConversionRoundsUp(t *testing.T) {
 		from, to     *TokenBucket
 		debt         uint64
 		want, behind uint64
-		unknown      uint64 // the debt if it keeps its length in time, because the key is not known
+		unknown      uint64 // the debt if it takes the same time to come back, because the key is not known
 		ahead        uint64 // the debt if tokens were granted for a time two nanoseconds later
 		shortly      uint64 // the debt if the last reservation is due in a nanosecond
 	}{

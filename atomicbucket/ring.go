@@ -43,7 +43,7 @@ type log struct {
 	kept    uint64 // how many of the newest entries count; older ones do not, whatever the ring says
 }
 
-// position returns the position of an entry. behind is how many entries are newer than it.
+// position returns the position of an entry. The parameter behind is how many entries are newer.
 func (g *log) position(behind uint64) uint64 {
 	if behind > g.head {
 		behind -= g.rule.size
@@ -51,7 +51,7 @@ func (g *log) position(behind uint64) uint64 {
 	return g.head - behind
 }
 
-// tick returns the tick of an entry, and whether the entry counts. behind is how many entries are newer than it.
+// tick returns the tick of an entry, and whether the entry counts. The parameter behind is how many entries are newer.
 func (g *log) tick(behind uint64) (tick uint64, ok bool) {
 	if behind < g.pending {
 		return g.newest, true
@@ -67,8 +67,8 @@ func (g *log) of(entry uint64) (tick uint64, ok bool) {
 	return g.newest - (g.newest-entry)&entryTick, entry&entryGone == 0
 }
 
-// left returns how many ticks remain until an entry leaves the window. behind is how many entries are newer than it.
-// left returns 0 if the entry has left, or does not exist.
+// left returns how many ticks remain until an entry leaves the window. The parameter behind is how many entries are
+// newer. left returns 0 if the entry has left, or does not exist.
 func (g *log) left(behind, now uint64) uint64 {
 	tick, ok := g.tick(behind)
 	if !ok {
@@ -81,7 +81,7 @@ func (g *log) left(behind, now uint64) uint64 {
 // their ticks, and all entries behind a gone one are gone. A concurrent exchange only makes entries older. So the
 // result was right at some moment during the call.
 func (g *log) since(tick uint64) uint64 {
-	low, high := uint64(0), g.kept // the newest low entries are that late; entries from high on are not
+	low, high := uint64(0), g.kept // entries before index low are that late, and entries from index high on are not
 	for low < high {
 		middle := (low + high) / 2
 		if at, ok := g.tick(middle); ok && int64(at-tick) >= 0 {

@@ -11,10 +11,10 @@ import (
 //
 // The times are in a ring with an entry for each token of the limit. The payload is packed {time of the newest request,
 // its position in the ring, a number, whether the number counts kept tokens}. At first, only the payload holds the last
-// change. The call that makes the next change first writes the last one to the ring. So the state word still decides
-// alone: a compare-and-swap of this word evicts or reuses the record together with its ring. After a take, the number
-// is how many tokens the newest request took; all of them have its time. After a refund, the number is how many of the
-// newest tokens count; older tokens no longer do.
+// change. The call that makes the next change first writes this last change to the ring. So the state word still
+// decides alone: a compare-and-swap of this word evicts or reuses the record together with its ring. After a take, the
+// number is how many tokens the newest request took; all of them have its time. After a refund, the number is how many
+// of the newest tokens count; older tokens no longer do.
 //
 // A tick is a power of two of nanoseconds: one, unless the fields would need more than 54 bits. If it is more than one,
 // a request leaves the window late, never early, by up to two ticks, which is less than a hundred-thousandth of the
@@ -35,9 +35,10 @@ type SlidingLog struct {
 // MaxLog is the highest limit of a sliding window log.
 const MaxLog = 4096
 
-// NewSlidingLog returns the algorithm of limit tokens in any window, with rings for limits up to most. most must be at
-// least limit. Both are 1 to [MaxLog], and the window is a microsecond to [MaxWindow]. The fields of the payload for
-// most and this window must fit into 54 bits. Other numbers return an error that names the value and the range.
+// NewSlidingLog returns the algorithm that allows a number of tokens in any window, the parameter limit. Its rings have
+// room for limits up to the parameter most, which must be at least limit. Both numbers are 1 to [MaxLog], and the
+// window is a microsecond to [MaxWindow]. The fields of the payload for most and this window must fit into 54 bits.
+// Other numbers return an error that names the value and the range.
 func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error) {
 	if err := checkWindow(limit, most, window, MaxLog); err != nil {
 		return SlidingLog{}, err
@@ -76,9 +77,9 @@ func (l *SlidingLog) shortest() time.Duration {
 // longest returns the longest window that the algorithm's records can represent.
 func (l *SlidingLog) longest() time.Duration { return min(2*l.skew, MaxWindow) }
 
-// Staying returns the algorithm with records that stay for the time room after their newest request, if room is longer
-// than the window. Without that, tokens that were taken while windows were longer would be forgotten while windows are
-// shorter, and would not count when windows become long again.
+// Staying returns the algorithm with records that stay longer after their newest request: for the time in the parameter
+// room, if it is longer than the window. Without Staying, tokens that were taken while windows were longer would be
+// forgotten while windows are shorter, and would not count when windows become long again.
 func (l *SlidingLog) Staying(room time.Duration) *SlidingLog {
 	to := *l
 	to.room, to.stays = room, max(to.length, l.ticksOf(min(room, l.longest())))

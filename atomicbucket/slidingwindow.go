@@ -24,16 +24,18 @@ type SlidingWindow struct {
 // MaxCount is the highest limit of a sliding window counter.
 const MaxCount = 1<<24 - 1
 
-// NewSlidingWindow returns the algorithm of limit tokens in any window, with room for counts up to most. most must be
-// at least limit. Both are 1 to [MaxCount], and the window is a microsecond to [MaxWindow]. Both counts and the index
-// of the window must together fit into 54 bits, and the index must not wrap around in less than eight minutes. Other
-// numbers return an error that names the value and the range.
+// NewSlidingWindow returns the algorithm that allows a number of tokens in any window, the parameter limit. Records
+// have room for counts up to the parameter most, which must be at least limit. Both numbers are 1 to [MaxCount], and
+// the window is a microsecond to [MaxWindow]. Both counts and the index of the window must together fit into 54 bits,
+// and the index must not wrap around in less than eight minutes. Other numbers return an error that names the value and
+// the range.
 func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
 	return NewRoomySliding(limit, most, window, window)
 }
 
-// NewRoomySliding is [NewSlidingWindow] with room for the counts of earlier limits, which may last longer than two
-// windows after a conversion: up to room, which must be at least a window.
+// NewRoomySliding does what [NewSlidingWindow] does, but its records also have room for the counts of earlier limits.
+// After a conversion, these counts may last longer than two windows, up to the time in the parameter room, which must
+// be at least a window.
 func NewRoomySliding(limit, most uint64, window, room time.Duration) (SlidingWindow, error) {
 	if err := checkWindow(limit, most, window, MaxCount); err != nil {
 		return SlidingWindow{}, err
@@ -100,8 +102,8 @@ func (w *SlidingWindow) pack(c counts) uint64 {
 	return c.index<<(2*w.bits) | c.previous<<w.bits | c.current
 }
 
-// below reports whether the estimate is at most tokens. That is the case if the share of the previous window,
-// floor(previous * left / window), is at most tokens minus the current count.
+// below reports whether the estimate is at most the parameter tokens. That is the case if the share of the previous
+// window, floor(previous * left / window), is at most tokens - current.
 func (w *SlidingWindow) below(c counts, tokens uint64) bool {
 	if c.current > tokens {
 		return false
@@ -183,7 +185,7 @@ func (w *SlidingWindow) UntilIdle(s State, now uint64) uint64 {
 	return w.until(w.read(s, now), 0)
 }
 
-// until returns exactly how many nanoseconds remain until the estimate is at most tokens.
+// until returns exactly how many nanoseconds remain until the estimate is at most the parameter tokens.
 func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
 	if w.below(c, tokens) {
 		return 0

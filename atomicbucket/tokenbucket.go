@@ -134,7 +134,7 @@ func (b *TokenBucket) Flush(Record, uint64, *Word) bool { return true }
 // Full returns the payload of a full bucket.
 func (b *TokenBucket) Full(now uint64) (payload uint64) { return now }
 
-// Receipt returns the receipt of a take, which identifies the tick at which the bucket is full again after it.
+// Receipt returns the receipt of a take, which identifies the tick at which the bucket is full again after the take.
 func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 	return Receipt{after.Payload(), cost, nanos, seen{uint8(after.Version()), true}}
 }
@@ -180,8 +180,8 @@ func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool
 	return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)
 }
 
-// RefundBehind is Refund for a take that left the record in the state after. It is only for the case that there were
-// only takes since then, that none of them was later than now, and that no reservation is waiting.
+// RefundBehind does what Refund does, for a take that left the record in the state after. It is only for the case that
+// there were only takes since then, that none of them was later than now, and that no reservation is waiting.
 func (b *TokenBucket) RefundBehind(s, after State, now, cost uint64, at *Word) (State, bool) {
 	owed := debt(s, now)
 	return at.Convert(s, s.Tag(), now+owed-min(owed, cost, debt(after, now)))
@@ -259,8 +259,8 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 
 // Wait returns the time from the instant nanos until a number of ticks have passed. It is the exact inverse of
 // [TokenBucket.Ticks]: one nanosecond less is not enough. If the wait is longer than the longest Duration, about 292
-// years, Wait returns the longest Duration. If the algorithm rounds, Wait also does so for a wait that ends 2^63 ns or
-// more after the origin.
+// years, Wait returns the longest Duration. If the algorithm rounds, Wait also returns the longest Duration for a wait
+// that ends 2^63 ns or more after the origin.
 func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
 	if ticks == 0 {
 		return 0

@@ -28,8 +28,8 @@ const (
 )
 
 // NewTokenBucket returns the algorithm of a bucket that gets the given number of tokens every period, spread evenly,
-// and holds at most burst tokens. The float tokens stands for the decimal number as which it prints, so 0.1 is exactly
-// a tenth.
+// and holds at most the number of tokens in the parameter burst. The float tokens stands for the decimal number as
+// which it prints, so 0.1 is exactly a tenth.
 //
 // The rate is one token in 2^63-1 ns (292 years) to [MaxTokensPerSecond], and the burst is 1 to [MaxBurst]. Other
 // numbers return an error that names the value and the range.
@@ -37,8 +37,8 @@ func NewTokenBucket(tokens float64, period time.Duration, burst uint64) (TokenBu
 	return NewRoomyBucket(tokens, period, burst, burst)
 }
 
-// NewRoomyBucket is [NewTokenBucket], but if room is more than the burst, records have room for a debt of room tokens.
-// It is for a bucket that had a larger burst before.
+// NewRoomyBucket does what [NewTokenBucket] does. But if the parameter room is more than the burst, records have room
+// for a debt of that many tokens. It is for a bucket that had a larger burst before.
 func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (TokenBucket, error) {
 	if err := CheckRate(tokens, period); err != nil {
 		return TokenBucket{}, err
@@ -91,8 +91,9 @@ func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 	}
 }
 
-// NewBatchBucket returns the algorithm of a bucket that holds at most burst tokens, and gets refill tokens at once at
-// every multiple of interval.
+// NewBatchBucket returns the algorithm of a bucket that is refilled in batches. The parameter burst is the highest
+// number of tokens in the bucket. The parameter refill is the number of tokens that the bucket gets at once at every
+// multiple of interval.
 //
 // refill is 1 to [MaxBurst] and at most one token per nanosecond, burst is 1 to [MaxBurst], and the interval is at
 // least a nanosecond. Other numbers return an error that names the value and the range.
@@ -116,8 +117,8 @@ func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) 
 	return b.share(tokens, period, burst, 1_000_000, "a millionth")
 }
 
-// share is Share, but the rate may become slower by one part in parts. The string part is the name of that part in the
-// error, such as "a millionth".
+// share does what Share does, but the rate may become slower by 1/parts. The string part is the name of that part in
+// the error, such as "a millionth".
 func (b *TokenBucket) share(tokens float64, period time.Duration, burst uint64, parts int64, part string) (Quota, error) {
 	other, err := NewTokenBucket(tokens, period, burst)
 	if err != nil {
@@ -154,7 +155,8 @@ func (b *TokenBucket) ticksPerNano() *big.Rat {
 	return b.clock.rate()
 }
 
-// CheckRate returns an error that says why, if tokens every period is not a rate that [NewTokenBucket] accepts.
+// CheckRate checks whether a number of tokens every period is a rate that [NewTokenBucket] accepts. If it is not, the
+// error says why.
 func CheckRate(tokens float64, period time.Duration) error {
 	if math.IsNaN(tokens) || math.IsInf(tokens, 0) || tokens <= 0 {
 		return fmt.Errorf("rate of %v tokens every %v: the number of tokens must be above 0 and finite", tokens, period)
@@ -172,7 +174,7 @@ func CheckRate(tokens float64, period time.Duration) error {
 	return nil
 }
 
-// exactRate returns tokens per nanosecond.
+// exactRate returns the rate in tokens per nanosecond.
 func exactRate(tokens float64, period time.Duration) *big.Rat {
 	rate, _ := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'e', -1, 64))
 	return rate.Quo(rate, new(big.Rat).SetInt64(int64(period)))

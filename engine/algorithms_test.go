@@ -102,7 +102,7 @@ func TestSlidingWindowEstimate(t *testing.T) {
 	assert.EqualValues(t, 80, l.Peek(l.Key("k"), 0).Remaining, "floor(20.5)")
 }
 
-// In a sliding log, each token leaves the window exactly when its own time has passed, and no token leaves earlier.
+// In a sliding log, a token leaves the window exactly when one window has passed since it was taken, and not earlier.
 func TestSlidingLogIsExact(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(100, time.Minute))
 	for range 10 {
@@ -167,8 +167,9 @@ func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 	})
 }
 
-// The capacity is 100, and 10 tokens come back every 1000 ms. A client that polls more often than that gets all that
-// comes back. (A limiter that sets lastRefill = now at every check does not give it that.)
+// The capacity is 100, and 10 tokens come back every 1000 ms. A client that polls more often than once per 1000 ms
+// still gets all tokens that come back. (A limiter that sets lastRefill = now at every check does not give it these
+// tokens.)
 func TestBatchRefillWhileAClientPolls(t *testing.T) {
 	l, h := newLimiter(t, BatchRefill(10, time.Second, 100))
 	require.True(t, l.Take("k", 100).Allowed)
@@ -299,8 +300,8 @@ func TestRequestsAtAWindowEdge(t *testing.T) {
 	}
 }
 
-// TestStaleTimes (I8): a time in the past creates no tokens, in any algorithm. (In x/time/rate it does: 1001 events in
-// a millisecond at 1000/s.)
+// TestStaleTimes (I8): a time in the past creates no tokens, in any algorithm. (In x/time/rate, such a time does create
+// tokens: at 1000/s, it admits 1001 events in a millisecond.)
 func TestStaleTimes(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k, base := l.Key("k"), h.now()
@@ -601,8 +602,8 @@ func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 }
 
 // If SetPolicy changes the length of the window, taken tokens still count. A fixed window that becomes longer ends
-// later by the same time. A fixed window that becomes shorter ends when it would have ended, or, if that is sooner,
-// when a window that begins now would end (if no more than the limit was taken).
+// later by the same time. A fixed window that becomes shorter ends at its previous end. If no more than the limit was
+// taken, and a window that begins now would end sooner, it ends at that time instead.
 func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	require.True(t, l.Take("k", 5).Allowed)
@@ -613,8 +614,9 @@ func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	require.NoError(t, l.SetPolicy(FixedWindow(10, 20*time.Second)))
 	assert.Equal(t, 20*time.Second, l.Take("k", 6).RetryAfter)
 
-	// An aligned window ends with the first whole window of the clock since the old one began. Here the old one began
-	// ahead of the clock. Windows of 7s begin 2s before that and 5s after.
+	// After the change, an aligned window ends with the first complete window of the clock that begins when the old
+	// window began, or later. Here the old window began ahead of the clock. Windows of 7s begin 2s before its beginning
+	// and 5s after it.
 	l, h = newLimiter(t, FixedWindow(5, 10*time.Second).Aligned())
 	h.advance(10*time.Second - 1)
 	require.True(t, l.TakeAt(l.Key("k"), 5, time.Unix(1_700_000_010, 0)).Allowed)
@@ -836,7 +838,7 @@ func TestRefund(t *testing.T) {
 		l.Refund(l.Key("k"), 100)
 		require.True(t, l.Take("k", 100).Allowed)
 
-		// After the end of the window nothing is owed, so a refund does nothing. It also does not count later.
+		// After the end of the window nothing is owed, so a refund does nothing, neither now nor later.
 		h.advance(3 * time.Minute)
 		l.Refund(l.Key("k"), 50)
 		require.EqualValues(t, 100, l.Peek(l.Key("k"), 0).Remaining)

@@ -30,9 +30,9 @@ type Answer struct {
 // tokens back to the limiters before it: each record becomes what it would be without that take ([Receipt.Refund]). No
 // call waits for another, so no order of limiters can deadlock.
 //
-// TakeAll is not atomic. Each of its takes is atomic, and so is each of its refunds. All other calls see each take and
-// each refund at once. So other calls count tokens that a call of TakeAll has taken, even if a later limiter then
-// refuses that call. This has the following consequences:
+// TakeAll is not atomic. Each of its takes is atomic, and so is each of its refunds. Every other call sees a take or a
+// refund as soon as it is made. So other calls count tokens that a call of TakeAll has taken, even if a later limiter
+// then refuses that call. This has the following consequences:
 //
 //   - No limiter ever admits more than its limit. Other calls can take these tokens only after they were given back.
 //   - A call may be refused because of tokens that another call gives back a moment later. The answer of the refused

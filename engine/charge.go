@@ -15,8 +15,8 @@ import (
 // The decision is about a request for one token, after the charge: Allowed says whether that request would pass now,
 // and RetryAfter says after which time it would pass. Remaining is never below 0. A charge of 0 takes nothing.
 //
-// The debt of a key is bounded ([MaxDebt]), so that no charge with a wrong number locks a key out forever. lost is how
-// many of the n tokens were not charged:
+// The debt of a key is bounded ([MaxDebt]), so that no charge with a wrong number locks a key out forever. The result
+// lost is how many of the n tokens were not charged:
 //
 //   - It is 0 if all n tokens were charged. It is also 0 for a key under [Unlimited], because the tokens of such a key
 //     are not counted.
@@ -68,16 +68,16 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 }
 
 // MaxDebt bounds the debt that a key may have from [Limiter.Charge] and from refusals that cost something
-// ([ChargeRefusals]). The bound is limits times the key's limit. Without this option it is 10 times the limit for
-// buckets ([TokenBucket], [BatchRefill]). That is enough for requests whose cost is known only afterwards, if no
-// request costs more than several times the limit. If a key was charged wrongly, its requests then pass again after
-// nine times the time in which its bucket fills. For the other algorithms, which forget debts, the bound without this
-// option is the limit itself.
+// ([ChargeRefusals]). The parameter limits sets this bound, as a multiple of the key's limit. Without this option it is
+// 10 times the limit for buckets ([TokenBucket], [BatchRefill]). That is enough for requests whose cost is known only
+// afterwards, if no request costs more than several times the limit. If a key was charged wrongly, its requests then
+// pass again after nine times the time in which its bucket fills. For the other algorithms, which forget debts, the
+// bound without this option is the limit itself.
 //
 // A window or a log must be able to count the whole debt. A higher bound leaves fewer bits of the record's word for the
-// time, and makes the log's ring longer by the factor limits. [New] refuses a bound that does not fit, such as a debt
-// of more than the 2^51 ticks of a bucket. If the debt of a [Quota] would not fit, the bound for this quota is the
-// largest debt that fits. limits is 1 to 2^32.
+// time, and multiplies the length of the log's ring by the parameter limits. [New] refuses a bound that does not fit,
+// such as a debt of more than the 2^51 ticks of a bucket. If the debt of a [Quota] would not fit, the bound for this
+// quota is the largest debt that fits. The parameter limits is 1 to 2^32.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 || limits > 1<<32 {

@@ -72,8 +72,8 @@ func sharedCounter() *counterClock {
 	return nil
 }
 
-// moved returns a counter clock whose timeline is later than this one by ahead nanoseconds, and is shared with other
-// processes.
+// moved returns a counter clock whose timeline is shared with other processes. The parameter ahead is the number of
+// nanoseconds by which this timeline is later than the timeline of c.
 func (c *counterClock) moved(ahead int64) *counterClock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,9 +113,9 @@ const (
 	slewTime         = time.Minute
 )
 
-// tolerable reports whether the counter may have drifted by off from Go's clock in the time elapsed. Systems correct
-// their clocks by at most 500 parts in a million. So if the drift is more than that and also more than 10ms, the
-// counter stopped or was set, or Go's clock has another source.
+// tolerable reports whether the counter can have drifted from Go's clock by the parameter off within the parameter
+// elapsed. Systems correct their clocks by at most 500 parts in a million. So if the drift is more than that and also
+// more than 10ms, the counter stopped or was set, or Go's clock has another source.
 func tolerable(off, elapsed time.Duration) bool {
 	return off.Abs() <= 10*time.Millisecond+elapsed.Abs()/2000
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // maxBack is how far the time of a [ClockFunc] may go back and still count as only late. If goroutines read a clock
-// concurrently, or if a clock is adjusted a little, times go back by less than that.
+// concurrently, or if a clock is adjusted a little, times go back by less than maxBack.
 const maxBack = time.Minute
 
 // A toldClock takes the time from the function of a [ClockFunc]. This function may be faulty, and the times that it

@@ -95,8 +95,8 @@ func (s starter) end() error {
 	return errors.Join(err, s.Wait())
 }
 
-// TestEnvironmentStartStorm: processes that start at once in 64 MB, Docker's usual /dev/shm, all attach to one file of
-// 26 MiB, and take from one bucket.
+// TestEnvironmentStartStorm: if many processes start at the same time and the file system has 64 MB, the usual size of
+// Docker's /dev/shm, all of them attach to one file of 26 MiB and take from one bucket.
 func TestEnvironmentStartStorm(t *testing.T) {
 	for round := range 5 {
 		folder := mounted(t, 64<<20)
@@ -139,7 +139,7 @@ func TestEnvironmentFullDisk(t *testing.T) {
 }
 
 // TestEnvironmentSparseRestore: a copy with holes that is moved into place is allocated completely when a process
-// attaches. If the disk is full, that returns an error, and no process is killed later.
+// attaches. If the disk is full, attaching returns an error, so no process is killed later.
 func TestEnvironmentSparseRestore(t *testing.T) {
 	folder := mounted(t, 40<<20)
 	path, ballast := filepath.Join(folder, "table"), filepath.Join(folder, "ballast")

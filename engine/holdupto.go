@@ -7,19 +7,20 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// HoldUpTo takes as many tokens as the key has, but no more than most. It is for a request that can make do with fewer,
-// such as an answer that can be shortened. The request passes if the key has no fewer than least tokens, or, if the
-// limit is lower than least, its complete limit. Otherwise HoldUpTo takes nothing. [Receipt.Taken] returns how many
-// tokens it took, and [Receipt.Settle] replaces them by the cost of the request. The check and the take are one atomic
-// step: concurrent calls cannot make it take fewer than least tokens.
+// HoldUpTo takes as many tokens as the key has, up to the parameter most. It is for a request that can make do with
+// fewer, such as an answer that can be shortened. The request passes if the key has at least the number of tokens in
+// the parameter least. If the limit is lower than least, the request passes if the key has its complete limit.
+// Otherwise HoldUpTo takes nothing. [Receipt.Taken] returns how many tokens it took, and [Receipt.Settle] replaces them
+// by the cost of the request. The check and the take are one atomic step, so concurrent calls cannot make it take fewer
+// tokens than least.
 //
 // If least is 0, it counts as 1, so a request for a key without tokens is refused. If most is 0, nothing is taken, and
 // the cost of the request is charged when the receipt is settled. So HoldUpTo(k, 1, 0) admits requests that pay
 // afterwards, as long as the key has a token. ([Limiter.Hold] of 0 always admits such requests.) The number of such
 // requests that are under way at the same time is not bounded.
 //
-// If the request is refused, RetryAfter is the RetryAfter of a request for least tokens. A refusal costs nothing,
-// whatever [ChargeRefusals] says. HoldUpTo never uses a late clock, does not allocate, and is lock-free.
+// If the request is refused, RetryAfter is the wait of a request for the number of tokens in least. A refusal costs
+// nothing, whatever [ChargeRefusals] says. HoldUpTo never uses a late clock, does not allocate, and is lock-free.
 func (l *Limiter) HoldUpTo(k Key, least, most uint64) (d Decision, r Receipt) {
 	least = max(least, 1)
 	if most == 0 {

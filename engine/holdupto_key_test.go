@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHoldOfNothingIsOfItsKey: if the argument most of HoldUpTo is 0, the limit of the key's tier still decides, and a
-// least of 0 counts as 1. The cost of the request is charged to the key under its tier. A refused hold charges nothing.
+// TestAHoldOfNothingIsOfItsKey: if the argument most of HoldUpTo is 0, the limit of the key's tier still decides. If
+// the argument least is 0, it counts as 1. The cost of the request is charged to the key under its tier. A refused hold
+// charges nothing.
 func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(Per(1, 7*time.Second), 5)))
 	k := l.Key("k").Tier(1)

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldUpTo: HoldUpTo takes the available tokens, from least to most, and its receipt is settled like any hold.
+// TestHoldUpTo: HoldUpTo takes the available tokens, if their number is at least the argument least, and never more
+// than the argument most. Its receipt is settled like any hold.
 func TestHoldUpTo(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -39,8 +40,8 @@ func TestHoldUpTo(t *testing.T) {
 	})
 }
 
-// TestAHoldOfNothingIsRefusedInDebt: HoldUpTo with a least of 0 is refused if the key is in debt or has no tokens. If
-// the key has tokens, the request is admitted, and pays afterwards.
+// TestAHoldOfNothingIsRefusedInDebt: if the argument least of HoldUpTo is 0, the request is refused if the key is in
+// debt or has no tokens. If the key has tokens, the request is admitted, and pays afterwards.
 func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	forEach(t, []Option{MaxDebt(2)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -79,8 +80,8 @@ func TestHoldUpToUnderOtherLimits(t *testing.T) {
 	}
 }
 
-// TestHoldUpToAtOnce: many goroutines call HoldUpTo at the same time. Together they get the limit, and none gets less
-// than its least. If a goroutine is refused, its least was not left.
+// TestHoldUpToAtOnce: many goroutines call HoldUpTo at the same time. Together they get the limit. No goroutine gets
+// fewer tokens than its argument least. If a goroutine is refused, fewer tokens than that were left.
 func TestHoldUpToAtOnce(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	for round := range 50 {

@@ -33,7 +33,7 @@ type Limiter struct {
 	number uint64 // a random number of this limiter in this process: see Receipt.Append
 }
 
-// policies has the policies of a limiter. A limiter's plan is made from it.
+// policies has the policies of a limiter. A limiter's plan is made from these policies.
 type policies struct {
 	base Policy   // the latest policy other than Unlimited or Blocked, if there was one
 	all  []Policy // the limiter's own policy and those of its tiers

@@ -236,8 +236,8 @@ func TestNewRefusesMoreKeysThanMemory(t *testing.T) {
 	assert.ErrorContains(t, err, "bytes")
 }
 
-// TestMemoryForAMillionKeys (I6): a table for a million keys has 27 bytes per key. Stats reports this, the formula
-// gives this, and the heap grows by at most this.
+// TestMemoryForAMillionKeys (I6): a table for a million keys has 27 bytes per key. Stats reports this size, the formula
+// gives the same size, and the heap grows by at most this size.
 func TestMemoryForAMillionKeys(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()

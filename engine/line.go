@@ -29,7 +29,7 @@ type Turn struct {
 	n       uint64
 	plan    *shard.Plan // the plan at the time of the reservation
 
-	// The limiter's lines.mu guards what follows.
+	// lines.mu of the limiter guards the following fields.
 	parts []part // n tokens in all, in the order in which they were reserved; none after the turn has ended
 	due   int64  // when the tokens are available, by the limiter's clock
 	moved func() // called when due is earlier than before, unless it is nil
@@ -191,7 +191,7 @@ func (t *Turn) overtake() {
 }
 
 // ignores reports whether a gap in front of the turn is at most half a token. Such a gap comes from rounding, or from a
-// reservation under a quota with smaller tokens.
+// reservation under a quota whose tokens come back in less time.
 func (t *Turn) ignores(gap int64) bool {
 	half := int64(t.plan.Span(1, t.key.quota) / 2)
 	return -half <= gap && gap <= half

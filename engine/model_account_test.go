@@ -12,7 +12,7 @@ import (
 type account interface {
 	under(q *grants) // applies the limit of a quota to the calls that follow
 	take(at int64, n uint64) bool
-	charge(at int64, n, limits uint64) (charged uint64) // charges n tokens, until the debt is that many limits
+	charge(at int64, n, limits uint64) (charged uint64) // charges up to n; the debt is then at most limits * limit
 	remaining(at int64) uint64
 	retry(at int64, n uint64) int64 // nanoseconds until n tokens are available; n is at most the limit
 	reset(at int64) int64           // nanoseconds until nothing is owed, or the window is over
@@ -122,8 +122,9 @@ func (b *bucket) seen(at int64) int64 {
 	return b.counted(at, min(at, b.clock()), max(at, b.ahead()))
 }
 
-// counted returns the debt in ticks at the price of the call's quota. It counts the tokens owed at two times: at
-// earliest, and at latest, the latest time for which tokens may have been granted. The larger of the two debts counts.
+// counted returns the debt in ticks at the price of the call's quota. It computes the tokens owed at two times, and
+// returns the larger debt. One time is the parameter earliest. The other is the parameter latest, the latest time for
+// which tokens may have been granted.
 func (b *bucket) counted(at, earliest, latest int64) int64 {
 	owed := b.owed(earliest)
 	kept := scaled(owed, b.price, b.q.token)
@@ -222,9 +223,9 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 }
 
 // reprices converts a debt when the price of its tier has changed from one price to another. The key owes the same
-// number of tokens as before, at the time at and at the time latest, which is the latest time at which a request was
-// granted or is due. The debt may come from another tier, so no part of it counts as above all limits. If the new debt
-// would be too large for a record, the debt keeps its price.
+// number of tokens as before, both at the time in the parameter at and at the time in the parameter latest. The latter
+// is the latest time at which a request was granted or is due. No part of the debt counts as above all limits, because
+// the debt may come from another tier. If the new debt would be too large for a record, the debt keeps its price.
 func (b *bucket) reprices(at, latest, from, to int64) {
 	if scaled(b.owed(at), from, to) <= mostTicks {
 		b.price = to
@@ -305,8 +306,8 @@ func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	}
 }
 
-// giveBackPriced is giveBack for a bucket with prices. If the debt may have changed its price since the take, it
-// assumes that tokens came back at the fastest price of all conversions.
+// giveBackPriced does what giveBack does, for a bucket with prices. If the debt may have changed its price since the
+// take, it assumes that tokens came back at the fastest price of all conversions.
 func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	cost := int64(n) * b.price
 	owed, back := b.owed(at), min(b.owed(latest), cost)

@@ -16,8 +16,8 @@ type courseStep struct {
 	make func(m *model)
 }
 
-// by returns the function of a step that makes a call of the model with these draws: the bytes that the call reads from
-// its program.
+// by returns the function of a step. This function makes a call of the model. The parameter draws has the bytes that
+// the call reads from its program.
 func by(call func(m *model), draws ...byte) func(m *model) {
 	return func(m *model) {
 		m.program = draws
@@ -178,10 +178,10 @@ func courseKinds() []courseKind {
 	}
 }
 
-// TestEveryCourseOfChanges (I1) makes every sequence of at most length steps. If several sequences lead to the same
-// state, it continues only the first of them. After every change of the policy, the answers for all keys must satisfy
-// requireChange. All later answers must be those of the model's accounts. At the end, the tokens that a key was granted
-// must fit the limits that it had.
+// TestEveryCourseOfChanges (I1) makes every sequence of steps up to a maximum length. If several sequences lead to the
+// same state, it continues only the first of them. After every change of the policy, the answers for all keys must
+// satisfy requireChange. All later answers must be those of the model's accounts. At the end, the tokens that a key was
+// granted must fit the limits that it had.
 func TestEveryCourseOfChanges(t *testing.T) {
 	for _, c := range courseKinds() {
 		t.Run(c.name, func(t *testing.T) {

@@ -87,7 +87,7 @@ func (m *model) isVoid(tk *taken) bool {
 	return tk.policy != m.policies || tk.ends != m.limiter.table.Ends(m.limiter.table.Find(tk.key.hash))
 }
 
-// givesBack makes a refund with a receipt on paper.
+// givesBack does on paper what a refund with a receipt does.
 func (m *model) givesBack(tk *taken, n uint64) {
 	n = min(n, tk.of.n)
 	if tk.e == nil || n == 0 {
@@ -155,7 +155,7 @@ func (m *model) forgetEmpty(k *modelKey) {
 	}
 }
 
-// look compares what is left under every grant.
+// look compares, for every grant, how many tokens of the key are left in the limiter and on paper.
 func (m *model) look(k *modelKey) {
 	m.forgetEmpty(k)
 	for _, q := range m.grants {

@@ -80,8 +80,8 @@ func (m *model) owes(k *modelKey, at int64) int64 {
 	return int64(owes)
 }
 
-// least returns the keys that owe the least in a full table at a time. It does not count one key, the argument. All
-// returned keys owe the same. If the table has a slot whose key is idle, least returns no keys.
+// least returns the keys of a full table that owe the least at the given time. It does not consider the key in the
+// parameter of. All returned keys owe the same. If the table has a slot whose key is idle, least returns no keys.
 func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	if m.full == nil {
 		return nil, 0
@@ -116,10 +116,10 @@ func (m *model) breaksTies(of *modelKey, at int64) {
 	}
 }
 
-// makesRoom finds room on paper for a key that is about to be charged, at a time. If the key owes nothing, it has no
-// record, so another key may have to be evicted. Whether other keys are idle is decided at the limiter's clock if the
-// call is ahead of it, and otherwise at the time of the call. If there is no room and no key is evicted, wait is the
-// time until there is room, at least a nanosecond.
+// makesRoom finds room on paper for a key that is about to be charged at the given time. If the key owes nothing, it
+// has no record, so another key may have to be evicted. Whether other keys are idle is decided at the limiter's clock
+// if the call is ahead of it, and otherwise at the time of the call. If there is no room and no key is evicted, wait is
+// the time until there is room, at least a nanosecond.
 func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	at := min(when, m.at(m.now))
 	if m.full == nil || !of.idle(at) {
@@ -196,8 +196,8 @@ func (m *model) settlesEviction() {
 	}
 }
 
-// settlesVictims finds out which of the keys that owed the least was evicted, and reports whether one was. A call may
-// have evicted up to most of these keys.
+// settlesVictims finds out which of the keys that owed the least was evicted, and reports whether one was. The
+// parameter most is the highest number of these keys that a call may have evicted.
 func (m *model) settlesVictims(most int) bool {
 	if m.full == nil || len(m.victims) == 0 {
 		return false
@@ -218,9 +218,9 @@ func (m *model) settlesVictims(most int) bool {
 	return true
 }
 
-// breaksTiesOf is breaksTies for two keys from which a call takes one after the other. It returns false if the take of
-// the first key may evict the second key, which then gets a new record. The test could not find out afterwards which
-// key was evicted.
+// breaksTiesOf does what breaksTies does, for two keys from which a call takes one after the other. It returns false if
+// the take of the first key may evict the second key, which then gets a new record. The test could not find out
+// afterwards which key was evicted.
 func (m *model) breaksTiesOf(first, second *modelKey) bool {
 	if m.full == nil || m.overflow != Evict {
 		return true

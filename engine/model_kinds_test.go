@@ -53,8 +53,8 @@ func (m *model) draw(kind modelKind) {
 }
 
 // modelKindsOfBuckets returns kinds of limiters with token buckets. In the first, tokens take 1e9, 7e8, 9e7, 1.3e9 and
-// 1.1e7 ticks. In the next two, a nanosecond has sixteen ticks, so tokens take sixteen times as many. (In the second,
-// the limiter's own tokens take 15,001 ticks.)
+// 1.1e7 ticks. In the next two kinds, a nanosecond has sixteen ticks, so tokens take sixteen times as many ticks. (In
+// the second kind, the limiter's own tokens take 15,001 ticks.)
 func modelKindsOfBuckets() []modelKind {
 	tiers := []Policy{TokenBucket(Per(1, 700*time.Millisecond), 7), TokenBucket(Per(1, 90*time.Millisecond), 100), Unlimited(), Blocked()}
 	quotas := []Policy{TokenBucket(Per(1, 1300*time.Millisecond), 4), TokenBucket(Per(1, 11*time.Millisecond), 1000), Unlimited(), Blocked()}
@@ -88,7 +88,7 @@ func modelKindOfWindows(policy func(limit uint64) Policy, of func() windowed) mo
 	}}
 }
 
-// without returns the kind without quotas, and, if tiers is true, also without tiers.
+// without returns a copy of the kind that has no quotas. If tiers is true, the copy has no tiers either.
 func (kind modelKind) without(tiers bool) modelKind {
 	if kind.quotas = nil; tiers {
 		kind.tiers = nil

@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireFits checks property (b). Within any time, the tokens that a key has taken and not given back must not be more
-// than the largest burst plus what came back at the highest rate. A take that waits counts at the end of its wait.
+// requireFits checks property (b) of docs/decisions/0031. Within any time, the tokens that a key has taken and not
+// given back must not be more than the largest burst plus what came back at the highest rate. A take that waits counts
+// at the end of its wait.
 func (m *model) requireFits(k *modelKey) {
 	if k.vague {
 		return
@@ -31,9 +32,10 @@ func (m *model) requireFits(k *modelKey) {
 	}
 }
 
-// requireFitsIn checks requireFits for buckets and for the time from one event to another. The last event is the i-th.
-// The tokens taken in that time, under all limits, must not be more than these limits allow with their largest burst
-// and their highest rate. (Each change of a policy with batches may add one batch, because a batch comes all at once.)
+// requireFitsIn checks the property of requireFits for a bucket, in the time between the events in the parameters first
+// and last. The event in last is the i-th event. The tokens taken in that time, under all limits, must not be more than
+// these limits allow with their largest burst and their highest rate. (Each change of a policy with batches may add one
+// batch, because a batch comes all at once.)
 func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	tokens, from, to := uint64(0), i, i
 	for j, e := range k.story {
@@ -61,10 +63,10 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	m.law(tokens <= burst+uint64(came), "(b)", tokens, burst+uint64(came), k, last.q)
 }
 
-// requireFitsWindow checks requireFits for windows and for the time from one event to another. The last event is the
-// i-th. A log or a counter grants at most the highest limit plus what the fastest of the key's limits grants in that
-// time. A fixed window may grant one limit more. (A counter rounds down, so it may grant one token more. Charges do
-// not count as granted tokens.)
+// requireFitsWindow checks the property of requireFits for a window, in the time between the events in the parameters
+// first and last. The event in last is the i-th event. A log or a counter grants at most the highest limit plus what
+// the fastest of the key's limits grants in that time. A fixed window may grant one limit more. (A counter rounds down,
+// so it may grant one token more. Charges do not count as granted tokens.)
 func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 	sum, limit, came, from, to := uint64(0), uint64(0), uint64(0), i, i
 	for j, e := range k.story {
@@ -220,9 +222,9 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 	m.law(is[0].Remaining <= most || ahead > 0, "(b)", is[0].Remaining, most, k, q)
 }
 
-// stays returns how many of the tokens that a key owes keep their length in time until the last waiting request is due.
-// In a limiter of one rate, these are the tokens above the highest limit so far. If the key has taken under a quota
-// last, it returns 0, because it is not known under which quota.
+// stays returns how many of the tokens that a key owes still take as long to come back as before, until the last
+// waiting request is due. In a limiter of one rate, these are the tokens above the highest limit so far. If the key has
+// taken under a quota last, it returns 0, because it is not known under which quota.
 func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	was, changed := c.was[m.grants[0]]
 	if m.kind.hasPrices() || !changed || k.last == nil || !m.isTier(k.last) {
@@ -233,10 +235,10 @@ func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	return min(owed-min(owed, highest), until)
 }
 
-// until returns for how long a key's debt may come back at the previous rate, if requests were granted up to ahead
-// after the current time. If the new rate is faster, that is all of this time. Otherwise it is only the time in which
-// the tokens that stays returned come back, and one token more because of rounding. (Batches come at multiples of their
-// interval, so one interval more is added for them.)
+// until returns for how long a key's debt may come back at the previous rate. The parameter ahead is how far after the
+// current time requests were granted. If the new rate is faster, the result is all of this time. Otherwise it is only
+// the time in which the tokens that stays returned come back, and one token more because of rounding. (Batches come at
+// multiples of their interval, so one interval more is added for them.)
 func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	own, was := m.grants[0], c.was[m.grants[0]]
 	if m.kind.hasPrices() || was.token == 0 || c.to.perNano == 0 || own.token*c.from.perNano < was.token*c.to.perNano {
@@ -248,8 +250,8 @@ func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	return min(ahead, c.from.wait(m.seen, int64(stays+1)*was.token))
 }
 
-// until returns the time until the end of a window that would have ended after the time after. An aligned window ends
-// when a window of the clock ends.
+// until returns the time until a window ends. The parameter after is the time until the window would have ended without
+// a change. An aligned window ends when a window of the clock ends.
 func (q *grants) until(now int64, after time.Duration) time.Duration {
 	if p := q.policy; p.aligned && p.algorithm == AlgorithmFixedWindow {
 		length := int64(p.window)
@@ -266,9 +268,10 @@ func (q *grants) longest() time.Duration {
 	return 2 * q.policy.window
 }
 
-// leaves returns how many tokens of a window are left after a change, at least and at most, if left tokens were left
-// before. An estimate is rounded up if the length changes. A log has fewer requests in a shorter window. The model
-// makes the window of a log longer only if no request comes back into it: see setsPace.
+// leaves returns the lowest and the highest number of tokens of a window that may be left after a change. The parameter
+// left is the number of tokens that were left before. An estimate is rounded up if the length changes. A log has fewer
+// requests in a shorter window. The model makes the window of a log longer only if no request comes back into it: see
+// setsPace.
 func (q *grants) leaves(c *change, left uint64) (least, most uint64) {
 	switch {
 	case c.one && q.policy.algorithm == AlgorithmSlidingWindow:

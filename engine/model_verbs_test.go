@@ -221,7 +221,7 @@ func (m *model) holds() {
 	}
 }
 
-// holdsUpTo takes the tokens that are left, from least to most, with HoldUpTo.
+// holdsUpTo draws the arguments least and most, and takes the tokens that are left with HoldUpTo.
 func (m *model) holdsUpTo() {
 	k, q, key := m.key()
 	least, most := m.tokens(q), m.tokens(q)

@@ -16,7 +16,7 @@ const (
 	aligned     = "TestAlignedWindowsWhoseLengthChanges"
 
 	// converted is the expression for a debt that keeps its tokens at a change of the rate. lasting is the expression
-	// for a debt that keeps its length in time.
+	// for a debt that still takes the same time to come back.
 	converted = "b.converted(before.(*TokenBucket), s, nanos, c)"
 	lasting   = "b.lasting(before.(*TokenBucket), nanos, before.(*TokenBucket).UntilIdle(s, before.Ticks(nanos)))"
 )

@@ -11,10 +11,10 @@ type observer struct {
 	every   uint32
 }
 
-// Observe makes the limiter call refused with the key of a refused request and the number of tokens that it asked for.
-// On average, one refusal in every is reported, chosen at random. So a program can find the keys that are refused most
-// without counting all refusals. every is 1 to 2^30; 1 reports all refusals. The option does not change the cost of an
-// admitted request.
+// Observe makes the limiter call the function refused with the key of a refused request and the number of tokens that
+// the request asked for. The parameter every is 1 to 2^30. On average, one of that many refusals is reported, chosen at
+// random; 1 reports all refusals. So a program can find the keys that are refused most without counting all refusals.
+// The option does not change the cost of an admitted request.
 //
 // refused runs in the goroutine of the request, so it should be quick. It must be safe for concurrent use, and may call
 // the limiter. A Key is a hash. A program that needs the text of a key can keep a map of the keys that it cares about,

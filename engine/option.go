@@ -140,8 +140,8 @@ func Prefault() Option {
 
 // ClockTSC reads the processor's time stamp counter, which is calibrated with the system's monotonic clock and compared
 // with it every ten seconds. It is the fastest exact clock, and it is the default if Linux itself trusts the counter.
-// Otherwise the limiter uses [ClockPrecise] instead. It also does so under testing/synctest, because the time there is
-// not the processor's.
+// Otherwise the limiter uses [ClockPrecise] instead. It also uses ClockPrecise under testing/synctest, because the time
+// there is not the processor's.
 func ClockTSC() Option { return useClock(clockTSC, nil) }
 
 // ClockPrecise reads Go's monotonic clock for every decision. Use it under testing/synctest.
@@ -161,20 +161,20 @@ func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 // decision and the sweeper call it. The first time that it returns must be between 1970 and 2261. Use ClockFunc in
 // tests, and to replay requests of the past.
 //
-// The times that now returns, its readings, may be wrong for a while:
+// The times that this function returns are called readings here. They may be wrong for a while:
 //
 //   - A reading that is up to a minute earlier than the latest one counts as late: it admits no request that the latest
 //     reading would refuse.
-//   - If now goes back by more than a minute, the limiter's time continues from the latest reading, so no key waits
-//     until now reaches that reading again. If that reading was too far ahead, each key once gets the tokens for the
-//     time that was skipped, at most its limit. After that, everything that follows the clock (aligned windows,
-//     batches, the windows of a sliding window counter) is off by the time by which now went back.
-//   - If now then goes ahead by more than a minute, the limiter first subtracts the time by which now went back. So if
-//     readings are wrong again and again, early or late, keys get the additional tokens of the worst reading only, not
-//     of all of them together. If now was set back for good, and the limiter does not read it for more than a minute,
-//     the limiter's time stands still for the same time.
+//   - If the function goes back by more than a minute, the limiter's time continues from the latest reading, so no key
+//     waits until the function reaches that reading again. If that reading was too far ahead, each key once gets the
+//     tokens for the time that was skipped, at most its limit. After that, everything that follows the clock (aligned
+//     windows, batches, the windows of a sliding window counter) is off by the time by which the function went back.
+//   - If the function then goes ahead by more than a minute, the limiter first subtracts the time by which the function
+//     went back. So if readings are wrong again and again, early or late, keys get the additional tokens of the worst
+//     reading only, not of all of them together. If the function was set back for good, and the limiter does not read
+//     it for more than a minute, the limiter's time stands still for the same time.
 //   - A reading before 1970 is not trusted. Neither is a reading in the second half of the time from the first reading
-//     to April 2262. The limiter's time stands still until now returns another time.
+//     to April 2262. The limiter's time stands still until the function returns another time.
 func ClockFunc(now func() time.Time) Option {
 	return func(c *config) error {
 		if now == nil {

@@ -33,8 +33,8 @@ func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 }
 
 // lastCharged returns the key under the tier whose numbers its bucket was charged with last, and what a token cost
-// then. If the charge may have been under the quota of k, under is k itself. known is false if the charge was under no
-// tier and not under that quota.
+// then. If the charge may have been under the quota of k, the result under is k itself. The result known is false if
+// the charge was under no tier and not under that quota.
 func (l *Limiter) lastCharged(plan *shard.Plan, k Key) (under Key, token uint64, known bool) {
 	granted := plan.Granted(k.quota)
 	if under, token = k, granted.Token; granted.Tokens == 0 {

@@ -109,9 +109,9 @@ func (ps policies) most() uint64 {
 }
 
 // lasts returns how long tokens may count after the length of windows has changed (R24). If all keys have the same
-// limit, that is a window, or, if it is longer, the time in which the tokens of the highest limit so far come back.
-// Otherwise a key may have taken tokens under another limit than its current one. Then lasts returns the length of the
-// longest window so far.
+// limit, the result is the length of a window or the time in which the tokens of the highest limit so far come back,
+// whichever is longer. Otherwise a key may have taken tokens under another limit than its current one. Then lasts
+// returns the length of the longest window so far.
 func (ps policies) lasts() time.Duration {
 	window, longest := ps.base.window, ps.longest
 	if ps.base.algorithm == AlgorithmSlidingWindow {

@@ -24,9 +24,9 @@ type Policy struct {
 	per       Period // period of the calendar
 }
 
-// TokenBucket limits each key to rate in the long run and to burst tokens at once. A key's bucket starts full. A
-// request of cost n is admitted if the bucket has n tokens, and takes them. A refused request takes nothing. Over any
-// time t a key gets at most burst + rate*t.
+// TokenBucket limits each key to a rate in the long run, and to a number of tokens at once, the burst. A key's bucket
+// starts full. A request of cost n is admitted if the bucket has n tokens, and takes them. A refused request takes
+// nothing. Over any time t a key gets at most burst + rate*t.
 //
 // Tokens come back continuously, not in steps. There is no timer: the level of a bucket is computed when a request
 // comes. burst is 1 to 2^32.
@@ -38,28 +38,29 @@ type Policy struct {
 // 10/m and 60/s are such rates, 97/s is not. With all other rates, a request is never admitted early. It is late by at
 // most two nanoseconds, or by one 2^18th of a token's time if that is longer. In these limiters, the charge of an idle
 // key starts at the end of the current nanosecond, or of the longer time. Until then a part of a token is missing. For
-// example, at 97/s with burst 10, the Remaining of the first request is 8, that of the next one a moment later is 8
-// again, and then it is 7. If ten requests come in one nanosecond, the last of them must wait.
+// example, at 97/s with burst 10, the Remaining of the first request is 8. The next request a moment later also gets 8,
+// and the request after it gets 7. If ten requests come in one nanosecond, the last of them must wait.
 func TokenBucket(rate Rate, burst uint64) Policy {
 	return Policy{algorithm: AlgorithmTokenBucket, rate: rate, limit: burst}
 }
 
-// BatchRefill is a token bucket that holds burst tokens, and gets refill tokens at once every interval, at the
-// multiples of the interval since 1970. Over any time a key gets at most burst + refill * (the number of refills in
-// that time). No part of an interval is lost, however often a client asks.
+// BatchRefill is a token bucket that is refilled in batches. burst is the number of tokens that the bucket holds.
+// refill is the number of tokens that it gets at once every interval, at the multiples of the interval since 1970. Over
+// any time a key gets at most burst + refill * (the number of refills in that time). No part of an interval is lost,
+// however often a client asks.
 //
 // refill is 1 to 2^32, at most one token for each nanosecond of interval. burst is 1 to 2^32.
 func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 	return Policy{algorithm: AlgorithmBatchRefill, refill: refill, window: interval, limit: burst}
 }
 
-// FixedWindow limits each key to limit tokens in a window. The window begins with the key's first request. The next
-// window begins with the first request after this one has ended. When one window ends and the next begins, up to
+// FixedWindow limits how many tokens each key gets in a window. The window begins with the key's first request. The
+// next window begins with the first request after this one has ended. When one window ends and the next begins, up to
 // 2*limit - 1 tokens may be admitted within a moment. If the windows are aligned, or if the first request of the window
-// was given back, up to 2*limit tokens may be. A slot takes 16 bytes, a key 27 ([MaxKeys]).
+// was given back, up to 2*limit tokens may be admitted. A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
-// limit is 1 to 2^32, and window is 1µs to 365 days. A limit in the millions needs a window of seconds or more, and a
-// limit in the billions needs a minute or more; otherwise New returns an error that says so.
+// limit is this number of tokens, 1 to 2^32, and window is 1µs to 365 days. A limit in the millions needs a window of
+// seconds or more, and a limit in the billions needs a minute or more; otherwise New returns an error that says so.
 //
 // An aligned window is exact to the nanosecond. For other windows, the precision depends on d, the number of binary
 // digits of the limit. Such a window is exact to the nanosecond if d is at most 15 (a limit of 32,767), and the window
@@ -78,29 +79,30 @@ func (p Policy) Aligned() Policy {
 	return p
 }
 
-// SlidingWindow limits each key to limit tokens in the window that ends now. It estimates the tokens in this window
-// from two counters. One counts the tokens taken in the current window of the clock, and the other counts the tokens
-// taken in the previous window of the clock. The previous count is weighted by the share of the previous window that is
-// still inside the window that ends now:
+// SlidingWindow limits how many tokens each key gets in the window that ends now. It estimates the tokens in this
+// window from two counters. One counts the tokens taken in the current window of the clock, and the other counts the
+// tokens taken in the previous window of the clock. The previous count is weighted by the share of the previous window
+// that is still inside the window that ends now:
 //
 //	floor(previous * share) + current + n <= limit
 //
 // This is an estimate, because it assumes that the requests of the previous window were spread evenly. Refused requests
 // do not count. docs/algorithms.md says how far off the estimate can be. A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
-// limit is 1 to 2^24-1, and window is 1µs to 365 days. A limit above 2^20 needs a window of seconds or more; otherwise
-// New returns an error that says so.
+// limit is this number of tokens, 1 to 2^24-1, and window is 1µs to 365 days. A limit above 2^20 needs a window of
+// seconds or more; otherwise New returns an error that says so.
 func SlidingWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmSlidingWindow, limit: limit, window: window}
 }
 
-// SlidingLog limits each key to limit tokens in any window. It is exact, because it keeps the time of every token that
-// it has granted in the last window. That costs memory: 16 + 8*limit bytes for each slot. [New] allocates this memory
-// with the rest ([MaxKeys]), and [Stats] reports how much it is. Calls that return a [Decision] also make a binary
-// search in these times.
+// SlidingLog limits how many tokens each key gets in any window. It is exact, because it keeps the time of every token
+// that it has granted in the last window. That costs memory: 16 + 8*limit bytes for each slot. [New] allocates this
+// memory with the rest ([MaxKeys]), and [Stats] reports how much it is. Calls that return a [Decision] also make a
+// binary search in these times.
 //
-// limit is 1 to 4,096, and the logs of all keys must fit into the machine's memory. window is 1µs to 365 days. A limit
-// above some hundreds needs a window of a second or more; otherwise New returns an error that says so.
+// limit is this number of tokens, 1 to 4,096, and the logs of all keys must fit into the machine's memory. window is
+// 1µs to 365 days. A limit above some hundreds needs a window of a second or more; otherwise New returns an error that
+// says so.
 //
 // The precision depends on d, the number of binary digits of the limit. If d is at most 7 (a limit of 127), the log is
 // exact to the nanosecond in windows up to 2^(50-2d) ns: 4.8 hours for a limit of 5, 73 minutes for 10, 68 seconds for
@@ -246,8 +248,8 @@ func (p Policy) build(most uint64) (atomicbucket.Algorithm, error) {
 	return p.buildRoomy(most, p.window)
 }
 
-// buildRoomy is build, but records also have room for windows of earlier limits that last up to the time room after a
-// change.
+// buildRoomy does what build does, but its records also have room for windows of earlier limits. The parameter room is
+// how long such a window may last after a change.
 func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbucket.Algorithm, err error) {
 	if p.aligned && p.algorithm != AlgorithmFixedWindow {
 		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)
@@ -296,7 +298,7 @@ func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbuc
 	return algorithm, nil
 }
 
-// buildEntries is build for a [Concurrency] policy in a table that several processes share.
+// buildEntries does what build does, for a [Concurrency] policy in a table that several processes share.
 func (p Policy) buildEntries(most uint64) (atomicbucket.Algorithm, error) {
 	algorithm, err := boxed(atomicbucket.NewEntries(p.limit, most, p.window))
 	if err != nil {

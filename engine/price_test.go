@@ -124,8 +124,8 @@ func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestAQuotaThatIsRaised: a larger burst and a faster rate are active at once, and a key gets only the difference in
-// addition. No key waits longer than the rest of its previous wait.
+// TestAQuotaThatIsRaised: a larger burst and a faster rate take effect at once. A key gets only the difference between
+// the quotas in addition, not a full new burst. No key waits longer than the rest of its previous wait.
 func TestAQuotaThatIsRaised(t *testing.T) { forEachPriced(t, testAQuotaThatIsRaised) }
 
 func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {

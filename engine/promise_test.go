@@ -51,9 +51,9 @@ func TestAHoldWithoutALimit(t *testing.T) {
 	assert.EqualValues(t, 50, l.Peek(l.Key("b"), 0).Remaining)
 }
 
-// TestWhatComesBackWhileOthersWait (I1): while reservations that were made after a hold wait, the hold gives back only
-// what will not have come back with time when the last of them is due. The tokens that are due then and the tokens that
-// are taken in the meantime fit the limit together.
+// TestWhatComesBackWhileOthersWait (I1): reservations are made after a hold, and are not due yet. A refund of the hold
+// gives back only the tokens that will not have come back with time when the last of these reservations is due. The
+// tokens that are due at that time and the tokens that are taken in the meantime fit the limit together.
 func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	d, hold := l.Hold(l.Key("k"), 5)

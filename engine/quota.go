@@ -112,7 +112,7 @@ func (k Key) With(q Quota) Key {
 	return k
 }
 
-// allowQuota is AllowKey for a key whose quota has its own numbers.
+// allowQuota does what AllowKey does, for a key whose quota has its own numbers.
 func (l *Limiter) allowQuota(k Key) bool {
 	if k.quota.IsUnlimited() {
 		return true
@@ -130,7 +130,7 @@ func (l *Limiter) allowQuota(k Key) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// takeOther is TakeKey for a take of 0 tokens, and for a key whose quota has its own numbers.
+// takeOther does what TakeKey does, for a take of 0 tokens, and for a key whose quota has its own numbers.
 func (l *Limiter) takeOther(d *Decision, k Key, n uint64) {
 	if n == 0 {
 		*d = l.Peek(k, n)

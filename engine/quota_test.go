@@ -288,7 +288,7 @@ func TestTokenBucketsNeedAQuota(t *testing.T) {
 	require.False(t, l.AllowKey(l.Key("anna").Tier(2)))
 }
 
-// TestSetPolicyOfTokenBucketsKeepsTime: debts keep their length in time when the tick changes.
+// TestSetPolicyOfTokenBucketsKeepsTime: if the tick changes, a debt still takes the same time to come back.
 func TestSetPolicyOfTokenBucketsKeepsTime(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour))
 	p := engine.TokenBucket(engine.Per(60, time.Minute), 60)

@@ -36,10 +36,11 @@ func (l *Limiter) TakeReceipt(k Key, n uint64) (d Decision, r Receipt) {
 	return
 }
 
-// Hold takes estimate tokens from the key, all or none, for a request that may cost less or more. The cost may be the
-// tokens of a language model, the bytes of an answer, or the time of a query. When the cost is known, [Receipt.Settle]
-// gives back or charges the difference. Hold does the same as TakeReceipt, except that an estimate above the limit
-// counts as the limit. So such a request passes when the bucket is full, instead of never. Hold does not allocate.
+// Hold takes the estimated number of tokens from the key, all or none, for a request that may cost less or more. The
+// cost may be the tokens of a language model, the bytes of an answer, or the time of a query. When the cost is known,
+// [Receipt.Settle] gives back or charges the difference. Hold does the same as TakeReceipt, except that an estimate
+// above the limit counts as the limit. So such a request passes when the bucket is full, instead of never. Hold does
+// not allocate.
 func (l *Limiter) Hold(k Key, estimate uint64) (d Decision, r Receipt) {
 	l.takeReceipt(&d, &r, k, estimate, true)
 	return
@@ -74,7 +75,8 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 		}
 		runtime.KeepAlive(l)
 		if o.Verdict == shard.Admitted {
-			// The receipt is written before the decision, so that its stores are complete when the caller copies both.
+			// For speed, the receipt is written before the decision: the caller copies both, and a copy of memory that
+			// was just written waits for the writes.
 			r.limiter, r.hash = l, k.hash
 			r.of.Enter(&o, n, k.quota, ends)
 			if k.quota.IsTier() {
@@ -117,9 +119,9 @@ func (l *Limiter) takeReceiptSlowly(
 	}
 }
 
-// Refund gives back n of the tokens that were taken. If fewer tokens were not given back yet, it gives back all of
-// these. The record of the key becomes what it would be if the tokens had never been taken. If that can no longer be
-// determined, Refund gives back less:
+// Refund gives back n of the tokens that were taken. If fewer than n tokens have not been given back yet, it gives back
+// all of them. The record of the key becomes what it would be if the tokens had never been taken. If that can no longer
+// be determined, Refund gives back less:
 //
 //   - A token bucket gives back the tokens that have not come back already. If the bucket would be full by now, it
 //     gives back nothing. If other callers have made reservations ([Limiter.Reserve]) after the take, for this key or
@@ -163,8 +165,8 @@ func (r *Receipt) Release() bool {
 // difference is given back as by Refund: never more than what is still owed because of this take. So a window that has
 // ended gets nothing back, and a bucket gets only the tokens that have not come back already. If the cost is more than
 // the tokens taken, the difference is charged now as by [Limiter.Charge], whether the key has the tokens or not, up to
-// [MaxDebt]. Without that option, all algorithms except buckets count at most the limit. lost is how many tokens were
-// above that bound and were not charged. It is 0 if all tokens were charged.
+// [MaxDebt]. Without that option, all algorithms except buckets count at most the limit. The result lost is how many
+// tokens were above that bound and were not charged. It is 0 if all tokens were charged.
 //
 // Tokens that were taken before a [Limiter.Reset], an eviction or a [Limiter.SetPolicy] are not given back. (A log
 // gives tokens back even after SetPolicy.) A cost above the tokens taken is still charged, under the current limit.
@@ -185,9 +187,9 @@ func (r *Receipt) Settle(actual uint64) (lost uint64) {
 }
 
 // Charge takes n more tokens from the key of the receipt, whether the key has them or not, as [Limiter.Charge] does. It
-// is for a cost that becomes known before or after [Receipt.Settle] or [Receipt.Release]. lost is how many of the n
-// tokens were not charged. It is 0 if all tokens were charged. Charge does nothing for the zero Receipt, and does not
-// allocate. It may be called from any goroutine and concurrently.
+// is for a cost that becomes known before or after [Receipt.Settle] or [Receipt.Release]. The result lost is how many
+// of the n tokens were not charged. It is 0 if all tokens were charged. Charge does nothing for the zero Receipt, and
+// does not allocate. It may be called from any goroutine and concurrently.
 func (r *Receipt) Charge(n uint64) (lost uint64) {
 	switch {
 	case r.spread != nil:

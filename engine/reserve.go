@@ -27,7 +27,7 @@ var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wa
 // Reserve takes n tokens from the key, all or none. If the key does not have the tokens now but will have them within
 // maxWait, Reserve takes them ahead of time. The caller must wait for delay and may then proceed. A caller that does
 // not want to wait calls [Receipt.Release], which gives the tokens back. But if another caller has taken or reserved
-// tokens behind them in the queue, the tokens are lost. The callers behind already know when their reservations are
+// tokens behind these tokens in the queue, they are lost. The callers behind already know when their reservations are
 // due, and do not move up. (With [Limiter.Queue] they do.) So a long queue hardly gets shorter if all callers except
 // the last one leave. In return, the callers that proceed at the same time never take more than the limit. If a request
 // has waited and then costs less, it can be refunded or settled as usual.

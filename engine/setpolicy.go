@@ -18,28 +18,29 @@ import (
 // Over any time t a key under one tier gets at most L + R * t tokens, where L and R are the highest limit and the
 // highest rate that the tier had in that time, however often they changed. (With batch refill the key may get one more
 // batch of each policy, because all tokens of a batch come at once. With fixed windows it may get one more limit,
-// because all tokens of a window come back at once.) The price: a key that has taken more than a lowered limit waits
-// until the excess has come back, at the new rate. For example, a key that has used up 1000/h waits 99 hours for the
-// first token of 10/h with burst 10. ([Limiter.Reset] ends such a wait.)
+// because all tokens of a window come back at once.) The price is that a key that has taken more than a lowered limit
+// waits until the excess has come back, at the new rate. For example, a key that has used up 1000/h waits 99 hours for
+// the first token of 10/h with burst 10. ([Limiter.Reset] ends such a wait.)
 //
 // Windows, requests and quotas from the time before a change are treated as follows:
 //
 //   - If the length of the windows changes, a fixed window that has begun becomes shorter or longer, too. If a key has
 //     taken more tokens in it than the new limit, the window lasts until all of them have come back at the new rate.
-//     But it ends no later than the later of two times: its previous end, and the end of a new window. A key may have
-//     another tier or quota after the change. So the limit that counts here is the lowest limit of all tiers, or 1 if
-//     the limiter has made a quota. A raised rate may therefore be active only after the window has ended. An aligned
-//     window ends with a window of the clock. If a key begins a window in the window of the clock that is in progress
-//     at a change of the length, the key's window lasts until the end of the next window of the clock, because what the
-//     key took before the change may be forgotten.
+//     However, this rule does not extend the window beyond its previous end or the end of a new window, whichever is
+//     later. The key may have another tier or quota after the change. So the time in which the tokens come back is
+//     computed with the lowest limit of all tiers, or with a limit of 1 if the limiter has made a quota. A raised rate
+//     may therefore be active only after the window has ended. An aligned window ends with a window of the clock. If a
+//     key begins a window in the window of the clock that is in progress at a change of the length, the key's window
+//     lasts until the end of the next window of the clock, because what the key took before the change may be
+//     forgotten.
 //   - If the window of a sliding window counter becomes longer or shorter, the estimate at the change, rounded up,
-//     counts as tokens taken in one window. These tokens stop counting when they would have stopped without the change
-//     (or later, by as much as the window becomes longer), or when they have come back at the new rate, if that is
-//     sooner.
+//     counts as tokens taken in one window. These tokens stop counting when they have come back at the new rate, but no
+//     later than they would have stopped without the change. If the window becomes longer, this latest time is later by
+//     the same amount.
 //   - A sliding log keeps its requests. If the window becomes longer, all requests that are still in the log count. If
-//     the window becomes shorter, the log also keeps requests that have left the window. While these fill the log of a
-//     key, a refund gives nothing back to the key. If a key is idle under a shorter window, it may be forgotten with
-//     all its requests as soon as all their tokens have come back at the rate of that window.
+//     the window becomes shorter, the log also keeps requests that have left the window. While these requests fill the
+//     log of a key, a refund gives nothing back to the key. If a key is idle under a shorter window, it may be
+//     forgotten with all its requests as soon as all their tokens have come back at the rate of that window.
 //   - If a key owes tokens under a [Quota] whose rate differs from the limiter's rate, it owes the same number of
 //     tokens at the quota's price after the change, so they take the same time to come back.
 //
@@ -50,7 +51,7 @@ import (
 // starts only after the latest time ahead of the clock for which tokens were granted ([Limiter.TakeAt]). Until then
 // tokens come back no sooner than at the previous rate, so the bound above also holds for tokens of reservations and
 // tokens that were granted ahead of the clock. In a limiter with one rate, the part of a debt that is above the highest
-// limit of all policies, tiers and quotas so far keeps its length in time until then.
+// limit of all policies, tiers and quotas so far takes as long to come back as before, until then.
 //
 // A record must have room for the tokens that may have been taken under the highest limit since New. If the algorithm
 // has windows and the limiter has tiers or quotas, a record must have this room for as long as the longest window since

@@ -18,8 +18,7 @@ func requireAll(t *testing.T, l *Limiter, k Key) uint64 {
 	return left
 }
 
-// windowsOfTests has the algorithms that these tests use. The field limits says how many times its limit a key may get
-// at once.
+// windowsOfTests has the algorithms that these tests use. The field limits says how many limits a key may get at once.
 var windowsOfTests = map[string]struct {
 	policy func(n uint64, window time.Duration) Policy
 	limits uint64

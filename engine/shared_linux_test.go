@@ -26,7 +26,7 @@ import (
 const (
 	sharedKeys  = 64 // keys that the processes of a test share
 	sharedBurst = 500
-	decisions   = sharedKeys     // word for the number of decisions, behind a word per key for what it was admitted
+	decisions   = sharedKeys     // word that counts decisions; each word before it counts the tokens of a key
 	stopped     = sharedKeys + 1 // word that says whether all processes must stop
 	changes     = sharedKeys + 2 // word for the number of changes of the policy
 	tallyWords  = sharedKeys + 3

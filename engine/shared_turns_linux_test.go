@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A way is one of the two implementations that a benchmark compares. round makes a round of decisions and returns how
-// long that took.
+// A way is one of the two implementations that a benchmark compares. The function round makes a round of decisions and
+// returns how long the round took.
 type way struct {
 	name  string
 	round func() time.Duration
@@ -56,7 +56,8 @@ type decider struct {
 	at      int // index in keys at which the next round begins
 }
 
-// newDecider returns a decider for "one" key or "many" keys. Its first round begins at the key with the index at.
+// newDecider returns a decider for "one" key or "many" keys. Its first round begins at the key whose index is the
+// parameter at.
 func newDecider(l *Limiter, of string, at int) *decider {
 	d := &decider{l, make([]string, manyKeys), make([]Key, manyKeys), at}
 	for i := range d.keys {
@@ -89,7 +90,7 @@ func (d *decider) alone(tb testing.TB) time.Duration {
 // A span has the start and the end of a round, in nanoseconds of the machine's clock.
 type span struct{ begin, end int64 }
 
-// together makes a round at the same time as another decider. here counts the deciders that are ready.
+// together makes a round at the same time as another decider. The parameter here counts the deciders that are ready.
 func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	for both := (here.Add(1) + 1) &^ 1; here.Load() < both; {
 	}
@@ -99,8 +100,9 @@ func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	return s
 }
 
-// both returns how long two rounds took together, if both ran during at least nine tenths of that time. Otherwise it
-// returns noRound, because decisions for one key are faster while the other round does not run.
+// both returns the time from the start of the first of two rounds to the end of the last one. If the rounds ran at the
+// same time for less than nine tenths of that time, it returns noRound instead, because decisions for one key are
+// faster while the other round does not run.
 func both(s, t span) time.Duration {
 	took, shared := max(s.end, t.end)-min(s.begin, t.begin), min(s.end, t.end)-max(s.begin, t.begin)
 	if shared < took/10*9 {

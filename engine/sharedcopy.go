@@ -20,8 +20,8 @@ import (
 // are taken while CopyShared runs may or may not be counted in the copy.
 //
 // The tokens that a key has taken in windows count in a window of the copy that begins with the copy. So the key may
-// wait longer than before. It waits less if a change of the length of windows had made its window longer than the
-// windows now are ([Limiter.SetPolicy]).
+// wait longer than before. It waits less if an earlier change of the length of windows made its window longer than
+// current windows are ([Limiter.SetPolicy]).
 //
 // The copy gets its name when it is complete. If a file with that name exists, CopyShared returns an error. If the copy
 // has less room, its [Overflow] decides what happens to keys for which there is no room. CopyShared takes some hundred
@@ -99,9 +99,9 @@ func (c config) copied(to string, options []Option) (config, error) {
 	return c, nil
 }
 
-// withTiers returns the policies before and after a change of the tiers. before has the new number of tiers, but
-// existing tiers keep their numbers, and the room for what keys have taken under earlier numbers. after also has the
-// new numbers. If tiers is nil, both results are ps.
+// withTiers returns the policies before and after a change of the tiers. In the result before, the number of tiers is
+// new, but existing tiers keep their numbers, and the room for the tokens that keys have taken under earlier numbers.
+// In the result after, the numbers are also new. If tiers is nil, both results are ps.
 func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
 	if tiers == nil {
 		return ps, ps, nil
@@ -116,13 +116,14 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 	return before, after, err
 }
 
-// RestoreShared restores debts from the copy ([CopyShared]) at the path from to the shared table at the path to, which
-// may be in use. After the restore, every key in the table owes at least what it owes in the copy. A debt that is in
-// both counts once, so a restore may be repeated. If the table's policies differ from those of the copy, keys owe the
-// same number of tokens of their tiers, as after a [Limiter.SetPolicy]. But tokens of windows count in windows that
-// begin with the restore. If the file at to does not exist, RestoreShared makes it. Both tables must have the same hash
-// secret. If the file at to was newly made, it has another secret; remove the file first. If there is no room in the
-// table for some keys, RestoreShared restores all other keys and returns an error. It needs Linux.
+// RestoreShared restores debts from a copy ([CopyShared]) to a shared table, which may be in use. The parameter from is
+// the path of the copy, and the parameter to is the path of the table. After the restore, every key in the table owes
+// at least what it owes in the copy. A debt that is in both counts once, so a restore may be repeated. If the table's
+// policies differ from those of the copy, keys owe the same number of tokens of their tiers, as after a
+// [Limiter.SetPolicy]. But tokens of windows count in windows that begin with the restore. If the file of the table
+// does not exist, RestoreShared makes it. Both tables must have the same hash secret. A file that was newly made has
+// another secret, so remove such a file first. If there is no room in the table for some keys, RestoreShared restores
+// all other keys and returns an error. It needs Linux.
 func RestoreShared(from, to string) error {
 	if table, err := openShared(to); err == nil {
 		_ = table.Close() // nothing was written
@@ -230,7 +231,8 @@ func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (los
 	return lost, err
 }
 
-// giveBy does the work of giveTo under one plan of the table. done is false if the table has another plan at the end.
+// giveBy does the work of giveTo under one plan of the table. The result done is false if the table has another plan at
+// the end.
 func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock func() int64) (lost int, done bool, err error) {
 	from, to := d.policies(), plan.Source().(*policies)
 	if from.base.Kind() != to.base.Kind() {

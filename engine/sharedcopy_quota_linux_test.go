@@ -32,8 +32,8 @@ func TestACopyWithTiersHasRoomForQuotas(t *testing.T) {
 
 // TestQuotasOfWindowsInAFile (I1): the windows become shorter while a key has taken tokens. If a process of the file
 // has made a quota, the window of the key lasts as long as these tokens need under a limit of 1. This is also true if
-// another process changes the policy, and in a copy. If no process has made a quota, the window lasts as long as they
-// need under the policy's limit.
+// another process changes the policy, and in a copy. If no process has made a quota, the window lasts as long as the
+// tokens need under the policy's limit.
 func TestQuotasOfWindowsInAFile(t *testing.T) {
 	for name, quota := range map[string]bool{"a quota": true, "none": false} {
 		t.Run(name, func(t *testing.T) {

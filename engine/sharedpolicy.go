@@ -198,8 +198,8 @@ func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *c
 // replaceTime is how long a process waits while another process is replacing the policies.
 const replaceTime = 5 * time.Second
 
-// retried calls do, which changes the policies of a shared table, again and again until it succeeds. It fails as long
-// as another process is replacing the policies. After replaceTime, retried returns an error.
+// retried calls the function do again and again until it succeeds. The function changes the policies of a shared table.
+// It fails as long as another process is replacing the policies. After replaceTime, retried returns an error.
 func retried(do func() bool) error {
 	for began := time.Now(); !do(); time.Sleep(time.Millisecond) {
 		if time.Since(began) > replaceTime {

@@ -132,7 +132,7 @@ func (c *config) view(view *sharedfile.View) (table *shard.Table, err error) {
 	return table, errors.Join(faulted, err)
 }
 
-// mapped does the work of view while the memory is mapped.
+// mapped does the work of view. The memory must be mapped during the call.
 func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
 	layout, err := c.viewed(anyOf(view.Fields()))
 	if err != nil {
@@ -183,7 +183,7 @@ func (t *sharedTable) read() (s SharedTable, err error) {
 	return s, errors.Join(faulted, err)
 }
 
-// count counts the slots and the seats, while the memory is mapped.
+// count counts the slots and the seats. The memory must be mapped during the call.
 func (t *sharedTable) count(s *SharedTable) error {
 	attached, err := t.view.Attached()
 	if err != nil {

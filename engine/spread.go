@@ -107,7 +107,7 @@ func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 	return nil, fmt.Errorf("engine: %v: %w: want a burst of at most %d", policy, err, most)
 }
 
-// termsOf is terms, but with another burst than that of the policy.
+// termsOf does what terms does, but with the given burst instead of the burst of the policy.
 func (s *Spread) termsOf(policy Policy, burst uint64, cells int) (*spread.Terms, error) {
 	policy.limit = burst
 	algorithm, err := policy.build(burst)
@@ -171,7 +171,7 @@ func (s *Spread) Take(n uint64) (d Decision) {
 	return d
 }
 
-// take is Take for n of 1 or more.
+// take does what Take does, if n is at least 1.
 func (s *Spread) take(n uint64) (o spread.Outcome) {
 	cell := procid.Pin()
 	procid.Unpin()
@@ -236,7 +236,8 @@ func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 
 // Charge takes n tokens, whether the bucket has them or not, for a cost that has already arisen. [MaxDebt] bounds the
 // debt. Without that option, the bound is 10 times the limit, or 1 to 9 times if a higher bound does not fit into a
-// word. Tokens that processors hold count as owed. lost is how many tokens were above the bound and were not charged.
+// word. Tokens that processors hold count as owed. The result lost is how many tokens were above the bound and were not
+// charged.
 func (s *Spread) Charge(n uint64) (lost uint64) {
 	s.requireMade()
 	charged, _ := s.bucket.Charge(n)

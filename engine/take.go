@@ -31,8 +31,8 @@ func (l *Limiter) Allow(key string) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// allowUnseeded is Allow for keys that are not hashed with the seed. If they are hashed with the secret of a shared
-// table, it makes no more calls than Allow.
+// allowUnseeded does what Allow does, for keys that are not hashed with the seed. If they are hashed with the secret of
+// a shared table, it makes no more calls than Allow.
 func (l *Limiter) allowUnseeded(key string) bool {
 	if l.secrets == nil {
 		return l.AllowKey(l.Key(key))
@@ -174,12 +174,12 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 // TakeAt is TakeKey at a time that the caller supplies. Use it to replay requests of the past, or to decide at the time
 // at which a request arrived.
 //
-// now must come from the limiter's own clock: that is time.Now for every clock except [ClockFunc]. A time before 1970
-// counts as 1970, and a time after April 2262 as April 2262. If now is earlier than a time at which the limiter has
-// already decided, TakeAt admits nothing that it would refuse at the later time. If now is ahead of the limiter's
-// clock, this decision and the key's record use this time, but nothing else does. If now is more than a second ahead,
-// the request is refused, and nothing is taken. RetryAfter is then the time after which now will be at most a second
-// ahead.
+// The parameter now must come from the limiter's own clock: that is time.Now for every clock except [ClockFunc]. A time
+// before 1970 counts as 1970, and a time after April 2262 as April 2262. If now is earlier than a time at which the
+// limiter has already decided, TakeAt admits nothing that it would refuse at the later time. If now is ahead of the
+// limiter's clock, this decision and the key's record use this time, but nothing else does. If now is more than a
+// second ahead, the request is refused, and nothing is taken. RetryAfter is then the time after which now will be at
+// most a second ahead.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
@@ -196,7 +196,8 @@ func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 const maxLead = time.Second
 
 // instant returns a caller's time on the timeline. It also returns the time of the limiter's clock, and by how much the
-// caller's time is too far ahead of that clock. early is 0 or less if it is not too far ahead.
+// caller's time is too far ahead of that clock. The result early is 0 or less if the caller's time is not too far
+// ahead.
 func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
 	nanos, clock = l.clock.instant(now), l.clock.surely()
 	return nanos, clock, time.Duration(max(nanos-clock, 0)) - maxLead
@@ -239,8 +240,8 @@ func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	}
 }
 
-// answer makes a decision from the status of a record, for a caller whose time is late nanoseconds behind the time of
-// the status.
+// answer makes a decision from the status of a record. The parameter late is by how many nanoseconds the caller's time
+// is behind the time of the status.
 func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = limit
@@ -249,8 +250,8 @@ func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, a
 	d.ResetAfter = later(late, status.ResetAfter)
 }
 
-// later returns a wait for a caller whose time is late nanoseconds behind: the wait is that much longer. A wait of 0
-// stays 0.
+// later returns a wait for a caller whose time is behind. The parameter late is by how many nanoseconds it is behind,
+// and the wait is longer by that many nanoseconds. A wait of 0 stays 0.
 func later(late int64, wait time.Duration) time.Duration {
 	if wait == 0 {
 		return 0

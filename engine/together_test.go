@@ -23,7 +23,7 @@ func together(requests []Request, answers []Answer) (d Decision, err error) {
 	return d, nil
 }
 
-// holdAll is all for requests that hold estimates. It writes the receipts to holds.
+// holdAll does what the function all does, for requests that hold estimates. It writes the receipts to holds.
 func holdAll(requests []Request, holds []Receipt) (Decision, error) {
 	estimates, answers := make([]Request, len(requests)), make([]Answer, len(holds))
 	for i, r := range requests {

@@ -55,7 +55,8 @@ func (t *Table) alignedSince(plan *Plan) int64 {
 	return int64(min(t.realigned.Load(), t.watermark.Load()))
 }
 
-// converting reports whether some records may still follow the plan before plan. plan is the current plan or was it.
+// converting reports whether some records may still follow the plan that the parameter plan has replaced. The parameter
+// plan is the current plan, or was the current plan before.
 func (t *Table) converting(plan *Plan) bool {
 	if t.owner != nil {
 		return t.change.Load() == plan.planned<<changeShift|changing

@@ -30,7 +30,7 @@ func realignedTable(t *testing.T) *Table {
 	return table
 }
 
-// windowOf returns the time in which the window of a key ends that begins now.
+// windowOf begins a window of a key now, and returns the time until this window ends.
 func windowOf(t *testing.T, table *Table, key uint64, now int64) time.Duration {
 	t.Helper()
 	var status atomicbucket.Status
@@ -52,7 +52,8 @@ func TestAnAnnouncedPlanMakesNoWindowLonger(t *testing.T) {
 	assert.LessOrEqual(t, status.ResetAfter, 61*time.Second)
 }
 
-// TestTimesOfRealignedThatNobodyWrote (R20): whatever the word says, a window counts, and ends within two windows.
+// TestTimesOfRealignedThatNobodyWrote (R20): whatever the word realigned contains, a window counts, and it ends within
+// two windows.
 func TestTimesOfRealignedThatNobodyWrote(t *testing.T) {
 	for _, word := range []uint64{0, 1, uint64(start), uint64(start) + 1<<40, 1 << 60, 1<<63 - 1, 1 << 63, math.MaxUint64} {
 		table := realignedTable(t)

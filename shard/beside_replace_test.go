@@ -33,8 +33,9 @@ func (p process) Dead(claimant uint64) bool {
 func numbersOf(burst uint64) []uint64 { return []uint64{burst, burst} }
 
 // processes returns a table of one line as two processes see it: one token per second, burst 5, and one token taken.
-// dies makes a call in the first process. The process dies before the call's operation number at, if the call has that
-// many operations. dies returns whether the process died.
+// The result dies is a function that makes a call in the first process. Its parameter at is the number of an operation
+// of the call: the process dies before this operation, if the call has that many. dies returns whether the process
+// died.
 func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies func(at int, call func()) bool) {
 	cfg = Config{Plan: aPlan(t, 1, 5), Slots: 1, Shards: 1, ProbeWindow: 1, Overflow: Refuse, Start: start}
 	bytes, err := cfg.SharedBytes()

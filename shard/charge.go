@@ -22,11 +22,11 @@ const (
 type RefusalCharge uint8
 
 const (
-	// Nothing: a refusal writes nothing.
+	// Nothing means that a refusal writes nothing.
 	Nothing RefusalCharge = iota
-	// TheRest: what is left of the limit, but not more than the request asked for.
+	// TheRest charges what is left of the limit, but not more than the request asked for.
 	TheRest
-	// Penalty: what the request asked for, as far as the bound on the debt allows.
+	// Penalty charges what the request asked for, as far as the bound on the debt allows.
 	Penalty
 )
 
@@ -102,8 +102,8 @@ func (r *request) tooMuch(q quota) bool {
 	return q.Tokens == 0
 }
 
-// enough returns how many tokens a key must have for a request that takes what fits: the request's least, or the limit
-// if that is smaller.
+// enough returns how many tokens a key must have for a request that takes what fits: the field least of the request, or
+// the limit if that is smaller.
 func (r *request) enough(q quota) uint64 {
 	if r.mode != filling {
 		return 1
@@ -111,8 +111,8 @@ func (r *request) enough(q quota) uint64 {
 	return min(r.least, q.Tokens)
 }
 
-// asks returns the demand to which the status of an admitted request refers. After a charge it is one more token, so
-// that the client learns when the key is admitted again. Otherwise it is no further token.
+// asks returns the demand to which the status of an admitted request refers. After a charge, the demand is for one more
+// token, so that the client learns when the key is admitted again. Otherwise the demand is for no token.
 func (r *request) asks(q quota) atomicbucket.Demand {
 	if r.mode < charging || r.mode == filling {
 		return q.Demand(0)
@@ -174,11 +174,11 @@ func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *ato
 	return t.takeWhatFits(p, request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging})
 }
 
-// TakeUpTo takes as many tokens from the key at p as the key has, up to most, in one step, and returns how many. most
-// and least are at least 1. The verdict is Refused, and nothing is taken, if the key has fewer than least tokens and
-// less than its whole limit. If the call read no record, or there was no room for one, the verdict is that of
-// [Table.TakeAt], and taken is 0. If the call took tokens, status is the status after the take. Otherwise it is the
-// status for a request for least tokens.
+// TakeUpTo takes as many tokens from the key at p as the key has, up to the parameter most, in one step, and returns
+// their number. The parameters most and least are at least 1. The verdict is Refused, and nothing is taken, if the key
+// has fewer tokens than least and less than its whole limit. If the call read no record, or there was no room for one,
+// the verdict is that of [Table.TakeAt], and taken is 0. If the call took tokens, status is the status after the take.
+// Otherwise it is the status for a request for the number of tokens in least.
 func (t *Table) TakeUpTo(
 	p Place, now, clock int64, least, most uint64, q Quota, status *atomicbucket.Status,
 ) (o Outcome, taken uint64) {
@@ -197,7 +197,7 @@ func (t *Table) takeWhatFits(p Place, r request) (o Outcome, charged uint64) {
 	return o, charged
 }
 
-// chargeRecord is hit for a request that takes what fits.
+// chargeRecord does what hit does, for a request that takes what fits.
 func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	for {
 		record, plan, sl := t.record(p)
@@ -229,8 +229,8 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	}
 }
 
-// moveBy takes a demand from a record that has room for it, and sets the status for the demand asks. A demand for
-// nothing is refused, and nothing is written. The outcome is undecided if the record has changed.
+// moveBy takes a demand from a record that has room for it, and sets the status for the demand in the parameter asks. A
+// demand for nothing is refused, and nothing is written. The outcome is undecided if the record has changed.
 func (t *Table) moveBy(
 	p Place, seen view, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand,
 ) (atomicbucket.State, Verdict) {

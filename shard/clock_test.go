@@ -14,7 +14,7 @@ import (
 func clockAt(now int64) func() int64 { return func() int64 { return now } }
 
 // TestTheWatermarkFollowsTheEarlierOfTwoTimes (R7): the watermark moves to the time of a call or to the time of the
-// call's clock, whichever is earlier. It moves only if the call would otherwise be too far ahead of it.
+// call's clock, whichever is earlier. It moves only if the call would otherwise be too far ahead of the watermark.
 func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 	skew := int64(planOf(t, perSecond(t, 1, 5)).skew)
 	for name, call := range map[string]func(tb *Table, now, clock int64) int64{

@@ -8,7 +8,8 @@ import (
 )
 
 // TestDebtsAreCarriedOver: the debts of keys in one table become debts in another, exactly, even if they are more than
-// 2^32 units. A debt that the key already has there is added, and keys without a debt are not visited.
+// 2^32 units. A debt that the key already has in the other table counts towards its debt, and keys without a debt are
+// not visited.
 func TestDebtsAreCarriedOver(t *testing.T) {
 	from, to := newTable(t, 64, 32, nil), newTable(t, 256, 16, nil)
 	owed := func(tb *Table, now int64) map[uint64]uint64 {

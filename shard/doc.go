@@ -204,10 +204,10 @@
 // refund were made in the ring instead of the state, a late call could remove a request of another key from its log.
 //
 // A refund by a receipt first removes the oldest ticks by its change of the state. It then exchanges them, one by one,
-// for the ticks of its own take, so that those are the ones that are gone. If windows were longer before, the ring may
-// still have ticks that have left the window. Then any refund removes these, and exchanges them for the oldest ticks of
-// the window. (If such ticks fill the ring, older ones may have been overwritten, so nothing is given back.) Each
-// exchange makes an entry older, but never older than it will be in the end. The refund stops when the version has
+// for the ticks of its own take, so that the ticks of its take are gone in the end. If windows were longer before, the
+// ring may still have ticks that have left the window. Then any refund removes these, and exchanges them for the oldest
+// ticks of the window. (If such ticks fill the ring, older ones may have been overwritten, so nothing is given back.)
+// Each exchange makes an entry older, but never older than it will be in the end. The refund stops when the version has
 // changed. So at every moment any window holds at least as many requests as it should. If an exchange makes room while
 // another call decides on a refusal, that call decides again.
 //
@@ -249,8 +249,8 @@
 // made in the same step as the refusal, from the state that refused. If a second compare-and-swap made it, tokens could
 // have come back in between, and a request that could have been admitted would pay. A request for more than the limit
 // is refused by any state, so it may be charged in a separate step. A take may name a least and a most number of
-// tokens. It compares the least with the state from which it takes. If it compared it with an earlier state, it could
-// take less than the least when other calls take in between.
+// tokens. It compares the least with the state from which it takes. If it compared the least with an earlier state, it
+// could take less than the least when other calls take in between.
 //
 // R15. A refund gives back what its take has taken, and nothing else. The record alone does not show whether it still
 // includes the take. Words outside the record show the rest, and a refund reads them after the record.
@@ -296,7 +296,7 @@
 // belongs. The record does: its payload holds how many forced ends nearby had begun when it was committed, modulo 2^16.
 // The commit reads this number after the search that found no record, so it includes an end that made room for the
 // commit, and does not include the end of this tenure. A record may drop tokens that were never given back. The call
-// whose compare-and-swap drops them counts them, after it.
+// whose compare-and-swap drops them counts them afterwards.
 //
 // R25. A reservation is due at the end of its wait, and all that is taken or due fits the limit. Count each take at its
 // time, and each reservation when it is due, unless it was given back. Over any time t their sum is at most the limit
@@ -339,10 +339,10 @@
 // were taken for a later time would have come back by that time.
 //
 // A key may owe more at the watermark than any limit that it ever had, because of reservations or charges. That excess
-// keeps its length in time until the latest reservation near by is due. Until then the bucket grants only what a higher
-// limit adds to the highest previous one. If the excess were converted to tokens of a slower rate, the next caller
-// would wait longer than the callers before it. If the current limit were used instead of the highest one, what was
-// taken under a higher limit would be forgiven. (R28 says which limits count.)
+// takes as long to come back as before, until the latest reservation near by is due. Until then the bucket grants only
+// what a higher limit adds to the highest previous one. If the excess were converted to tokens of a slower rate, the
+// next caller would wait longer than the callers before it. If the current limit were used instead of the highest one,
+// what was taken under a higher limit would be forgiven. (R28 says which limits count.)
 //
 // Records of windows preserve the tokens that were taken in a window, whatever the tier, so their key words name no
 // tier. If the length of the windows changes, a window becomes shorter only to the time in which its tokens come back

@@ -99,12 +99,13 @@
 // it reads that clock in the same step (except for the nanosecond of R22). Each process decides by its own clock, such
 // as a processor's counter. That clock may be wrong: a counter can continue while the machine sleeps. All processes
 // share the machine's clock. A call whose own clock is ahead of the watermark by more than the trust reads the
-// machine's clock. If that is earlier, the call is decided by it, and so charges no record ahead of it. Sweeps keep the
-// watermark within the trust, so processes whose clocks are right seldom read the machine's clock. If a call wants to
-// claim a record that is not idle by the machine's clock, it gives up the claim and starts over at that time. Without
-// this rule, one call with a clock that is hours ahead would move the watermark there. The watermark never falls, so
-// all processes, and those that attach later, would decide at that time for hours, and no bucket would refill. If the
-// trust were the skew, such a call would charge its key's record hours ahead, and starve the key.
+// machine's clock. If the machine's clock is earlier, the call is decided by the machine's clock, and so charges no
+// record ahead of that clock. Sweeps keep the watermark within the trust, so processes whose clocks are right seldom
+// read the machine's clock. If a call wants to claim a record that is not idle by the machine's clock, it gives up the
+// claim and starts over at that time. Without this rule, one call with a clock that is hours ahead would move the
+// watermark there. The watermark never falls, so all processes, and those that attach later, would decide at that time
+// for hours, and no bucket would refill. If the trust were the skew, such a call would charge its key's record hours
+// ahead, and starve the key.
 //
 // If the watermark is nevertheless ahead of the machine's clock, it holds a value that no process wrote (R20). A
 // process that attaches refuses such a table.
@@ -138,11 +139,12 @@
 // tokens dies just then, its tokens stay until the record is reset.)
 //
 // Any call may make steps 5 to 7 for an entry of a dead process, or for an entry that is older than the plan remembers.
-// Several calls may do so at the same time. The entry leaves only once, because its holder is read after the state. If
-// the entry had already left, the record would name it, or the next change would have freed it. If it leaves in
-// between, the compare-and-swap fails. A pending entry of a dead process whose slot does not name it was never counted,
-// since no other process makes step 3. An entry that is older than the plan remembers is marked before it is removed:
-// its process may be suspended between steps 3 and 4, and a record at its limit may have no next change that marks it.
+// Several calls may make these steps at the same time. The entry leaves only once, because its holder is read after the
+// state. If the entry had already left, the record would name it, or the next change would have freed it. If it leaves
+// in between, the compare-and-swap fails. A pending entry of a dead process whose slot does not name it was never
+// counted, since no other process makes step 3. An entry that is older than the plan remembers is marked before it is
+// removed: its process may be suspended between steps 3 and 4, and a record at its limit may have no next change that
+// marks it.
 //
 // The holder has a generation, which step 1 counts. A receipt holds the generation and the low bits of since, because
 // the generation wraps around after 256 takes. So a receipt of a forgotten entry gives back no tokens of the take that

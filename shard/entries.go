@@ -73,10 +73,10 @@ func (e *entry) become(was, what atomicbucket.Entry) bool {
 // 256 uses, so bits of the time are added.
 func (e *entry) use(h atomicbucket.Entry) uint32 { return uint32(e.since.Load())<<8 | h.Generation() }
 
-// enter returns the payload that the record in slot sl, with state s, gets when a request takes n tokens from it.
-// payload is the same payload without the number of an entry. enter first writes the request's entry, and marks the
-// entry of the record's last change (R26). If the record has changed since, the later compare-and-swap from the state
-// fails. ok is false if no entry is free.
+// enter returns the payload that the record in slot sl, with state s, gets when a request takes n tokens from it. The
+// parameter payload is the same payload without the number of an entry. enter first writes the request's entry, and
+// marks the entry of the record's last change (R26). If the record has changed since, the later compare-and-swap from
+// the state fails. ok is false if no entry is free.
 func (t *Table) enter(r *request, sl *slot, s atomicbucket.State, payload, n uint64) (entered uint64, ok bool) {
 	t.flushed(sl, s)
 	if r.number == 0 {
@@ -276,7 +276,7 @@ func (cfg Config) Boot(memory []byte) error {
 }
 
 // dismiss makes counted entries of a key's record leave, whichever process has them. The sum of their tokens is not
-// greater than most. s is the state in which the record was read.
+// greater than the parameter most. s is the state in which the record was read.
 func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 	t.flushed(sl, s)
 	for number := range t.entries.all {

@@ -34,7 +34,8 @@ func (c inFlightCall) String() string {
 	return fmt.Sprintf("%s %d of key %d at %v", [...]string{"enter", "leave", "reap", "sweep", "reset", "refund", "charge"}[c.verb], c.n, c.key, c.late)
 }
 
-// An earlierCall is made before the threads start, by the process of thread number of.
+// An earlierCall is a call that is made before the threads start. The field of is the number of the thread whose
+// process makes the call.
 type earlierCall struct {
 	of int
 	inFlightCall

@@ -43,7 +43,7 @@ type inFlightWorld struct {
 	}
 }
 
-// An inside is the tokens that an entry has in flight, and their key. If tokens is 0, the entry has nothing in flight.
+// An inside has the tokens that an entry has in flight, and their key. If tokens is 0, the entry has nothing in flight.
 type inside struct {
 	key, tokens uint64
 	thread      int
@@ -407,7 +407,7 @@ func (w *inFlightWorld) isTaken(key uint64) bool {
 		slices.ContainsFunc(w.inside, func(in inside) bool { return in.tokens > 0 && in.key != key }))
 }
 
-// of returns the number of a key's tokens in flight in the threads that is selects.
+// of returns how many tokens of a key are in flight in the threads for which the function is returns true.
 func (w *inFlightWorld) of(key uint64, is func(*inFlightThread) bool) (n uint64) {
 	for _, in := range w.inside {
 		if in.tokens > 0 && in.key == key && (is == nil || is(w.threads[in.thread])) {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// injected calls [interleave.Inject], which makes the call other before each operation of call, in turn.
+// injected calls [interleave.Inject]. Before each operation of the function call, in turn, it calls the function other.
 func injected(t *testing.T, make func() (call, other func(), check func(what string))) {
 	t.Helper()
 	interleave.Inject(make)

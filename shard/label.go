@@ -70,8 +70,8 @@ func (p *Plan) lowest() uint64 {
 	return lowest
 }
 
-// LastTier returns the tier under which the key at p took last. known is false if the key has no record, if it took
-// under a quota, or if a token costs the same under every tier.
+// LastTier returns the tier under which the key at p took last. The result known is false if the key has no record, if
+// it took under a quota, or if a token costs the same under every tier.
 func (t *Table) LastTier(p Place) (tier int, known bool) {
 	defer runtime.KeepAlive(t)
 	_, _, sl := t.record(p)

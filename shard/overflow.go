@@ -39,10 +39,10 @@ func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 }
 
 // least returns the live record of p's probe window with the least debt, for an eviction. For the other policies it
-// returns the one that will be idle first. If no record is live, the result has a nil slot and a full record. ok is
-// false if there is now a slot to claim, or if the key now has a record. With token buckets, the search of the insert
-// has already found the record if there is one, so least is called only if that search found no live record. Some of
-// the other algorithms read a ring to compute a debt.
+// returns the live record that will be idle first. If no record is live, the result has a nil slot and a full record.
+// The result ok is false if there is now a slot to claim, or if the key now has a record. With token buckets, the
+// search of the insert has already found the record if there is one, so least is called only if that search found no
+// live record. Some of the other algorithms read a ring to compute a debt.
 func (t *Table) least(p Place, now int64) (found victim, ok bool) {
 	var least uint64
 	for i := uint64(0); i < t.probeWindow; i++ {

@@ -53,8 +53,8 @@ func (t *Table) Reset(p Place) bool {
 	}
 }
 
-// recordAt is record for a call whose clock reads now. It also returns the time by which to judge the record: now, or
-// the watermark if that is later. For a key without a record it returns a full one, and a nil slot.
+// recordAt does what record does, for a call whose clock reads now. It also returns the time by which to judge the
+// record: now, or the watermark if that is later. For a key without a record it returns a full one, and a nil slot.
 //
 // recordAt reads the watermark again after the search: R7. If the watermark has passed the time of the call by then,
 // there are two dangers. A record that became idle only after that time may have been forgotten, and a record that was

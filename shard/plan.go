@@ -125,7 +125,8 @@ func (p *Plan) refused(v view, now int64, d atomicbucket.Demand) Verdict {
 	return p.refusal(p.algorithm.Shortfall(v.Record, p.algorithm.Ticks(now), d))
 }
 
-// refusal returns the verdict on a record that needs shortfall more ticks.
+// refusal returns the verdict on a record that admits the request only after the number of ticks in the parameter
+// shortfall.
 func (p *Plan) refusal(shortfall uint64) Verdict {
 	if shortfall < p.doubt {
 		return p.doubtful

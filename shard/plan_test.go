@@ -350,7 +350,7 @@ func TestWhatQuotasGrant(t *testing.T) {
 
 // TestADebtOfATierThatIsNotTheLabels (R27): if calls under two tiers race, a record may have the price of one tier and
 // the label of the other. If the record has no room under the next plan for the time that it owes, it owes the same
-// number of tokens of the tier with its price.
+// number of tokens of the tier whose price it has.
 func TestADebtOfATierThatIsNotTheLabels(t *testing.T) {
 	planOf := func(perNano float64, tokens ...time.Duration) *Plan {
 		bucket, err := atomicbucket.NewTokenBucket(perNano, 1000*time.Nanosecond, 1)

@@ -38,8 +38,9 @@ type view struct {
 	place               Place
 }
 
-// view returns a record as it appears to a call under whose limit a token costs token. now is the time of the call, and
-// may be ahead of clock, the time of the limiter's clock. The caller must have read the record before.
+// view returns a record as it appears to a call. The parameter token is the cost of a token under the limit of the
+// call. now is the time of the call, and may be ahead of clock, the time of the limiter's clock. The caller must have
+// read the record before.
 func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, now, clock int64) view {
 	if t.prices == nil || r.Ring == nil { // the key has no record, and owes nothing
 		return view{Record: r, from: r.State, of: token, same: true}
@@ -74,9 +75,9 @@ func (t *Table) latest(p Place, now int64) int64 {
 // faster.
 func (v *view) speeds() bool { return !v.same && v.of < v.price }
 
-// statusOf is [Plan.status] for a view. The debt of a record comes back at the record's price until a request converts
-// the record. A request with another price converts it if the request is admitted, or if it is refused and its price is
-// lower.
+// statusOf does what [Plan.status] does, for a view. The debt of a record comes back at the record's price until a
+// request converts the record. A request with another price converts it if the request is admitted, or if it is refused
+// and its price is lower.
 func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
 	status := p.status(v.Record, nanos, d)
 	if v.same || v.speeds() && status.RetryAfter > 0 {
@@ -88,7 +89,7 @@ func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket
 }
 
 // shortfall returns the number of ticks until a view admits a demand. It assumes that nothing else is taken, and that
-// the call is repeated as far ahead of its clock as now.
+// the call is repeated as far ahead of its clock as it is now.
 func (p *Plan) shortfall(v view, nanos int64, d atomicbucket.Demand) uint64 {
 	now := p.bucket.Ticks(nanos)
 	if v.same || v.speeds() || d.Cost == 0 {
@@ -177,9 +178,9 @@ func (t *Table) hasten(plan *Plan, token uint64) {
 	raiseTo(&t.fastest, math.MaxInt64-int64(plan.bucket.Sixteenths(token)))
 }
 
-// returnPriced is giveBack for a record with a price. It counts in tokens of the record. If the receipt has the
-// record's version and price, all takes after the receipt's take had this price. For any other receipt, returnPriced
-// assumes that tokens came back at the lowest price of all conversions of the table.
+// returnPriced does what giveBack does, for a record with a price. It counts in tokens of the record. If the receipt
+// has the record's version and price, all takes after the receipt's take had this price. For any other receipt,
+// returnPriced assumes that tokens came back at the lowest price of all conversions of the table.
 func (t *Table) returnPriced(
 	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {
@@ -209,7 +210,8 @@ func (t *Table) returnPriced(
 	return after, Admitted, done
 }
 
-// least16 returns the lowest price of all conversions, or token if that is lower, in sixteenths of a nanosecond.
+// least16 returns the lowest price of all conversions, or the parameter token if that is lower, in sixteenths of a
+// nanosecond.
 func (t *Table) least16(plan *Plan, token uint64) uint64 {
 	least := plan.bucket.Sixteenths(token)
 	if fastest := t.fastest.Load(); fastest > 0 {
@@ -247,12 +249,12 @@ func (t *Table) offers(sl *slot, s atomicbucket.State, price uint64) bool {
 	return ok
 }
 
-// repriced returns how a replacement of the plan changes a record that has a price and owes owed, and the record's new
-// price. If the record has the price of the tier under which its key took last, and has room for its tokens at that
-// tier's next price, it gets that next price. Then no part of the debt counts as above all limits of the key, because
-// the debt may have been taken under another tier or a quota. Otherwise the record owes the same time at the same
-// price. A plan has room for the debt of any quota. So if the record has no room for that time, the debt was taken
-// under another tier, and is converted like the debt of a tier that has the record's price.
+// repriced returns what a replacement of the plan makes of a record that has a price, and the record's new price. The
+// parameter owed is the record's debt. If the record has the price of the tier under which its key took last, and has
+// room for its tokens at that tier's next price, it gets that next price. Then no part of the debt counts as above all
+// limits of the key, because the debt may have been taken under another tier or a quota. Otherwise the record owes the
+// same time at the same price. A plan has room for the debt of any quota. So if the record has no room for that time,
+// the debt was taken under another tier, and is converted like the debt of a tier that has the record's price.
 func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (atomicbucket.Change, uint64) {
 	if known && price == c.Before {
 		if _, fits := atomicbucket.Fit(owed, c.Before, c.After); fits {
@@ -275,8 +277,8 @@ func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (
 	return of, p.bucket.Reprice(from, price)
 }
 
-// LastPrice returns the price at which the key at p was last charged. known is false if the key has no record, or if
-// records have no prices.
+// LastPrice returns the price at which the key at p was last charged. The result known is false if the key has no
+// record, or if records have no prices.
 func (t *Table) LastPrice(p Place) (token uint64, known bool) {
 	defer runtime.KeepAlive(t)
 	record, _, sl := t.record(p)
@@ -286,7 +288,7 @@ func (t *Table) LastPrice(p Place) (token uint64, known bool) {
 	return record.Ring.Price(record.State)
 }
 
-// price returns the price of a record in a state. known is false if records have no prices.
+// price returns the price of a record in a state. The result known is false if records have no prices.
 func (t *Table) price(sl *slot, s atomicbucket.State) (token uint64, known bool) {
 	if t.prices == nil {
 		return 0, false

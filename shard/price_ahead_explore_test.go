@@ -88,9 +88,9 @@ func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 
 // TestAConversionKnowsEveryLimit (R24, R28): if a token costs the same by every tier and quota, a key's debt may have
 // been taken under any of them, whichever it took under last. When the rate falls, the part of the debt above all of
-// these limits, which comes from a reservation, keeps its length in time. The rest keeps its number of tokens, which
-// now come back more slowly. If the word largest has a number that no quota can have (R20), the whole debt keeps its
-// number of tokens.
+// these limits, which comes from a reservation, still takes the same time to come back. The rest keeps its number of
+// tokens, which now come back more slowly. If the word largest has a number that no quota can have (R20), the whole
+// debt keeps its number of tokens.
 func TestAConversionKnowsEveryLimit(t *testing.T) {
 	planOf := func(rate float64) *Plan {
 		bucket := perSecond(t, rate, 10)
@@ -118,8 +118,8 @@ func TestAConversionKnowsEveryLimit(t *testing.T) {
 		table.Adopt(planOf(0.1), clockAt(start))
 		status := atomicbucket.Status{}
 		require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(0), &status).Verdict)
-		// The ten tokens of the reservation still take ten seconds. The c.high other tokens take ten seconds each now.
-		// Nine of these may still be owed when a token is available.
+		// The ten tokens of the reservation still take ten seconds. The other tokens, which are c.high tokens, now take
+		// ten seconds each. Nine of these may still be owed when a token is available.
 		if want := time.Duration(10*c.high+10-90) * time.Second; status.RetryAfter != want {
 			t.Errorf("broken: %s: a key that took %d of %s waits %v, want %v", c.rule, c.high, c.name, status.RetryAfter, want)
 		}

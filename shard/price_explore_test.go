@@ -22,9 +22,10 @@ var after = []atomicbucket.Quota{{Token: 10, Tokens: 4}, {Token: 34, Tokens: 5},
 // tokens.
 var explored = []atomicbucket.Quota{{Token: 7, Tokens: 4}, {Token: 11, Tokens: 5}, {Token: 13, Tokens: 6}}
 
-// A priceCall takes n tokens from a key under quota number quota, and then gives back tokens of them. If charges is
-// set, it charges n tokens instead. If adopts is set, it replaces the plan instead. Quota numbers below tiers mean
-// quotas with their own numbers. Numbers from tiers on mean tiers with the same numbers.
+// A priceCall takes n tokens from a key, under the quota whose number is in the field quota, and then gives some of
+// these tokens back. If charges is set, it charges n tokens instead. If adopts is set, it replaces the plan instead. A
+// quota number below the constant tiers means a quota with its own numbers. A higher quota number means a tier with the
+// same numbers.
 type priceCall struct {
 	quota, n, back int
 	other          bool // the call is for another key

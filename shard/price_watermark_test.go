@@ -38,8 +38,8 @@ func TestALateCallAfterAHigherPrice(t *testing.T) {
 	}
 }
 
-// TestALateCallAfterAnothersHigherPrice (I1, R27): the same must be true if the record gets a higher price that another
-// call has offered.
+// TestALateCallAfterAnothersHigherPrice (I1, R27): what TestALateCallAfterAHigherPrice checks must also be true if the
+// record gets a higher price that another call has offered.
 func TestALateCallAfterAnothersHigherPrice(t *testing.T) {
 	const usual, fast, slow, later = time.Millisecond, time.Microsecond, time.Second, int64(50 * time.Millisecond)
 	table, p, under := priced(t, usual)

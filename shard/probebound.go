@@ -42,7 +42,7 @@ func (t *Table) probeBoundOf(p Place) (w *word.Word, at uint64) {
 
 // beyond reports whether slot i of the probe window and all later ones have no live record of a key of this home. The
 // first stride is always within the probe bound. Most records are in the first stride, so calls need not read the bound
-// for them.
+// for these records.
 func (t *Table) beyond(p Place, i uint64) bool { return i >= t.stride && i >= t.probeBound(p) }
 
 // probeBound returns how many slots of the probe window may hold a live record of a key of this home.

@@ -94,8 +94,8 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 	}
 }
 
-// giveBack gives n tokens back to the key at p, at the time at. r is the key's record, as read from the slot sl. done
-// is false if the slot holds another state by now.
+// giveBack gives n tokens back to the key at p, at the time at. r is the key's record, as read from the slot sl. The
+// result done is false if the slot holds another state by now.
 func (t *Table) giveBack(
 	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {
@@ -117,8 +117,8 @@ func (t *Table) giveBack(
 }
 
 // ahead returns two times: the latest time at which a request ahead of its clock was granted, and the latest time until
-// which a reservation of a key near p waits. A time that is before at is replaced by at. ahead is called after the
-// record was read: R15.
+// which a reservation of a key near p waits. If one of these times is before the parameter at, ahead returns that
+// parameter instead. ahead is called after the record was read: R15.
 func (t *Table) ahead(p Place, at int64) (latest, promised int64) {
 	return max(at, int64(t.leading.Load())), max(at, int64(t.neighbourhood(p).promised.Load()))
 }

@@ -20,8 +20,8 @@ type Shared struct {
 	// only to times that this clock has reached (R23). If Clock is nil, the clocks of all calls are trusted.
 	Clock func() int64
 	// Now returns the time of the clock by which this process makes calls. A conversion that would otherwise give
-	// tokens back, because the new plan is faster or the price lower, counts them at this time (R24, R27). If Now is
-	// nil, records are converted at the watermark.
+	// tokens back, because the new plan is faster or the price lower, counts these tokens at this time (R24, R27). If
+	// Now is nil, records are converted at the watermark.
 	Now func() int64
 }
 
@@ -73,8 +73,8 @@ func (cfg Config) SharedBytes() (uint64, error) {
 	return l.stretches().end, err
 }
 
-// sharedLayout is layout for a shared table. A table of logs cannot be shared, because calls follow the positions in
-// its rings without a check.
+// sharedLayout does what layout does, for a shared table. A table of logs cannot be shared, because calls follow the
+// positions in its rings without a check.
 func (cfg Config) sharedLayout() (layout, error) {
 	l, err := cfg.layout()
 	switch {
@@ -140,8 +140,8 @@ func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
 
 // Map returns a table in memory that is shared with other processes. All processes must use the configuration with
 // which the table was made ([Config.Begin]). cfg.Plan may be any plan with the table's algorithm, because the table
-// follows the plan in memory. Map writes nothing. The memory must stay mapped while the table is in use. Of s, the
-// table keeps only the owner alive, not the memory.
+// follows the plan in memory. Map writes nothing. The memory must stay mapped while the table is in use. The table
+// keeps the owner in s alive, but not the memory.
 func Map(cfg Config, s Shared) (*Table, error) {
 	l, first, err := cfg.sharedMemory(s.Memory)
 	if err != nil {

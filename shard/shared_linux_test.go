@@ -38,7 +38,7 @@ func (o ownerOf) Dead(claimant uint64) bool {
 	return claimant != o.claimant
 }
 
-// sharedConfig is a table so small that random calls soon reach every part of it.
+// sharedConfig returns the configuration of a table so small that random calls soon reach every part of it.
 func sharedConfig(plan *Plan, overflow Overflow) Config {
 	return Config{Plan: plan, Slots: 24, Shards: 1, ProbeWindow: 8, Overflow: overflow, Start: start, Entries: 40}
 }
@@ -229,7 +229,7 @@ func TestReserveOfARecordThatOnlyAHitFinds(t *testing.T) {
 }
 
 // TestAWatermarkBeforeTheOriginOfTime (R20): the watermark is less than a skew before the origin, so that no call moves
-// it, and a take is less than a skew after it.
+// it, and the time of a take is less than a skew after the watermark.
 func TestAWatermarkBeforeTheOriginOfTime(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	for _, ahead := range []int64{0, 5} {

@@ -135,10 +135,10 @@ func (a *areas) write(n uint64, numbers []uint64) {
 	}
 }
 
-// Replace replaces the plan of a shared table while all processes use it. numbers are the new plan's, at most
-// [MaxNumbers]. [Shared.Build] must have accepted them, and the plan must be able to take over the records of the
-// current one. Only one call of Replace in this process may run at a time. If another live process is about to replace
-// the plan, Replace does nothing and returns false.
+// Replace replaces the plan of a shared table while all processes use it. The parameter numbers has the numbers of the
+// new plan, at most [MaxNumbers]. [Shared.Build] must have accepted them, and the plan must be able to take over the
+// records of the current one. Only one call of Replace in this process may run at a time. If another live process is
+// about to replace the plan, Replace does nothing and returns false.
 //
 // Otherwise it works like [Table.Adopt]. It calls clock several times. The last of these calls comes after the numbers
 // have been announced, and records are converted at the time that it returns. When it returns, every record and every
@@ -147,7 +147,8 @@ func (t *Table) Replace(numbers []uint64, clock func() int64) bool {
 	return t.ReplaceKnowing(math.MaxUint64, numbers, clock)
 }
 
-// ReplaceKnowing is Replace, but it also does nothing and returns false if [Table.Largest] is more than largest.
+// ReplaceKnowing does what Replace does. But if [Table.Largest] is more than the parameter largest, it does nothing and
+// returns false.
 func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	t.raise(clock()) // by leaps: step 5 makes none

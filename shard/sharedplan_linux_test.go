@@ -49,7 +49,7 @@ func TestReplaceIsFollowed(t *testing.T) {
 }
 
 // TestAPlanOfLongAgoJudgesNoRecord (I7): a process that was suspended during two replacements claims no record by the
-// plan that it knew. The ticks of that plan are shorter, so an indebted record would look idle by it.
+// plan that it knew. The ticks of that plan are shorter, so an indebted record would look idle by that plan.
 func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 	const now = start + second
 	fine, err := atomicbucket.NewTokenBucket(16, 17, 8)
@@ -216,7 +216,7 @@ func TestEachProcessFollowsTheSamePlan(t *testing.T) {
 	}
 }
 
-// TestNumbersThatStandForNoPlan (R20): a call that finds numbers from which no plan can be built, or only one of
+// TestNumbersThatStandForNoPlan (R20): a call that finds numbers from which no plan can be built, or only a plan of
 // another algorithm, continues with the plan that it knew. If it can build neither the current nor the previous plan, a
 // record that does not follow the current plan is freed, because it follows no plan.
 func TestNumbersThatStandForNoPlan(t *testing.T) {

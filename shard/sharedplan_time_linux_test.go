@@ -27,8 +27,8 @@ func announced(table *Table, numbers []uint64) (n uint64) {
 }
 
 // TestAChangeIsMadeWhenItIsCompleted (I1): R22. A process announces a plan and dies. Other processes decide by the
-// previous plan until one of them completes the change. Tokens that a key took before that come back at the new rate
-// from then on.
+// previous plan until one of them completes the change. After that, tokens that a key took earlier come back at the new
+// rate.
 func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	const later = start + 5*second
 	for name, complete := range map[string]func(table *Table){

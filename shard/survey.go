@@ -42,9 +42,9 @@ func (t *Table) Survey(now int64) Survey {
 	return s
 }
 
-// judge returns the time at which to judge records: now, but at least the watermark, and at most four skews after it.
-// At a later time, the distances on the payload's circle would be misread (R7). The bound changes no result, because
-// every record is idle four skews after the watermark.
+// judge returns the time at which to judge records: now, but at least the watermark, and at most four skews after the
+// watermark. At a later time, the distances on the payload's circle would be misread (R7). The bound changes no result,
+// because every record is idle four skews after the watermark.
 func (t *Table) judge(now int64) int64 {
 	mark, step := t.Watermark(), leapStep*int64(t.current().skew)
 	if mark < 0 || mark > math.MaxInt64-step {

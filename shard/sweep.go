@@ -118,9 +118,9 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 				continue
 			}
 		default:
-			// The watermark is read after the state, so the call that wrote the state is ahead of it by at most a skew:
-			// R7. The plan is also read after the state: R9. A record that follows another plan is converted, so that
-			// no such record is left when time leaps.
+			// The watermark is read after the state, so the call that wrote the state is ahead of the watermark by at
+			// most a skew: R7. The plan is also read after the state: R9. A record that follows another plan is
+			// converted, so that no such record is left when time leaps.
 			plan := t.current()
 			switch {
 			case s.Tag() != plan.live:
@@ -139,7 +139,7 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			}
 		}
 		if lowers {
-			// R11. If the slot has changed hands, the key word is already that of the new owner. The new owner's call
+			// R11. If the slot has changed hands, the key word already belongs to the new owner. The new owner's call
 			// also extends the bound, so this does no harm. The slot is in the probe window of every key that it ever
 			// had.
 			p := t.Find(sl.key.Load())

@@ -198,8 +198,8 @@ type Place struct {
 }
 
 // Find returns the place of a key. The fingerprint is a 64-bit hash of the key, uniform in all its bits. Its low bits
-// choose the shard, and its high bits the home slot. All its bits but those of the tier ([tierMask]) are part of the
-// record's label.
+// choose the shard, and its high bits the home slot. All its bits, except the bits of the tier ([tierMask]), are part
+// of the record's label.
 func (t *Table) Find(fingerprint uint64) Place {
 	fingerprint &^= tierMask
 	home, _ := bits.Mul64(fingerprint, t.homes*lineSlots)

@@ -267,8 +267,8 @@ func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
 	assert.Equal(t, Refused, take(table, 1, start+2, 1))
 }
 
-// TestLateTakeAfterReclaimMintsNothing (I7, I8): the same must be true if a claim, instead of a sweep, forgets the
-// record.
+// TestLateTakeAfterReclaimMintsNothing (I7, I8): if a claim, instead of a sweep, forgets the record, a take with an
+// earlier clock must not start a full bucket at its own, earlier time either.
 func TestLateTakeAfterReclaimMintsNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -400,7 +400,8 @@ func TestSweepOvertakenByALeap(t *testing.T) {
 	assert.Equal(t, Refused, take(table, last, later, 1), "the new record was swept away")
 }
 
-// The same must be true if the leap is so small that the new record would look idle, and not indebted.
+// A sweep must not judge newer records at the time at which it began, even if the leap is so small that the new record
+// would look idle, and not indebted.
 func TestSweepOvertakenByASmallerLeap(t *testing.T) {
 	algorithm, err := atomicbucket.NewTokenBucket(16, time.Microsecond, 5) // 16 ticks a nanosecond
 	require.NoError(t, err)

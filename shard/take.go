@@ -77,9 +77,9 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	return t.miss(p, request{now: now, clock: now, n: n, quota: TierQuota(tier)})
 }
 
-// Decide is [Table.Take], and sets status to what the client may want to know. For an admitted request this is the
-// state after the take. For a request that the key's record refused, the status includes the wait. If no record was
-// looked at, or there was no room, status is unchanged.
+// Decide is [Table.Take], and sets status to what the client may want to know. For an admitted request, the status is
+// that of the record after the take. For a request that the key's record refused, the status includes the wait. If no
+// record was looked at, or there was no room, status is unchanged.
 func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	return t.TakeAt(p, now, now, n, TierQuota(tier), status)
 }
@@ -166,7 +166,7 @@ func (t *Table) MissQuota(p Place, now int64, n uint64, q Quota, status *atomicb
 	return t.miss(p, request{now: now, clock: now, n: n, quota: q, status: status})
 }
 
-// hitOf is Hit, HitTier or HitQuota, depending on q.
+// hitOf does what Hit, HitTier or HitQuota does, depending on q.
 func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	if q.IsTier() {
 		if t.prices != nil {

@@ -56,10 +56,10 @@ func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	return at, upTo
 }
 
-// leap returns how far the watermark moves in one step towards a time that is later by ahead nanoseconds. The first
-// step includes all whole turns of the circle. These turns do not change the distance of a record on the circle, and
-// the rest of the step makes the record idle. After this step less than a turn remains, which takes at most four more
-// steps.
+// leap returns how far the watermark moves in one step towards a later time. The parameter ahead is the distance to
+// that time in nanoseconds. The first step includes all whole turns of the circle. These turns do not change the
+// distance of a record on the circle, and the rest of the step makes the record idle. After this step less than a turn
+// remains, which takes at most four more steps.
 func leap(ahead, skew uint64) uint64 {
 	if ahead <= leapStep*skew {
 		return ahead
@@ -70,9 +70,9 @@ func leap(ahead, skew uint64) uint64 {
 // raise moves the watermark to now, unless it has already reached now, and returns the time up to which it moved.
 func (t *Table) raise(now int64) int64 { return t.raiseTo(now, now) }
 
-// raiseTo moves the watermark to the time to, unless it has already reached that time, for a call whose clock reads
-// now. to may be before the origin of time. If the machine's clock has not reached it, the watermark moves to the
-// machine's time (R23). raiseTo returns the time up to which it moved.
+// raiseTo moves the watermark to the time in the parameter to, unless it has already reached that time, for a call
+// whose clock reads now. The time may be before the origin of time. If the machine's clock has not reached the time,
+// the watermark moves to the machine's time (R23). raiseTo returns the time up to which it moved.
 func (t *Table) raiseTo(to, now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
@@ -109,9 +109,10 @@ func (t *Table) believed(now, clock int64) (int64, int64) {
 // replacing is the bit of the word pace that is set while the plan is being replaced.
 const replacing = 1 << 63
 
-// advance moves the watermark by one step from watermark towards to, for a call whose clock reads now, unless another
-// call has moved it. If the watermark is more than a skew ahead of the last complete sweep, advance sweeps instead.
-// Otherwise idle records could stay long enough to look indebted again.
+// advance moves the watermark by one step, for a call whose clock reads now. The step goes from the parameter watermark
+// towards the parameter to. If another call has moved the watermark, advance does not move it. If the watermark is more
+// than a skew ahead of the last complete sweep, advance sweeps instead. Otherwise idle records could stay long enough
+// to look indebted again.
 func (t *Table) advance(watermark, to uint64, now int64) {
 	t.advancing.Add(1) // before the pace is read: see fence
 	skew, alone := t.moves(now)
