@@ -159,6 +159,24 @@ func TestAWaitWhileAlignedWindowsGoToAndFro(t *testing.T) {
 	}
 }
 
+// TestDaysOfAnotherZone (I1): a second after midnight, days of UTC become days of a zone in which they begin ten
+// seconds later. They are as long, but what was taken in the previous day may be forgotten.
+func TestDaysOfAnotherZone(t *testing.T) {
+	later := time.FixedZone("ten seconds later", -10)
+	l, h := newLimiter(t, CalendarWindow(10, Day, nil))
+	passes := func(at time.Duration) { // the midnight of UTC
+		h.advance(time.Unix(1_700_006_400, 0).Add(at).Sub(h.now()))
+	}
+	passes(-1)
+	sum := requireAll(t, l, l.Key("k"))
+	passes(time.Second)
+	l.Sweep()
+	require.NoError(t, l.SetPolicy(CalendarWindow(10, Day, later)))
+	sum += requireAll(t, l, l.Key("k"))
+	passes(10 * time.Second)
+	require.LessOrEqual(t, sum+requireAll(t, l, l.Key("k")), uint64(20), "broken: (b): in ten seconds")
+}
+
 // A changingKey is a key that takes all that it can while the length of aligned windows changes from 60s to 61s. A
 // window of 60s ends one second after the start, and a window of 61s ends two seconds after the start.
 type changingKey struct {
