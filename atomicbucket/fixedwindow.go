@@ -119,8 +119,8 @@ func skewOf(ticks, period uint64) time.Duration {
 	return time.Duration(nanos)
 }
 
-// tooLarge returns the error for a limit whose count leaves too few bits for windows as short as window. fits reports
-// whether a limit would fit.
+// tooLarge returns the error for a limit whose count leaves too few bits for windows as short as the parameter window.
+// fits reports whether a limit would fit.
 func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint64, bool)) error {
 	most := uint64(1)
 	for {

@@ -19,8 +19,8 @@ const (
 // CalendarWindow limits how many tokens each key gets in a calendar day, week (from Monday) or month (from the 1st) of
 // a time zone; nil means UTC. It is a [FixedWindow] that begins when the period begins, at the same time for all keys.
 // A period begins at the first instant whose local date is the first day of the period or later. So a day has 23 or 25
-// hours when clocks change, and a date that the zone skipped has no period. limit is this number of tokens, 1 to 2^32.
-// Periods are known until 2262, according to the zone's rules at the time when the policy is made. To apply newer
+// hours when clocks change, and a date that the zone skipped has no period. limit is the highest number of tokens, 1 to
+// 2^32. Periods are known until 2262, according to the zone's rules at the time when the policy is made. To apply newer
 // rules, make the policy again and pass it to [Limiter.SetPolicy]: tokens that keys have used still count. Up to twice
 // the limit may be admitted within a moment, when one period ends and the next one begins. A slot takes 16 bytes, a key
 // 27 ([MaxKeys]). [Policy.Window] is 24 hours, 7 days or 31 days.

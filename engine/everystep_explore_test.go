@@ -36,8 +36,8 @@ type step struct {
 	own Quota // of the first policy, if that is a quota; the zero Quota is the limiter's own policy
 	// priced is true if a token has different prices under the two policies.
 	priced bool
-	// waiting is true if a caller waits in line. If a refused request is concurrent with a call at another price, it
-	// may then get a longer wait than both before and after that call.
+	// waiting is true if a caller waits in line. If a refused request is concurrent with a call at another price, its
+	// wait may be longer than the wait before that call and the wait after that call.
 	waiting bool
 	// again makes another step with the same policies, in which no request waits.
 	again func() step

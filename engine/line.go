@@ -43,10 +43,10 @@ type part struct {
 	shared bool // another turn has a part of the reservation, or some of its tokens were given back
 }
 
-// Queue is [Limiter.Reserve] for a caller that waits in line. If another caller leaves in front of it in the line of
-// the same key, this caller moves up, and [Turn.Until] returns the new wait. delay is 0 if the tokens were available.
-// Queue returns the same errors as Reserve. Algorithms other than the token bucket have no line, so Queue returns an
-// error for them.
+// Queue is [Limiter.Reserve] for a caller that waits in line. If a caller in front of it in the line of the same key
+// leaves, this caller moves up, and [Turn.Until] returns the new wait. delay is 0 if the tokens were available. Queue
+// returns the same errors as Reserve. Algorithms other than the token bucket have no line, so Queue returns an error
+// for them.
 func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.requireMade()
 	if t, delay, err = l.queue(k, n, maxWait); err != nil {
@@ -156,8 +156,8 @@ func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	return moved
 }
 
-// exchanged divides the parts of two turns again: of a turn that leaves and of the turn behind it. The turn that stays
-// gets the first n tokens of both turns, and the turn that leaves gets the rest.
+// exchanged takes the parts of a turn that leaves and of the turn behind it, and divides them again. The turn that
+// stays gets the first n tokens of both turns, and the turn that leaves gets the rest.
 func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	for _, p := range append(leaves, stays...) {
 		switch {
@@ -197,7 +197,7 @@ func (t *Turn) ignores(gap int64) bool {
 	return -half <= gap && gap <= half
 }
 
-// haveMoved calls the functions moved of the turns whose times have changed. The line and its tokens must have been
+// haveMoved calls the function moved of each turn whose time has changed. The line and its tokens must have been
 // updated before. If the function of one turn panics, haveMoved still calls the functions of the other turns.
 func haveMoved(turns []*Turn) {
 	if len(turns) > 0 {

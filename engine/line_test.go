@@ -242,8 +242,8 @@ func TestALineForOneBatch(t *testing.T) {
 }
 
 // TestACallerThatComesOutOfTurn: a caller comes although callers in front of it, whose tokens came earlier, are still
-// in the line. They keep their places and lose no tokens. If one of them then leaves, the callers behind it move up by
-// its tokens.
+// in the line. The callers in front keep their places and lose no tokens. If one of them then leaves, the callers
+// behind it move up by its tokens.
 func TestACallerThatComesOutOfTurn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 3)

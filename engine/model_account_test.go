@@ -169,7 +169,8 @@ func (b *bucket) take(at int64, n uint64) bool {
 	return true
 }
 
-// reserve takes n tokens ahead of time if the wait for them is not longer than within, and returns this wait.
+// reserve takes n tokens ahead of time if the wait for them is not longer than the parameter within, and returns this
+// wait.
 func (b *bucket) reserve(at int64, n uint64, within int64) (wait int64, ok bool) {
 	if b.perNano > 0 {
 		within = min(within, mostTicks/b.perNano)

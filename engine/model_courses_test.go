@@ -180,8 +180,8 @@ func courseKinds() []courseKind {
 
 // TestEveryCourseOfChanges (I1) makes every sequence of steps up to a maximum length. If several sequences lead to the
 // same state, it continues only the first of them. After every change of the policy, the answers for all keys must
-// satisfy requireChange. All later answers must be those of the model's accounts. At the end, the tokens that a key was
-// granted must fit the limits that it had.
+// satisfy requireChange. All later answers must equal the answers of the model's accounts. At the end, the tokens that
+// a key was granted must fit the limits that it had.
 func TestEveryCourseOfChanges(t *testing.T) {
 	for _, c := range courseKinds() {
 		t.Run(c.name, func(t *testing.T) {

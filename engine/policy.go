@@ -59,15 +59,16 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 // 2*limit - 1 tokens may be admitted within a moment. If the windows are aligned, or if the first request of the window
 // was given back, up to 2*limit tokens may be admitted. A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
-// limit is this number of tokens, 1 to 2^32, and window is 1µs to 365 days. A limit in the millions needs a window of
-// seconds or more, and a limit in the billions needs a minute or more; otherwise New returns an error that says so.
+// limit is the highest number of tokens, 1 to 2^32, and window is 1µs to 365 days. A limit in the millions needs a
+// window of seconds or more, and a limit in the billions needs a minute or more; otherwise New returns an error that
+// says so.
 //
 // An aligned window is exact to the nanosecond. For other windows, the precision depends on d, the number of binary
 // digits of the limit. Such a window is exact to the nanosecond if d is at most 15 (a limit of 32,767), and the window
 // is at most 2^(51-d) ns long: 4.8 hours for a limit of 100, 36 minutes for 1,000. If the window is up to twice as
-// long, it ends less than 4 ns late, if up to four times as long, less than 8 ns, and so on. If d is above 15, windows
-// also end late. A window never ends early, and ends late by less than a hundred-thousandth of its length.
-// [Policy.Precision] returns how late. If there are [Tiers], the largest limit counts.
+// long, it ends less than 4 ns late. If the window is up to four times as long, it ends less than 8 ns late, and so on.
+// If d is above 15, windows also end late. A window never ends early, and ends late by less than a hundred-thousandth
+// of its length. [Policy.Precision] returns how late. If there are [Tiers], the largest limit counts.
 func FixedWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmFixedWindow, limit: limit, window: window}
 }
@@ -89,8 +90,8 @@ func (p Policy) Aligned() Policy {
 // This is an estimate, because it assumes that the requests of the previous window were spread evenly. Refused requests
 // do not count. docs/algorithms.md says how far off the estimate can be. A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
-// limit is this number of tokens, 1 to 2^24-1, and window is 1µs to 365 days. A limit above 2^20 needs a window of
-// seconds or more; otherwise New returns an error that says so.
+// limit is the highest number of tokens, 1 to 2^24-1, and window is 1µs to 365 days. A limit above 2^20 needs a window
+// of seconds or more; otherwise New returns an error that says so.
 func SlidingWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmSlidingWindow, limit: limit, window: window}
 }
@@ -100,16 +101,16 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 // memory with the rest ([MaxKeys]), and [Stats] reports how much it is. Calls that return a [Decision] also make a
 // binary search in these times.
 //
-// limit is this number of tokens, 1 to 4,096, and the logs of all keys must fit into the machine's memory. window is
-// 1µs to 365 days. A limit above some hundreds needs a window of a second or more; otherwise New returns an error that
-// says so.
+// limit is the highest number of tokens, 1 to 4,096, and the logs of all keys must fit into the machine's memory.
+// window is 1µs to 365 days. A limit above some hundreds needs a window of a second or more; otherwise New returns an
+// error that says so.
 //
 // The precision depends on d, the number of binary digits of the limit. If d is at most 7 (a limit of 127), the log is
 // exact to the nanosecond in windows up to 2^(50-2d) ns: 4.8 hours for a limit of 5, 73 minutes for 10, 68 seconds for
-// 100. If the window is up to twice as long, a request leaves the window less than 4 ns late, if up to four times as
-// long, less than 8 ns, and so on. If d is above 7, requests also leave late. A request never leaves early, and leaves
-// late by less than a hundred-thousandth of the window. [Policy.Precision] returns how late. If there are [Tiers], the
-// largest limit counts.
+// 100. If the window is up to twice as long, a request leaves the window less than 4 ns late. If the window is up to
+// four times as long, a request leaves it less than 8 ns late, and so on. If d is above 7, requests also leave late. A
+// request never leaves early, and leaves late by less than a hundred-thousandth of the window. [Policy.Precision]
+// returns how late. If there are [Tiers], the largest limit counts.
 //
 // [Limiter.SetPolicy] may change the limit to any number up to the highest limit of all tiers at New. It may change the
 // window if the new window is not much longer than the window at New. The requests in the log are kept.

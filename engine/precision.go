@@ -6,9 +6,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Precision returns how late a limiter with the policy may be at most, on its own clock. A request that must wait
-// according to the policy's numbers waits up to that much longer. It never passes early. There is one exception: with
-// [TokenBuckets] of more than 26 days, it may pass up to a tick early. 0 means that the policy is exact to the
+// Precision returns the largest delay of a limiter with the policy, by the limiter's own clock. A request that must
+// wait according to the policy's numbers waits up to that much longer. It never passes early. There is one exception:
+// with [TokenBuckets] of more than 26 days, it may pass up to a tick early. 0 means that the policy is exact to the
 // nanosecond. Most policies are: see [TokenBucket], [FixedWindow] and [SlidingLog]. tiers are the tiers of the limiter;
 // their limits matter, too. For numbers that [New] refuses, Precision returns an error.
 func (p Policy) Precision(tiers ...Policy) (time.Duration, error) {

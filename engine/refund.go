@@ -9,9 +9,9 @@ import (
 // Refund gives n tokens back to the key, for a request that was admitted and then cost less, or nothing. It gives back
 // only tokens that were taken: a key never has more than the limit.
 //
-// Refund does not know which request took the tokens. To give back exactly what one request took, and as much of it as
-// possible, take with [Limiter.TakeReceipt]. Without a receipt, it is certain only in these cases that all requests
-// that are not refunded stay within the limit:
+// Refund does not know which request took the tokens. To give back only tokens that one request took, and as many of
+// them as possible, take with [Limiter.TakeReceipt]. Without a receipt, it is certain only in these cases that all
+// requests that are not refunded stay within the limit:
 //
 //   - For a fixed window: if the refunded request was in the current window.
 //   - For a sliding window counter: if the refunded request was in the current window or the previous one.

@@ -68,7 +68,7 @@ func withoutRoom(t *testing.T, overflow OverflowPolicy) (*Limiter, Key) {
 	return nil, Key{}
 }
 
-// TestWhoHasNoRoomIsNamed: if one limit of TakeAll has no room for a key, its answer is refused and has a RetryAfter,
+// TestWhoHasNoRoomIsNamed: if one limit of TakeAll has no room for a key, its answer is a refusal with a RetryAfter,
 // although the key owes nothing. Invalid arguments return an error.
 func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	l, k := withoutRoom(t, Refuse)
@@ -90,7 +90,7 @@ func TestWhoHasNoRoomIsNamed(t *testing.T) {
 }
 
 // TestAHoldWithoutRoomIsOfTheLimit: if a hold is admitted without a record, it holds at most the limit. It gives
-// nothing back, and a cost above it is not charged to any key.
+// nothing back, and a cost above the tokens that it holds is not charged to any key.
 func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	for most, want := range map[uint64]uint64{3: 3, 5: 5, 100: 5} {

@@ -107,8 +107,8 @@ func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 }
 
 // TestALateTakeInAFirstWindowThatWasGivenBack (I1): the first window of a key after a change of the length covers two
-// windows of the clock. All its tokens are given back in the second of these windows, and then a call whose clock is
-// late takes tokens in the first.
+// windows of the clock. All tokens taken in it are given back in the second of these windows, and then a call whose
+// clock is late takes tokens in the first.
 func TestALateTakeInAFirstWindowThatWasGivenBack(t *testing.T) {
 	k := newChangingKey(t, false)
 	k.takesAt(0)

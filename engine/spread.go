@@ -25,8 +25,8 @@ import (
 // below two tokens per millisecond and processor, processors hold no tokens, and a Spread is as exact as a Limiter.
 //
 // The policy of a Spread is a [TokenBucket]. A Spread has no keys, tiers, reservations or waiting. It has a cell for
-// each processor: their number is GOMAXPROCS when the Spread is made, rounded up to a power of two, and at most 128. If
-// there are more processors later, some of them share a cell, which is slower, but the bound stays the same.
+// each processor. The number of cells is GOMAXPROCS when the Spread is made, rounded up to a power of two, and at most
+// 128. If there are more processors later, some of them share a cell, which is slower, but the bound stays the same.
 type Spread struct {
 	bucket  *spread.Bucket
 	clock   *clock

@@ -117,9 +117,9 @@ func TestACommitBesideASweepAtEveryStep(t *testing.T) {
 	require.Positive(t, committed[false])
 }
 
-// TestAStrangersBucketRefusesNobodyAtEveryStep (I9): R2. Before any operation of a call, the slot of another key, which
-// is drained, is given to the call's key, which has tokens. The call is not refused because of what it has read from
-// the other key's record.
+// TestAStrangersBucketRefusesNobodyAtEveryStep (I9): R2. Before any operation of a call, another key, which is drained,
+// loses its slot to the call's key, which has tokens. The call is not refused because of what it has read from the
+// other key's record.
 func TestAStrangersBucketRefusesNobodyAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for verb, call := range map[string]func(tb *Table) Verdict{

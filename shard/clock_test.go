@@ -54,8 +54,9 @@ func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 }
 
 // TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): a call that was suspended while the plan was replaced twice
-// reads the record that it wants to claim by the new plan, which has the same tag. It then raises the watermark to a
-// time before the origin. The watermark must stay where it is. (The compare-and-swap of such a claim fails.)
+// wants to claim a record. To read this record, it uses the new plan, which has the same tag. It then raises the
+// watermark to a time before the origin. The watermark must stay where it is. (The compare-and-swap of such a claim
+// fails.)
 func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
 	plan := planOf(t, perSecond(t, 1, 5))
 	long := plan.idleSince(atomicbucket.NewState(plan.live, 0, plan.bucket.Ticks(2*second)), second)

@@ -160,7 +160,7 @@
 // current plan, read while no replacement is under way, and a replacement moves the watermark itself (R22).
 //
 // SweepEpoch leaves some idle records, so that keys that come back find them: those that have been idle for less than a
-// skew. If more than half of the slots hold a record, it leaves only those of these records that were not idle at the
+// skew. If more than half of the slots hold a record, it leaves such a record only if the record was not idle at the
 // last complete sweep. The next complete sweep visits such a record at most five skews later, because the watermark
 // moves by up to four skews when it is within one skew of the last complete sweep. A call may be one skew ahead of the
 // watermark, and a refund may move the time at which the record became idle back by two. With the first skew, that
@@ -258,11 +258,11 @@
 // A receipt belongs to a take of one tenure. A tenure ends in one of two ways. If it ends because the record is idle,
 // everything that the record owed has come back with time. A record of a later tenure shows this, because the time at
 // which the take's tokens were back, or its window, or its tick, is past. If the tenure is ended by force, by a reset
-// or an eviction, the later record does not show it. So forced ends are counted, in one word for a group of homes: as
-// begun before the compare-and-swap that ends the tenure, and as under way until after it. A call that wants a receipt
-// reads this word before it takes. A refund reads the word after the record. If no end was under way at the take, and
-// none has begun since, no tenure was ended by force between the take and the refund. Otherwise nothing is given back.
-// The word is shared by several homes, so less may be given back than possible, but never more.
+// or an eviction, the later record does not show it. So forced ends are counted, in one word for a group of homes. An
+// end counts as begun before the compare-and-swap that makes it, and counts as under way until after that. A call that
+// wants a receipt reads this word before it takes. A refund reads the word after the record. If no end was under way at
+// the take, and none has begun since, no tenure was ended by force between the take and the refund. Otherwise nothing
+// is given back. The word is shared by several homes, so less may be given back than possible, but never more.
 //
 // The order of these steps matters. If an end were counted only after it is made, a refund could see the next tenure
 // and no count. If an end stopped counting as under way before it is made, a take of the old tenure could read it as
@@ -291,12 +291,12 @@
 // records that time before its compare-and-swap.
 //
 // R16. A receipt of tokens in flight stays valid after a change of the plan, and after a forced end of another key's
-// tenure. It is valid for its whole cost, whatever the key's limit is now. Otherwise tokens that no caller has any
-// longer would stay in flight for as long as they are remembered. So R15 does not decide to which tenure the receipt
-// belongs. The record does: its payload holds how many forced ends nearby had begun when it was committed, modulo 2^16.
-// The commit reads this number after the search that found no record, so it includes an end that made room for the
-// commit, and does not include the end of this tenure. A record may drop tokens that were never given back. The call
-// whose compare-and-swap drops them counts them afterwards.
+// tenure. It is valid for its whole cost, whatever the key's limit is now. Otherwise tokens that no longer belong to
+// any caller would stay in flight for as long as they are remembered. So R15 does not decide to which tenure the
+// receipt belongs. The record does: its payload holds how many forced ends nearby had begun when it was committed,
+// modulo 2^16. The commit reads this number after the search that found no record, so it includes an end that made room
+// for the commit, and does not include the end of this tenure. A record may drop tokens that were never given back. The
+// call whose compare-and-swap drops them counts them afterwards.
 //
 // R25. A reservation is due at the end of its wait, and all that is taken or due fits the limit. Count each take at its
 // time, and each reservation when it is due, unless it was given back. Over any time t their sum is at most the limit

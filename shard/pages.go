@@ -90,7 +90,8 @@ func (t *Table) Dense() <-chan struct{} { return t.dense }
 // a few keys in a large table take little memory.
 //
 // The system makes a huge page by copying 512 small ones. Calls that access these small pages wait during the copy, for
-// a few hundred microseconds. After each huge page Collapse calls rest, if not nil, and stops if that returns false.
+// a few hundred microseconds. After each huge page Collapse calls the function rest, if rest is not nil, and stops if
+// rest returns false.
 func (t *Table) Collapse(rest func() bool) {
 	for _, m := range []*memory{t.memory, t.rings} {
 		if m != nil && m.dense > 0 && m.count.Load() >= m.dense {

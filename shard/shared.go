@@ -13,8 +13,8 @@ type Shared struct {
 	Memory []byte // [Config.SharedBytes] bytes, starting at a page
 	Owner  Owner
 	// Build makes a plan from the numbers that were passed to [Config.Begin] or [Table.Replace]. Build must also accept
-	// any other numbers (R20). Calls that find that another process has replaced the plan call it, possibly several at
-	// the same time.
+	// any other numbers (R20). If a call finds that another process has replaced the plan, it calls Build. Several
+	// calls may do this at the same time.
 	Build func(numbers []uint64) (*Plan, error)
 	// Clock returns the time of a clock that all processes share, and that no process can move. The watermark moves
 	// only to times that this clock has reached (R23). If Clock is nil, the clocks of all calls are trusted.

@@ -22,8 +22,8 @@ type sweeps struct {
 }
 
 // Sweep frees every record that is idle at the time now, and advances the epoch when it has visited all shards. It
-// skips pages in which no slot was ever used. After every 8,192 slots it calls rest, if not nil, and stops if that
-// returns false. It reports whether it was complete.
+// skips pages in which no slot was ever used. After every 8,192 slots it calls the function rest, if rest is not nil,
+// and stops if rest returns false. It reports whether it was complete.
 //
 // Inserts reclaim idle records themselves, so no call waits for a sweep. Any number of sweeps may run concurrently with
 // each other and with all other calls.

@@ -41,10 +41,10 @@ func (t *Table) catchUp(now int64) int64 {
 	}
 }
 
-// follow returns two times for a call at the time now, which may be ahead of its clock. at is the time at which the
-// call is decided. upTo is the time up to which the call may move the watermark: the clock's time, or the watermark
-// itself if the clock is late. If now is before the clock's time, now counts instead of the clock's time. If the call
-// would otherwise be too far ahead of the watermark, follow moves it to upTo.
+// follow returns two times for a call at the time now, which may be ahead of its clock. The result at is the time at
+// which the call is decided. The result upTo is the time up to which the call may move the watermark: the clock's time,
+// or the watermark itself if the clock is late. If now is before the clock's time, now counts instead of the clock's
+// time. If the call would otherwise be too far ahead of the watermark, follow moves it to upTo.
 func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	upTo = t.catchUp(min(now, clock))
 	if now <= clock {
@@ -87,8 +87,8 @@ func (t *Table) raiseTo(to, now int64) int64 {
 // sweeper usually moves the watermark every ten seconds, so the check is rare.
 const MaxTrust = 15 * time.Second
 
-// reached returns a time that has certainly been reached: at, or the time of the machine's clock if that is earlier and
-// the table is shared (R23).
+// reached returns a time that has certainly been reached: the parameter at, or the time of the machine's clock if that
+// is earlier and the table is shared (R23).
 func (t *Table) reached(at int64) int64 {
 	if t.clock == nil {
 		return at
