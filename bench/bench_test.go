@@ -11,8 +11,8 @@ import (
 )
 
 // BenchmarkRow measures every row with weir, its floors and the peers, under names such as
-// Row/allowed-1k/clock=tsc/of=weir. Every row counts its decisions and fails if they are not as its name says. Rows of
-// ten million keys take seconds to set up, and are left out with -short.
+// Row/allowed-1k/clock=tsc/of=weir. Every row counts how many requests are allowed, and fails if this does not match
+// the row's name. Rows of ten million keys take seconds to set up, so -short leaves them out.
 func BenchmarkRow(b *testing.B) {
 	for _, row := range workload.Rows() {
 		b.Run(row.Name, func(b *testing.B) {
@@ -35,8 +35,8 @@ func BenchmarkRow(b *testing.B) {
 	}
 }
 
-// benchSubject measures one subject. It makes the subject once, even if the benchmark calls its function several times
-// with different b.N.
+// benchSubject measures one subject. It makes the subject only once, although the testing package calls the benchmark
+// function several times with different b.N.
 func benchSubject(b *testing.B, row *workload.Row, name string) {
 	if measure.Cannot(row, name) != "" {
 		return

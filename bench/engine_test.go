@@ -16,13 +16,13 @@ import (
 // year is the length of a window that does not end during a benchmark.
 const year = 365 * 24 * time.Hour
 
-// question makes a limiter of a function, for calls other than Allow.
+// question turns a function into a limiter, so that a benchmark can measure calls other than Allow.
 type question func(key string) bool
 
 func (q question) Allow(key string) bool { return q(key) }
 
-// compare measures a limiter on a row and fails if the limiter does not decide as the row says. fill is how often every
-// key is requested before the measurement, so that the limiter refuses on rows that refuse.
+// compare measures a limiter on a row, and fails if the limiter does not decide as the row requires. Before the
+// measurement, it requests every key fill times, so that on a row of refusals the limiter refuses.
 func compare(b *testing.B, row workload.Row, fill int, l peers.Limiter) {
 	before, requests := row.Load()
 	decider := measure.Keyed{Limiter: l}
@@ -75,8 +75,8 @@ func BenchmarkTake(b *testing.B) {
 // ignore is an observer that does nothing.
 func ignore(engine.Key, uint64) {}
 
-// BenchmarkObserve measures a refusal without an observer, with an observer that is called for one refusal in a
-// thousand, and with an observer that is called for every refusal.
+// BenchmarkObserve measures a refusal in three cases: without an observer, with an observer for one refusal in a
+// thousand, and with an observer for every refusal.
 func BenchmarkObserve(b *testing.B) {
 	for _, o := range []struct {
 		name    string
@@ -115,14 +115,15 @@ var algorithms = []struct {
 	{"batch", engine.BatchRefill(1e9, time.Second, 1<<32), engine.BatchRefill(1, year, 1), 1},
 	{"fixed", engine.FixedWindow(1<<28, time.Hour), engine.FixedWindow(1, year), 1},
 	{"counter", engine.SlidingWindow(1<<24-1, time.Minute), engine.SlidingWindow(1, year), 1},
-	// This takes 16 + 4*8 bytes of memory per slot.
+	// This policy takes 16 + 4*8 bytes of memory per slot.
 	{"log4", engine.SlidingLog(4, time.Microsecond), engine.SlidingLog(4, year), 4},
-	// This is only used with few keys. All requests of a key within one tick of a coarse clock fit into the limit.
+	// This policy is only used with few keys. Its limit is large enough for all requests of a key within one tick of a
+	// coarse clock.
 	{"log127", engine.SlidingLog(127, time.Microsecond), engine.SlidingLog(127, year), 127},
 }
 
-// BenchmarkAlgorithms measures Allow with every algorithm, and the floor of the row for comparison. The rows have 1,000
-// keys and, in a Zipf distribution, a million keys.
+// BenchmarkAlgorithms measures Allow with every algorithm, and for comparison the floor of the row. There are rows with
+// 1,000 keys, and rows with a million keys in a Zipf distribution.
 func BenchmarkAlgorithms(b *testing.B) {
 	denied := find(b, "zipf-1m")
 	denied.Name, denied.Refused = "denied-1m", true
@@ -138,8 +139,8 @@ func BenchmarkAlgorithms(b *testing.B) {
 				if row.Refused {
 					policy, fill = a.strict, a.first
 				}
-				// There are more slots than keys, so that every key finds room. For log127 there are fewer, because its
-				// rings would take 2 GB.
+				// There are more slots than keys, so that there is room for every key. For log127 there are fewer
+				// slots, because its rings would otherwise take 2 GB.
 				room := row.Capacity * 5 / 4
 				if a.name == "log127" {
 					room = 4 * row.Keys

@@ -22,7 +22,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// TestConformance runs the cases against the handler. It uses consecutive configurations of a real Caddy.
+// TestConformance runs the conformance cases against the handler. Each case runs as a configuration of a real Caddy,
+// one after the other.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name:     "caddylimit",

@@ -22,7 +22,7 @@ import (
 
 func init() { caddy.RegisterModule((*Handler)(nil)) }
 
-// module distinguishes the zones of this handler from those of package compat.
+// module distinguishes the zones of this handler from the zones of package compat.
 const module = "weir"
 
 // A Handler checks requests against limits.
@@ -32,15 +32,15 @@ type Handler struct {
 	// Headers are the styles of the header fields in answers: one or several of ietf, legacy and draft-06, or none. The
 	// default is ietf.
 	Headers []string `json:"headers,omitempty"`
-	// Jitter is the largest addition to Retry-After, in whole seconds up to an hour. 0 adds nothing.
+	// Jitter is the largest random addition to Retry-After, in whole seconds, up to an hour. 0 adds nothing.
 	Jitter caddy.Duration `json:"retry_jitter,omitempty"`
 	// LogKey logs the key of each refused request. The key may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
-	// State is a folder of this machine, as a full path. Limits that are not in a store keep their counts in files
-	// there. All processes of the machine count together in these files, and the files outlive the processes. A
-	// sliding-log cannot have such a file. For limits in a store, the files contain this machine's debts to the store,
-	// such as tokens that it admitted while the store was lost. The next process or configuration charges the store
-	// with these debts. The folder must belong to Caddy's user or to root.
+	// State is the full path of a folder on this machine. Limits that are not in a store keep their counts in files in
+	// this folder. All processes of the machine count together in these files, and the files outlive the processes. A
+	// limit with the algorithm sliding-log cannot have such a file. For limits in a store, the files contain this
+	// machine's debts to the store, such as tokens that it admitted while the store was lost. The next process or
+	// configuration charges the store with these debts. The folder must belong to Caddy's user or to root.
 	State string `json:"state,omitempty"`
 
 	sharing.Sharing
@@ -149,8 +149,9 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 	return styles, nil
 }
 
-// ServeHTTP passes an admitted request on, and returns an error for any other request. A gRPC client would not
-// understand an HTTP error, so a refused gRPC call is answered in its own protocol.
+// ServeHTTP passes an admitted request to the next handler, and returns an error for any other request. There is one
+// exception: a gRPC client would not understand an HTTP error, so ServeHTTP itself answers a refused gRPC call, in the
+// gRPC protocol.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if h.app != nil && h.app.Enter() {
 		defer h.app.Leave()
@@ -171,7 +172,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		if errors.As(err, &failed) && failed.StatusCode != 0 {
 			return failed.StatusCode
 		}
-		return http.StatusInternalServerError // the status with which Caddy answers it
+		return http.StatusInternalServerError // the status with which Caddy answers a panic
 	})
 	return err
 }

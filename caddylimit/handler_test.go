@@ -82,8 +82,8 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 2, passed(fixed, 10))
 }
 
-// TestSettledCosts: a limit takes the estimated cost first. When the request is over, the cost in the answer settles
-// it.
+// TestSettledCosts: a limit takes the estimated cost of a request first. When the request is over, the limit is
+// corrected to the cost that the answer states.
 func TestSettledCosts(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"tokens","rate":"10/h","cost":"{http.request.header.Cost}",
 		"settle":"{http.response.header.X-Tokens}","refund_status":["5xx"]}]}`)
@@ -170,8 +170,8 @@ func TestRequestsInFlight(t *testing.T) {
 	assert.NoError(t, serve(nested(func() { assert.Equal(t, 3, passed(c, 3)) })))
 }
 
-// TestGRPCCallsAreAnsweredInTheirProtocol: refused gRPC calls are answered as gRPC, because their clients do not
-// understand 429.
+// TestGRPCCallsAreAnsweredInTheirProtocol: refused gRPC calls are answered in the gRPC protocol, because gRPC clients
+// do not understand the status 429.
 func TestGRPCCallsAreAnsweredInTheirProtocol(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"grpc","rate":"1/h"}]}`)
 	for i, want := range []string{"", "8"} {

@@ -14,20 +14,20 @@ func trusts(r *http.Request) bool {
 	return trusted
 }
 
-// A hearsay contains the canonical names of the fields in which trusted proxies send limits. These fields must not be
-// passed on if a client sent them, because a server behind this one trusts this server and would trust the fields too.
+// A hearsay contains the canonical names of the header fields in which trusted proxies send limits. If a client sent
+// such a field, it must not be passed on: a server behind this one trusts this server, so it would trust the field too.
 type hearsay []string
 
 // remove removes the fields of h from the header and the trailer of a request, unless the request comes from a trusted
-// proxy. In addition, it removes fields whose names some servers treat as one of these names. It removes them even from
-// requests of trusted proxies, because a proxy may pass them on from its client.
+// proxy. In addition, it removes fields with other names that some servers treat as one of these names. It removes such
+// fields even from requests of trusted proxies, because a proxy may have passed them on from its client.
 func (h hearsay) remove(r *http.Request) {
 	if len(h) == 0 {
 		return
 	}
 	trusted := trusts(r)
 	h.from(r.Header, trusted)
-	if r.Trailer == nil { // no trailer was announced, so none is passed on
+	if r.Trailer == nil { // no trailer was announced, so no trailer is passed on
 		return
 	}
 	h.from(r.Trailer, trusted)
@@ -44,8 +44,8 @@ func (h hearsay) from(fields http.Header, trusted bool) {
 	}
 }
 
-// reads reports whether some servers may treat the field name as the other name as. This is so if letters and digits
-// are the same and all other characters are at the same positions.
+// reads reports whether some servers may treat the field name as if it were the name as. This is possible if the
+// letters and digits of both names are the same and all other characters are at the same positions.
 func reads(name, as string) bool {
 	if len(name) != len(as) {
 		return false
@@ -58,7 +58,7 @@ func reads(name, as string) bool {
 	return true
 }
 
-// plain returns a letter in lower case, a digit unchanged, and a hyphen for any other character.
+// plain returns the lower case of a letter, returns a digit unchanged, and returns a hyphen for any other character.
 func plain(c byte) byte {
 	switch {
 	case 'a' <= c && c <= 'z', '0' <= c && c <= '9':

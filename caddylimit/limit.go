@@ -22,19 +22,19 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
-// A Limit is one of the limits of a [Handler]. It needs a name, and a rate or a concurrency.
+// A Limit is one of the limits of a [Handler]. It must have a name, and either a rate or a concurrency.
 type Limit struct {
 	// Name identifies the limit in headers, metrics and later configurations: 1 to 128 printable ASCII characters.
 	Name string `json:"name,omitempty"`
 	// Match selects the requests to which the limit applies. The default is all requests.
 	Match caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
-	// Key is a list of texts with placeholders. The texts together are the key, and each key has its own bucket. The
+	// Key is a list of texts with placeholders. All texts together are the key, and each key has a separate bucket. The
 	// default is the address of the client, {http.vars.client_ip}.
 	Key []string `json:"key,omitempty"`
 	// Algorithm is token-bucket (the default), fixed-window, sliding-window, sliding-log or batch-refill.
 	Algorithm string `json:"algorithm,omitempty"`
 	// Rate is the number of tokens per period, such as 10/s, 100/m or 5/10s. A fixed window may have a period of the
-	// calendar: 1000/day, /week or /month. 0 refuses all requests, and unlimited admits all.
+	// calendar, as in 1000/day, 1000/week or 1000/month. 0 refuses all requests, and unlimited admits all.
 	Rate string `json:"rate,omitempty"`
 	// Burst is the number of tokens in a full bucket. 0 stands for the number of tokens in Rate.
 	Burst uint64 `json:"burst,omitempty"`
@@ -45,15 +45,15 @@ type Limit struct {
 	// Concurrency is how many requests of a key may be in flight, 1 to 65,535. It is used instead of Rate.
 	Concurrency uint64 `json:"concurrency,omitempty"`
 	// Cost is the number of tokens that a request takes: a number, or a placeholder whose value is a number. An empty
-	// value counts as 1. If it has any other value, the request is refused.
+	// value counts as 1. If the value is neither empty nor a number, the request is refused.
 	Cost string `json:"cost,omitempty"`
 	// Settle is a placeholder, such as {http.response.header.X-Tokens} or one that a handler sets. When the request is
-	// over, its value is the cost of the request. Cost is then an estimate, of which at most the limit is taken. If the
-	// value is empty or not a whole number, the request costs the estimate.
+	// over, the value of the placeholder is the cost of the request. With Settle, Cost is only an estimate, and at most
+	// the limit is taken for it. If the value is empty or not a whole number, the request costs the estimate.
 	Settle string `json:"settle,omitempty"`
 	// Quota is a placeholder whose value is the limit of the request: a rate, optionally followed by a blank and a
-	// burst; "unlimited"; or 0, which refuses the request. An empty value stands for the limit's own numbers. If it has
-	// any other value, the request is answered 503.
+	// burst; "unlimited"; or 0, which refuses the request. An empty value stands for the limit's own numbers. A request
+	// with any other value is answered with 503.
 	Quota string `json:"quota,omitempty"`
 	// Quotas are limits from outside the configuration. They are in a file or a hash, or in a header that a trusted
 	// proxy sends.
@@ -61,14 +61,14 @@ type Limit struct {
 	// Tiers contains other numbers for some requests.
 	Tiers *Tiers `json:"tiers,omitempty"`
 	// MaxWait is how long a request that would be refused may wait for its tokens: 1 ms to 1 minute, or 0 for no wait.
-	// Requests get their tokens in the order of arrival. Only for token buckets in this process.
+	// Requests get their tokens in the order of arrival. MaxWait is only for token buckets in this process.
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`
-	// RefundStatus contains statuses such as 404, 5xx or 400-499. If an answer has one of them, its request gets its
-	// tokens back.
+	// RefundStatus contains statuses such as 404, 5xx or 400-499. If the answer to a request has one of them, the
+	// request gets its tokens back.
 	RefundStatus []string `json:"refund_status,omitempty"`
 	// Local keeps the limit in this process even if the handler has a store.
 	Local bool `json:"local,omitempty"`
-	// IPv4Prefix and IPv6Prefix are how many bits of an address belong to the key. The defaults are 32 and 64.
+	// IPv4Prefix and IPv6Prefix are how many leading bits of an address belong to the key. The defaults are 32 and 64.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 	// Shadow makes the limit count and report without refusing anything.
@@ -76,8 +76,8 @@ type Limit struct {
 	// MaxKeys is the number of keys for which there is room. The default is a million. For a sliding log it is 100,000,
 	// or fewer if 256 MiB is too small for that many.
 	MaxKeys int `json:"max_keys,omitempty"`
-	// Overflow decides about a new key when there is no room: evict (the default) drops the key that has used least;
-	// refuse refuses the new key; admit admits it without a record.
+	// Overflow is what happens to a new key when there is no room: evict (the default) drops another key, the one that
+	// has used least; refuse refuses the new key; admit admits the new key without a record.
 	Overflow string `json:"overflow,omitempty"`
 }
 
@@ -90,8 +90,8 @@ type Tiers struct {
 	Values map[string]Numbers `json:"values,omitempty"`
 }
 
-// Numbers are the numbers of a tier: a rate in the same notation as the limit's, and a burst. The tier has the limit's
-// algorithm and period of windows.
+// Numbers are the numbers of a tier: a rate, in the same notation as the rate of the limit, and a burst. The tier has
+// the algorithm of the limit. For windows, it also has the period of the limit.
 type Numbers struct {
 	Rate  string `json:"rate,omitempty"`
 	Burst uint64 `json:"burst,omitempty"`
@@ -176,8 +176,8 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	return made, nil
 }
 
-// costs sets the cost of requests, and the placeholder that settles it. If the cost is a number, it must not be above
-// most.
+// costs sets the cost of requests, and the placeholder that settles the cost. If the cost is a number, it must not
+// exceed the argument most.
 func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err error) {
 	var warnings []string
 	if described.Cost, warnings, err = parseCost(l.Cost, most); err != nil {
@@ -196,8 +196,8 @@ func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err
 // byQuota reports whether requests may have numbers other than those of the limit and its tiers.
 func (l *Limit) byQuota() bool { return l.Quota != "" || l.Quotas != nil }
 
-// quota makes the limit use the numbers that come with requests, and makes zoned the spec of a zone for quotas. own is
-// the limit's policy. shared contains the handler's store.
+// quota makes the limit use the numbers that come with requests. It changes the spec zoned to that of a zone for
+// quotas. The argument own is the limit's policy, and shared contains the handler's store.
 func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, shared zone.Spec, zoned *zone.Spec,
 	to *httplimit.Limit) (warnings []string, err error) {
 	switch {
@@ -228,7 +228,7 @@ func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, share
 	return warnings, nil
 }
 
-// counts returns texts that describe which requests share a bucket, and by what they select their numbers.
+// counts returns texts that describe which requests share a bucket, and what selects the numbers of a request.
 func (l *Limit) counts() (texts []string) {
 	texts = append(texts, fmt.Sprintf("%q %d %d %q", l.Key, l.IPv4Prefix, l.IPv6Prefix, l.Quota))
 	if l.Tiers != nil {
@@ -331,8 +331,8 @@ func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*ht
 	}, warnings, nil
 }
 
-// parseStatuses returns a function that reports whether requests with a status get their tokens back. If there are no
-// texts, it returns nil.
+// parseStatuses returns a function that reports whether a request whose answer has a certain status gets its tokens
+// back. If there are no texts, it returns nil.
 func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
 	type statuses struct{ first, last int }
 	var all []statuses

@@ -40,7 +40,8 @@ func byFile(file, more string) string {
 	return `{"limits":[{"name":"plans","rate":"2/h","key":["{http.request.header.User}"],"quotas":{"file":` + quoted(file) + more + `}}]}`
 }
 
-// TestAFileOfLimits: each listed key has its own limit. Other keys have the numbers of the limit, or are refused.
+// TestAFileOfLimits: each key in the file has the limit that the file gives it. Other keys have the limit's own numbers
+// or are refused, depending on the option unknown.
 func TestAFileOfLimits(t *testing.T) {
 	file := plans(t, "plans.csv", "key,plan\nanna,free\nberta,paid\ncarl,4/h\ndora,unlimited\nemil,0\n192.0.2.1,5/h\n2001:db8::,6/h\n")
 	const named = `,"plans":{"free":{"rate":"3/h"},"paid":{"rate":"1/h","burst":7}}`
@@ -61,8 +62,8 @@ func TestAFileOfLimits(t *testing.T) {
 }
 
 // TestSlowAndFastLimitsOfAFile: a file and its plans may have every quota that the limit's zone accepts, no matter what
-// the limit's rate is. This also holds in a store. If the zone does not accept a quota, the configuration gets an
-// error. The error does not come only with each request.
+// the limit's rate is. This is also true in a store. If the zone does not accept a quota, loading the configuration
+// returns an error, so the error does not appear only when requests come.
 func TestSlowAndFastLimitsOfAFile(t *testing.T) {
 	address, _ := startRedis(t)
 	for where, store := range map[string]string{"process": "", "store": `"store":"redis://` + address + `",`} {
@@ -129,7 +130,8 @@ func TestTheLimitOfAHeader(t *testing.T) {
 	}
 }
 
-// TestAHashOfLimits: keys have the limits of a hash in the store. This also works if their buckets are in the store.
+// TestAHashOfLimits: keys have the limits of a hash in the store. This also works if the buckets of these keys are in
+// the store.
 func TestAHashOfLimits(t *testing.T) {
 	address, redis := startRedis(t)
 	redisDo(t, address, "HSET plans anna free berta 5/h,6 carl unlimited")

@@ -94,8 +94,8 @@ func (s *server) passed(n int, from string, header ...string) (passed int) {
 	return passed
 }
 
-// TestDirectivesInCaddy: both directives run in a real Caddy. handle_errors gets the errors. Placeholders, the log and
-// metrics have the right values. After a change of the configuration, the counts are kept.
+// TestDirectivesInCaddy: both directives run in a real Caddy. Refusals reach handle_errors as errors. Placeholders, the
+// log and metrics have the right values. The counts are kept after a change of the configuration.
 func TestDirectivesInCaddy(t *testing.T) {
 	s := newServer(t)
 	const site = `
@@ -168,8 +168,8 @@ func TestDirectivesInCaddy(t *testing.T) {
 		assert.Contains(t, body, want)
 	}
 
-	// The next configuration has the same limits, and the one after it has higher limits: no client gets a fresh
-	// bucket.
+	// The next configuration has the same limits, and the one after it has higher limits. With both, no client gets a
+	// fresh bucket.
 	require.NoError(t, s.load(site+"\nheader X-New yes"))
 	assert.Equal(t, 0, s.passed(3, "127.0.0.1"))
 	require.NoError(t, s.load(strings.ReplaceAll(site, "events 2", "events 200")))
@@ -185,8 +185,8 @@ func TestDirectivesInCaddy(t *testing.T) {
 	assert.Contains(t, body, `caddy_rate_limit_process_time_seconds_count{zone="by_address"} 202`, "histograms go on")
 }
 
-// TestCostsThatAServerSays: the server reports a cost in a header, in a trailer after a stream, or in a value that the
-// site makes from an answer.
+// TestCostsThatAServerSays: the server behind Caddy reports a cost in a header, or in a trailer after a stream. For
+// other requests, a directive of the site sets the header.
 func TestCostsThatAServerSays(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -230,10 +230,11 @@ func TestCostsThatAServerSays(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: a client sends a limit in a header, and the weir behind Caddy would trust it because
-// it trusts Caddy. So Caddy does not pass the field on. It passes a trusted proxy's field on, but only in the one
-// spelling in which it reads the field itself, and it passes on other fields of every client. This also holds for
-// requests that a matcher or an error leads to another upstream.
+// TestALimitOfAClientDoesNotPass: a client sends a limit in a header field. A weir behind Caddy trusts Caddy, so it
+// would trust the field too. Therefore Caddy must not pass on the field. If a trusted proxy sends the field, Caddy
+// passes it on, but only in the one spelling in which Caddy itself reads it. Caddy passes on other fields of all
+// clients. All this is also true for requests to which the limit does not apply, and for refused requests that
+// handle_errors sends to an upstream.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -297,8 +298,8 @@ func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	}
 }
 
-// TestAQuotaThatAClientWrites: if a quota is in a field that a client can write, there is a warning, because nothing
-// shows who has written it. If the server sets the quota, there is no warning.
+// TestAQuotaThatAClientWrites: if a quota comes from a field that a client can write, there is a warning, because
+// nothing shows who has written the field. If the server sets the quota, there is no warning.
 func TestAQuotaThatAClientWrites(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.load("respond ok"))
@@ -315,7 +316,7 @@ func TestAQuotaThatAClientWrites(t *testing.T) {
 }
 
 // TestTheExampleOfTheOriginal: the Caddyfile in the original's documents, with all options, works. The log warns that
-// no machine shares the zones.
+// the machines do not share the zones.
 func TestTheExampleOfTheOriginal(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.load(`rate_limit {
@@ -454,7 +455,7 @@ func TestRequestsDuringLoads(t *testing.T) {
 			}
 		}()
 	}
-	// Some changes keep the limiter and change its numbers. Others make a new table, to which the counts move.
+	// Some changes keep the limiter and change its numbers. Other changes make a new table, to which the counts move.
 	changes := []string{"50", "60", "60\nmax_keys 7", "60\nmax_keys 8", "50\nmax_keys 8", "60\nmax_keys 9"}
 	for _, events := range changes {
 		<-asked // at least one request between any two loads

@@ -51,8 +51,8 @@ func startRedisAt(t *testing.T, address string, options ...string) (string, *tes
 	}
 }
 
-// TestLimitsInAStore: both modules count in the store. A second zone with the same numbers and name, as on another
-// machine, shares the count.
+// TestLimitsInAStore: both modules count in the store. A second zone with the same name and numbers shares the count.
+// It stands for a zone on another machine.
 func TestLimitsInAStore(t *testing.T) {
 	store, _ := startRedis(t)
 	t.Setenv("WEIR_TEST_STORE", "redis://"+store)
@@ -73,8 +73,8 @@ func TestLimitsInAStore(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, compat.Do(put).Code)
 }
 
-// TestAStoreWithAPassword: the password of a store is in its address, and may be a placeholder there. If the store does
-// not accept the password, there is an error, which does not contain the password.
+// TestAStoreWithAPassword: the address of a store contains its password, either as text or as a placeholder. If the
+// store does not accept the password, there is an error, which does not contain the password.
 func TestAStoreWithAPassword(t *testing.T) {
 	address, _ := startRedis(t, "--requirepass", "sesame")
 	t.Setenv("WEIR_TEST_PASSWORD", "sesame")
@@ -98,8 +98,8 @@ func TestZonesOfBothModulesInAStore(t *testing.T) {
 }
 
 // TestHoldsOverAReload: a request has a hold, and the limit gets other numbers before the request ends. If the cost
-// exceeds the hold, the excess counts. If the cost is lower, the difference comes back in a store. In memory, it stays
-// taken after a change of numbers.
+// exceeds the hold, the excess counts. If the cost is lower than the hold, the difference is given back if the limit is
+// in a store. If the limit is in memory, the difference stays taken after a change of numbers.
 func TestHoldsOverAReload(t *testing.T) {
 	address, _ := startRedis(t)
 	for cost, want := range map[string][2]int{"9": {2, 2}, "0": {3, 4}} { // holds of five tokens, of a limit of 20
@@ -151,7 +151,7 @@ func arrived(t *testing.T, came <-chan struct{}, answered <-chan int) {
 }
 
 // TestSharesOfMachines: while the store is lost, a machine admits its share. By default, the share is the limit divided
-// by the number of nodes.
+// by the configured number of nodes.
 func TestSharesOfMachines(t *testing.T) {
 	address, redis := startRedis(t)
 	shares := func(name, options string) *testcaddy.Config {
@@ -184,7 +184,8 @@ func TestAStoreLogsWhereTheConfigurationInForceDoes(t *testing.T) {
 	}
 }
 
-// TestLimitsThatAStoreCannotKeep: a limit that a store cannot keep is an error unless it is local.
+// TestLimitsThatAStoreCannotKeep: if a store cannot keep a limit, the configuration is an error, unless the limit is
+// local.
 func TestLimitsThatAStoreCannotKeep(t *testing.T) {
 	store, _ := startRedis(t)
 	for limit, want := range map[string]string{

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/key"
 )
 
-// parseCost returns a function that returns the cost of a request, or nil if every cost is 1. most is the largest cost
-// that the text may have as a number.
+// parseCost returns a function that returns the cost of a request, or nil if every cost is 1. If the text is a number,
+// it must not exceed the argument most.
 func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warnings []string, err error) {
 	if text == "" {
 		return nil, nil, nil
@@ -44,7 +44,7 @@ func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warni
 }
 
 // parseSettle returns the placeholder of a cost that is known when the request is over. It returns an error for a
-// placeholder whose value the client sets, because a client could then choose its own cost.
+// placeholder whose value the client sets, because the client could otherwise choose the cost of its requests.
 func parseSettle(text string) (*key.Template, []string, error) {
 	template, warnings, err := key.Parse(text)
 	switch {
@@ -82,8 +82,8 @@ func parseQuota(text string, own engine.Policy) (quota func(*http.Request) (engi
 	return func(r *http.Request) (engine.Policy, error) { return quotaOf(template.Of(r), own) }, warnings, nil
 }
 
-// quotaOf reads a quota, which is a rate and optionally a burst after a blank. Any other text is an error, and its
-// request is answered 503.
+// quotaOf reads a quota, which is a rate and optionally a burst after a blank. For any other text it returns an error,
+// and the request is answered with 503.
 func quotaOf(text string, own engine.Policy) (engine.Policy, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return own, nil

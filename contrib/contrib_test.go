@@ -23,9 +23,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// frameworks has a function for each framework. It starts a server that runs until the test ends, and returns its URL.
-// The path /ok answers 200, /no answers 401, /error returns an error that becomes 403, and /panic panics. Each of their
-// handlers calls during.
+// frameworks has a function for each framework. The function starts a server that runs until the test ends, and returns
+// its URL. The handler of the path /ok answers 200, and that of /no answers 401. The handler of /error returns an
+// error, which becomes 403, and that of /panic panics. Each handler calls the function during.
 var frameworks = map[string]func(t *testing.T, limits *httplimit.Middleware, during func()) (url string){
 	"gin": func(t *testing.T, limits *httplimit.Middleware, during func()) string {
 		gin.SetMode(gin.ReleaseMode)
@@ -87,8 +87,8 @@ func served(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// each runs a test with every framework. The server has one limit with the policy. change may change the fields of this
-// limit.
+// each runs a test with every framework. The server has one limit with the policy. The function change may change other
+// fields of this limit.
 func each(t *testing.T, policy engine.Policy, change func(*httplimit.Limit), during func(*testing.T),
 	test func(t *testing.T, limiter *engine.Limiter, get func(path string, headers ...string) *http.Response)) {
 	for name, start := range frameworks {
@@ -155,7 +155,7 @@ func TestRefunds(t *testing.T) {
 		})
 }
 
-// TestInFlight: a request is in flight while its handler runs, and no longer, even if the handler panics.
+// TestInFlight: a request is in flight exactly as long as its handler runs, even if the handler panics.
 func TestInFlight(t *testing.T) {
 	var in *engine.Limiter
 	each(t, engine.Concurrency(2, time.Hour), func(l *httplimit.Limit) { in = l.Limiter },
@@ -168,7 +168,7 @@ func TestInFlight(t *testing.T) {
 		})
 }
 
-// TestTwoValuesOfAKey: a client sends two values of a header field. The limits get both values, as with net/http, so
+// TestTwoValuesOfAKey: a client sends a header field with two values. As with net/http, the limits get both values, so
 // the key is the same as with httplimit.
 func TestTwoValuesOfAKey(t *testing.T) {
 	want := http.Header{"X-Api-Key": {"a", "b"}}

@@ -179,7 +179,8 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 // limiter has already decided, TakeAt admits nothing that it would refuse at the later time. If now is ahead of the
 // limiter's clock, this decision and the key's record use this time, but nothing else does. If now is more than a
 // second ahead, the request is refused, and nothing is taken. RetryAfter is then the time after which now will be at
-// most a second ahead.
+// most a second ahead. A record of a [FixedWindow] has one window only, so a take in the next window ends the current
+// one: with windows shorter than a second, such takes may admit one limit more.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	nanos, clock, early := l.instant(now)
 	if early > 0 {

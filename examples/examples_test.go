@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestScripts runs the run.sh of each example. A client gets only its five requests, no matter what it writes about its
-// address.
+// TestScripts runs the run.sh of each example. A client gets only its five requests, no matter which address it claims
+// to have.
 func TestScripts(t *testing.T) {
 	weir := exampletest.Weir(t, ".")
 	works := map[string][]string{"caddy": {"adapt", "--adapter", "caddyfile", "--config", "caddy/Caddyfile"}}
@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 		assert.Contains(t, string(out), "there is no file missing.yaml")
 	})
 	t.Run("redisdoor", func(t *testing.T) {
-		// More than five of the seven takes only pass if six seconds pass meanwhile.
+		// More than five of the seven requests for a token are allowed only if six seconds pass during the script.
 		assert.Regexp(t, `^(allowed\n){5}(allowed\n|refused, again in [1-6]s\n){2}$`, exampletest.Output(t, "redisdoor", weir))
 	})
 }

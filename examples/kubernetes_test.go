@@ -114,8 +114,8 @@ func TestKubernetesManifests(t *testing.T) {
 	}
 }
 
-// TestKubernetesNodes: the number of nodes in the store's settings equals the number of replicas. With a smaller
-// number, each replica would admit too much while the store is lost.
+// TestKubernetesNodes: the number of nodes in the store's settings equals the number of replicas. If the number of
+// nodes were smaller, each replica would admit too much while the store is lost.
 func TestKubernetesNodes(t *testing.T) {
 	m := manifestOf(t, "store.yaml")
 	var rules struct{ Store struct{ Nodes int32 } }

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// raceEnabled says that the race detector is on. A sync.Pool then drops values at random, so allocations cannot be
-// counted.
+// raceEnabled is true if the race detector is on. With the race detector, a sync.Pool drops values at random, so
+// allocations cannot be counted.
 var raceEnabled bool
 
 // plenty returns limits that are so high that they never refuse in these tests.
@@ -36,7 +36,8 @@ func plenty(t testing.TB, set ...rpclimit.Limit) *rpclimit.Limits {
 	return l
 }
 
-// An interception has the limits of an interceptor, and how many allocations an admitted call may make in it.
+// An interception has the limits of an interceptor, and the number of allocations that an admitted call may cause in
+// the interceptor.
 type interception struct {
 	name   string
 	set    *rpclimit.Limits
@@ -104,7 +105,8 @@ type fakeStream struct {
 
 func (s *fakeStream) Context() context.Context { return s.ctx }
 
-// BenchmarkInterceptor measures only the interceptor, compared with one that does nothing.
+// BenchmarkInterceptor measures only the interceptor. For comparison, it also measures an interceptor that does
+// nothing.
 func BenchmarkInterceptor(b *testing.B) {
 	run := func(name string, intercept grpc.UnaryServerInterceptor) {
 		ctx, req := incoming(), &pb.SimpleRequest{}
@@ -121,8 +123,8 @@ func BenchmarkInterceptor(b *testing.B) {
 	}
 }
 
-// BenchmarkCall measures a call of a real client to a server over loopback, with an interceptor that does nothing and
-// with a limit.
+// BenchmarkCall measures calls of a real client to a server over loopback: once with an interceptor that does nothing,
+// and once with a limit.
 func BenchmarkCall(b *testing.B) {
 	for _, test := range []struct {
 		name    string

@@ -50,8 +50,9 @@ func peerOf(ctx context.Context) netip.Addr {
 	case *net.UnixAddr:
 		return netip.Addr{}
 	}
-	// If the server runs behind net/http, gRPC has the address as a text in its own type. On a Unix socket, the text is
-	// a name that the client has chosen for its end, and the name may look like an address.
+	// If the server runs behind net/http, the peer's address has a type of gRPC that contains the address as text. On a
+	// Unix socket, this text is a name that the client has chosen for its end of the socket. The name may look like an
+	// address.
 	if _, unix := p.LocalAddr.(*net.UnixAddr); unix {
 		return netip.Addr{}
 	}
@@ -69,7 +70,7 @@ func refused(res *rpclimit.Result) error {
 	return s.Err()
 }
 
-// pushback returns the trailer that controls the retries of clients, or nil for no trailer.
+// pushback returns the trailer that controls the retries of clients, or nil if there is no trailer to send.
 func pushback(res *rpclimit.Result) metadata.MD {
 	value := refusal.Pushback(res)
 	if value == "" {

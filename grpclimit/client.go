@@ -24,8 +24,8 @@ func DialOptions(limits *rpclimit.Limits) []grpc.DialOption {
 }
 
 // UnaryClient returns the interceptor that limits the unary calls of a client. A refused call fails with
-// ResourceExhausted, and nothing is sent. If a limit has a MaxWait, the call first waits until its tokens are there or
-// its context is done. If the deadline of the context is before the time of the tokens, the call fails at once.
+// ResourceExhausted, and nothing is sent. If a limit has a MaxWait, the call first waits until its tokens are available
+// or its context is done. If the tokens will come only after the deadline of the context, the call fails at once.
 //
 // A call is counted once, no matter how often gRPC retries it.
 func UnaryClient(limits *rpclimit.Limits) grpc.UnaryClientInterceptor {
@@ -57,8 +57,8 @@ func clientCall(ctx context.Context, method string, cc *grpc.ClientConn) rpclimi
 }
 
 // StreamClient returns the interceptor that limits the streams of a client. Each stream is counted when it opens. If
-// there is a limit on messages ([rpclimit.Messages]), every message that is sent is counted, too, and SendMsg waits if
-// that limit has a MaxWait. A refused message is not sent, and ends the stream.
+// there is a limit on messages ([rpclimit.Messages]), each message that the client sends is also counted. If that limit
+// has a MaxWait, SendMsg waits. A refused message is not sent, and ends the stream.
 func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer,
 		opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -132,16 +132,17 @@ func (s *clientStream) release() {
 	s.result.Release()
 }
 
-// closed is called when an attempt has ended. An interceptor may start another attempt. So closed releases the stream
-// only if the connection is closed and no further attempt is possible.
+// closed is called when an attempt of the call has ended. gRPC or an interceptor may start another attempt. So closed
+// gives back the stream's place in flight only if the connection is closed, because no further attempt is possible
+// then.
 func (s *clientStream) closed(cc *grpc.ClientConn) {
 	if cc.GetState() == connectivity.Shutdown {
 		s.release()
 	}
 }
 
-// Header returns the header of the answer. If there is no header, the stream has ended. The caller may then never call
-// RecvMsg, so Header gives back the place in flight.
+// Header returns the header of the answer. If there is no header, the stream has ended, and the caller may never call
+// RecvMsg. So Header gives back the place in flight in this case.
 func (s *clientStream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
 	if header == nil {
@@ -150,7 +151,7 @@ func (s *clientStream) Header() (metadata.MD, error) {
 	return header, err
 }
 
-// refusal returns the error of the message that was refused.
+// refusal returns the error of the message that was refused, or nil if no message was refused.
 func (s *clientStream) refusal() error {
 	s.ending.Lock()
 	defer s.ending.Unlock()

@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// TestConformance runs the cases without a store. The cases with a store run in module redislimit.
+// TestConformance runs the conformance cases without a store. Module redislimit runs the cases with a store.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name: "gRPC", Promise: promisetest.Promise(1, nil), Runs: rpcfront.Runs, InBubble: rpcfront.InBubble,
@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// conforming is a server whose limits can change, with a client of it.
+// conforming is a server whose limits can change, together with a client of this server.
 type conforming struct {
 	env      *conformance.Env
 	limiters conformance.Limiters

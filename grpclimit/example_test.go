@@ -22,7 +22,7 @@ import (
 // limiter uses the system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
-// Each client address may make one call a second, and two at once.
+// Each client address may make one call per second, with a burst of two.
 func ExampleServerOptions() {
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 2), stopped)
 	if err != nil {
@@ -64,7 +64,7 @@ func ExampleServerOptions() {
 	// again in 1s
 }
 
-// A client waits before its calls, so that it stays within the limit of a server.
+// In this example, a client waits before its calls, so that it stays within the limit of a server.
 func ExampleDialOptions() {
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(10), 1), stopped)
 	if err != nil {
@@ -81,5 +81,5 @@ func ExampleDialOptions() {
 		panic(err)
 	}
 	defer conn.Close()
-	// Every call on conn now waits for its token, as long as its context lasts.
+	// Every call on conn now waits for its token until its context is done.
 }

@@ -53,7 +53,7 @@ func onMessages(t testing.TB, l rpclimit.Limit, options ...rpclimit.Option) *rpc
 	return set
 }
 
-// A service answers as the request asks: if the request has an EchoStatus, the call ends with that error.
+// A service is a test server. If a request has an EchoStatus, the service ends the call with that error.
 type service struct {
 	pb.UnimplementedTestServiceServer
 	unary    atomic.Int64 // number of unary calls so far
@@ -148,7 +148,7 @@ func dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.Client
 	return conn
 }
 
-// limited starts a server with limits, and returns a client of it.
+// limited starts a server with limits, and returns a client of that server.
 func limited(t testing.TB, s *service, set *rpclimit.Limits) pb.TestServiceClient {
 	t.Helper()
 	return pb.NewTestServiceClient(dial(t, start(t, s, grpclimit.ServerOptions(set)...)))

@@ -22,14 +22,14 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight returns a limit of that many calls in flight for all clients together, and a function that returns how many
-// more may enter.
+// inFlight returns a limit of n calls in flight for all clients together, and a function that returns how many more
+// calls may enter.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 }
 
-// ends has the ways in which the handler of a call can end.
+// ends contains the ways in which the handler of a call can end: it returns a result or an error, or panics.
 var ends = map[string]func() error{
 	"well":    func() error { return nil },
 	"badly":   func() error { return status.Error(codes.Unavailable, "as asked") },
@@ -74,7 +74,8 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestARefusalByALimitInFlight: the error names the limit. It has no time to come back, because that time is not known.
+// TestARefusalByALimitInFlight: the error names the limit. The error says no time after which to retry, because that
+// time is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	set, left := inFlight(t, 1)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -95,8 +96,8 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left())
 }
 
-// TestAClientThatGoesIsNotInFlight: if a client cancels its stream, the stream gives its place back when its handler in
-// the server ends.
+// TestAClientThatGoesIsNotInFlight: if a client cancels its stream, the stream's place in flight is given back when the
+// stream's handler on the server ends.
 func TestAClientThatGoesIsNotInFlight(t *testing.T) {
 	set, left := inFlight(t, 1)
 	client := limited(t, &service{}, set)
@@ -111,8 +112,8 @@ func TestAClientThatGoesIsNotInFlight(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestACallOfAClientIsInFlightUntilItEnds: a client's call is in flight until it ends in any way, even if the client
-// does not receive the end.
+// TestACallOfAClientIsInFlightUntilItEnds: a client's call is in flight until it ends. It does not matter how the call
+// ends, and whether the client receives the end.
 func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	for name, end := range ends {
 		set, left := inFlight(t, 1)
@@ -154,9 +155,9 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestACallOfAClientWhoseEndNobodyReceives: a client does not receive from its stream until an error, as gRPC usually
-// requires. gRPC also allows it to close the connection, or to ask for a header that does not exist. In both cases the
-// call gives its place back.
+// TestACallOfAClientWhoseEndNobodyReceives: gRPC usually requires that a client receives from its stream until it gets
+// an error. As alternatives, gRPC allows a client to close the connection, or to call Header until it returns no
+// header. In both cases the place of the call is given back.
 func TestACallOfAClientWhoseEndNobodyReceives(t *testing.T) {
 	address := start(t, &service{})
 	for name, end := range map[string]func(pb.TestService_FullDuplexCallClient, *grpc.ClientConn){

@@ -15,7 +15,7 @@ import (
 // to the chains of interceptors. If you add only one of the two, the other kind of calls has no limit.
 //
 // Interceptors run in the order of the options. Put an interceptor that recovers from panics before these options. If a
-// key needs the authenticated caller, put the interceptor that authenticates before them, too.
+// key depends on the authenticated caller, also put the interceptor that authenticates before these options.
 func ServerOptions(limits *rpclimit.Limits) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(UnaryServer(limits)),
@@ -47,7 +47,7 @@ func UnaryServer(limits *rpclimit.Limits) grpc.UnaryServerInterceptor {
 }
 
 // StreamServer returns the interceptor that limits the streams of a server. Each stream is counted when it opens. If
-// there is a limit on messages ([rpclimit.Messages]), every message that the handler receives is counted, too. A
+// there is a limit on messages ([rpclimit.Messages]), every message that the handler receives is also counted. A
 // refused message ends the stream: RecvMsg returns the error to the handler, now and at every later call. The stream
 // ends with this error unless the handler returns another one.
 func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {

@@ -68,7 +68,7 @@ func TestWhatCanNeverPassSaysSo(t *testing.T) {
 	assert.Equal(t, []string{"-1"}, trailer.Get("grpc-retry-pushback-ms"))
 }
 
-// TestALongWaitIsNoPushback: if the wait is long, the trailer does not contain it, because a client that retries
+// TestALongWaitIsNoPushback: if the wait is long, the trailer does not contain the wait, because a client that retries
 // automatically would hang for that time.
 func TestALongWaitIsNoPushback(t *testing.T) {
 	client := limited(t, &service{}, one(t, rpclimit.Limit{Limiter: testclock.New().Limiter(t, engine.FixedWindow(1, time.Hour))}))
@@ -79,7 +79,8 @@ func TestALongWaitIsNoPushback(t *testing.T) {
 	assert.Equal(t, []string{"-1"}, trailer.Get("grpc-retry-pushback-ms"))
 }
 
-// TestRetriesOfClientsBackOff: a client whose service configuration allows retries waits as long as the trailer says.
+// TestRetriesOfClientsBackOff: if the service configuration of a client allows retries, the client waits for the time
+// in the trailer before it retries.
 func TestRetriesOfClientsBackOff(t *testing.T) {
 	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, 200*time.Millisecond), 1), engine.MaxKeys(10))
 	require.NoError(t, err)
@@ -146,8 +147,8 @@ func serveHTTP(t *testing.T, h http.Handler) (address string) {
 	return l.Addr().String()
 }
 
-// TestTheHeaderOfAProxyIsTrusted: the key is the address that a trusted proxy has written. What a client writes in
-// front of it does not matter.
+// TestTheHeaderOfAProxyIsTrusted: the key is the address that a trusted proxy has appended to the header. The text that
+// a client has written before that address does not matter.
 func TestTheHeaderOfAProxyIsTrusted(t *testing.T) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.0/8"))
 	require.NoError(t, err)
@@ -228,7 +229,7 @@ func TestRefundsByStatus(t *testing.T) {
 		_, err := client.UnaryCall(within(t), failing(codes.Unavailable))
 		assert.Equal(t, codes.Unavailable, status.Code(err))
 	}
-	// A client goes away while the server works. It gets nothing back, whatever code the server then returns.
+	// If a client goes away while the server works, it gets nothing back, no matter which code the server then returns.
 	ctx, cancel := context.WithCancel(within(t))
 	done := make(chan struct{})
 	s.onUnary = func(served context.Context) error {
@@ -256,7 +257,7 @@ func TestOnlyFailuresCount(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, call(within(t), client))
 }
 
-// TestAPanicOfTheHandlerGoesOn: a panic of the handler continues, and Refund gets the code Internal.
+// TestAPanicOfTheHandlerGoesOn: if the handler panics, the panic continues, and Refund gets the code Internal.
 func TestAPanicOfTheHandlerGoesOn(t *testing.T) {
 	s := &service{onUnary: func(context.Context) error { panic("handler") }}
 	recovering := grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
@@ -318,8 +319,8 @@ func TestLimitsThatAreMissing(t *testing.T) {
 	assert.Equal(t, codes.Internal, status.Code(err))
 }
 
-// TestCalledOutsideOfAServer: an interceptor works if a test calls it directly, so that there is no peer, no metadata
-// and no stream.
+// TestCalledOutsideOfAServer: an interceptor also works if a test calls it directly, without a peer, metadata or a
+// stream.
 func TestCalledOutsideOfAServer(t *testing.T) {
 	interceptor := grpclimit.UnaryServer(one(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	handler := func(context.Context, any) (any, error) { return "answer", nil }
@@ -341,7 +342,7 @@ func TestCalledOutsideOfAServer(t *testing.T) {
 }
 
 // TestAUnixSocketIsNoAddress: a client gives its end of a Unix socket a name that looks like an address. The name must
-// not count as its address.
+// not count as the client's address.
 func TestAUnixSocketIsNoAddress(t *testing.T) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	require.NoError(t, err)

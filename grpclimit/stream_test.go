@@ -24,7 +24,7 @@ import (
 )
 
 // exchange sends n messages on a stream. It sends each message after the answer to the previous one. It returns how
-// many were answered, and the code with which the stream ends.
+// many messages were answered, and the code with which the stream ended.
 func exchange(t testing.TB, client pb.TestServiceClient, n int, last codes.Code) (answered int, code codes.Code) {
 	t.Helper()
 	stream, err := client.FullDuplexCall(within(t))
@@ -83,8 +83,8 @@ func TestEveryMessageOfAStreamCounts(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, status.Code(err), "and so is the request of a stream of answers")
 }
 
-// TestAHandlerCannotHideARefusal: a handler treats the error of Recv as the end of the stream. The client gets the
-// refusal nevertheless.
+// TestAHandlerCannotHideARefusal: even if a handler treats the error of Recv as the normal end of the stream, the
+// client gets the refusal.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
 	client := limited(t, &service{swallow: true}, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	stream, err := client.StreamingInputCall(within(t))
@@ -172,8 +172,8 @@ func TestAClientWaits(t *testing.T) {
 	assert.Equal(t, codes.Canceled, call(ctx, client))
 }
 
-// TestAClientsMessagesAreHeldBack: a message that the client's limits refuse is not sent, and ends the stream on both
-// sides.
+// TestAClientsMessagesAreHeldBack: if the client's limits refuse a message, the message is not sent, and the stream
+// ends on both sides.
 func TestAClientsMessagesAreHeldBack(t *testing.T) {
 	s := &service{}
 	set := onMessages(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Everyone})
@@ -219,8 +219,8 @@ func TestOutgoingMetadata(t *testing.T) {
 	assert.Equal(t, codes.OK, call(within(t, "tenant", "b"), client))
 }
 
-// TestABrokenStreamGetsNothingBack: if the server cannot read a message, the stream ends with a code of the server. A
-// client could choose to cause this, so it must not get its tokens back.
+// TestABrokenStreamGetsNothingBack: if the server cannot read a message, the stream ends with an error code of the
+// server. A client could cause this on purpose, so the client must not get its tokens back.
 func TestABrokenStreamGetsNothingBack(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{
 		"malformed": {grpc.ForceCodec(garbage{})},
@@ -253,7 +253,7 @@ func (g garbage) Marshal(any) ([]byte, error) {
 
 func (garbage) Unmarshal([]byte, any) error { return nil }
 
-// A scripted is a stream whose results of receiving and sending the test sets.
+// A scripted is a stream whose RecvMsg and SendMsg return the results that the test has set.
 type scripted struct {
 	grpc.ServerStream
 	recv, send error
@@ -289,8 +289,8 @@ func TestARefusedStreamStaysRefused(t *testing.T) {
 	assert.Equal(t, 2, ss.received)
 }
 
-// TestAStreamThatCannotBeSentGetsNothingBack: if sending on a stream fails, nothing is given back, because the client
-// may have gone.
+// TestAStreamThatCannotBeSentGetsNothingBack: if the server cannot send on a stream, nothing is given back, because the
+// client may have left on purpose.
 func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)})
 	ss := &scripted{send: status.Error(codes.Unavailable, "transport is closing")}
@@ -302,7 +302,7 @@ func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestPushbackOfStreams: a refused stream also has the trailer that says when retries may come.
+// TestPushbackOfStreams: the answer to a refused stream also has the trailer that says when a client may retry.
 func TestPushbackOfStreams(t *testing.T) {
 	for on, set := range map[string]*rpclimit.Limits{
 		"calls": one(t, rpclimit.Limit{Limiter: burst(t, 1)}), "messages": onMessages(t, rpclimit.Limit{Limiter: burst(t, 2)}),
@@ -352,8 +352,8 @@ func TestCostsByMessage(t *testing.T) {
 	}
 }
 
-// TestAClientsStreamThatDoesNotOpen: a client's stream that cannot be opened ends with the code of its error. A stream
-// with a single reply ends with the code of the reply.
+// TestAClientsStreamThatDoesNotOpen: if a client's stream cannot be opened, it ends with the code of the error. A
+// stream with a single reply ends with the code of the reply.
 func TestAClientsStreamThatDoesNotOpen(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable, codes.OK)})
 	intercept := grpclimit.StreamClient(set)

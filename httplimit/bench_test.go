@@ -150,7 +150,7 @@ func (w writer) Header() http.Header         { return http.Header(w) }
 func (w writer) Write(b []byte) (int, error) { return len(b), nil }
 func (w writer) WriteHeader(int)             {}
 
-// BenchmarkHandler measures the complete middleware around a handler that does nothing. It compares it with a handler
+// BenchmarkHandler measures the complete middleware around a handler that does nothing, and compares it with a handler
 // that sets the same headers with http.Header.Set.
 func BenchmarkHandler(b *testing.B) {
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})

@@ -181,7 +181,8 @@ func peerOf(r *http.Request) netip.Addr {
 func (c *ClientIP) IsProxy(r *http.Request) bool { return c.trusts(peerOf(r)) }
 
 // AddrOf does the same as Addr for protocols other than HTTP. peer is the address of the connection, or the zero Addr
-// if it has no address. lines returns all values of [ClientIP.Header], and is called only if peer is a trusted proxy.
+// if it has no address. The function lines returns all values of [ClientIP.Header], and is called only if peer is a
+// trusted proxy.
 func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 	peer = peer.Unmap().WithZone("")
 	if !c.trusts(peer) {

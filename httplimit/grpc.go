@@ -62,7 +62,8 @@ func (res *Result) refuseGRPC(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// grpcStatus returns a google.rpc.Status with a google.rpc.RetryInfo of seconds seconds, encoded as Protocol Buffers:
+// grpcStatus returns a google.rpc.Status with a google.rpc.RetryInfo whose delay is the parameter seconds, encoded as
+// Protocol Buffers:
 //
 //	Status   { int32 code = 1; string message = 2; repeated Any details = 3; }
 //	Any      { string type_url = 1; bytes value = 2; }

@@ -115,8 +115,8 @@ func TestNoMoreRequestsInside(t *testing.T) {
 	assert.EqualValues(t, limit, left(l.Limiter))
 }
 
-// TestARefusalByALimitInFlight: the answer names the limit. It has no time to come back, because that time is not
-// known.
+// TestARefusalByALimitInFlight: the answer names the limit. The answer does not say when the client can come back,
+// because that time is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	full := shared("full", testclock.New().Burst(t, 1))
 	hold := func(m *httplimit.Middleware) (release func()) {

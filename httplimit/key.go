@@ -67,8 +67,8 @@ func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64(0), true }
 
 // Path is a KeyFunc whose key is the decoded path. Clients can make up paths, and each path has its own bucket. They
-// can also write one path in several ways ("/a", "/a/"). So use Path only if there are few paths or they are checked,
-// and together with [Join].
+// can also write one path in several ways ("/a", "/a/"). So use Path only together with [Join], and only if there are
+// few paths or the paths are checked first.
 //
 // A target such as "http:a/login" has an opaque part ([net/url.URL.Opaque]) instead of a path, and
 // [net/http/httputil.ReverseProxy] passes the opaque part on unchanged. All such requests share one key. Answer them

@@ -32,7 +32,7 @@ type Option func(*Middleware) error
 // New returns a middleware with the limits. A request is checked against the limits that match it, in the order of the
 // list. If one limit refuses, nothing is taken from the others.
 //
-// If a limit or an option is bad, the error names it and says why.
+// If a limit or an option is bad, the error names it and says what is wrong.
 func New(list []Limit, options ...Option) (*Middleware, error) {
 	m := &Middleware{styles: IETF, now: time.Now}
 	for i, option := range options {
@@ -94,7 +94,8 @@ func RefuseWith(respond func(http.ResponseWriter, *http.Request, Result)) Option
 	}
 }
 
-// Skip exempts the requests for which skip returns true from all limits. Their answers have no headers.
+// Skip sets a function that reports whether a request is exempt from all limits. The answer to such a request has no
+// headers of limits.
 func Skip(skip func(*http.Request) bool) Option {
 	return func(m *Middleware) error {
 		if skip == nil {
@@ -151,9 +152,9 @@ func ObserveWith(metrics limits.Metrics) Option {
 	}
 }
 
-// RetryJitter adds a random time of up to most to every Retry-After, so that clients that were refused together do not
-// come back together. most is 1s to 1h. random returns numbers in [0, 1) and must be safe for concurrent use; nil means
-// math/rand/v2.
+// RetryJitter adds a random time to every Retry-After, so that clients that were refused together do not come back
+// together. The parameter most is the longest time that is added, from 1s to 1h. The function random returns numbers in
+// [0, 1) and must be safe for concurrent use; nil means math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(m *Middleware) error {
 		if most < time.Second || most > spec.MaxJitter || most%time.Second != 0 {
@@ -195,7 +196,7 @@ func Clock(now func() time.Time) Option {
 
 // MaxWaiting bounds how many requests wait for tokens at a time, for all limits with a MaxWait together. The default is
 // 1,000. If that many requests wait, further requests that would have to wait are refused at once, so that a flood of
-// requests does not occupy a flood of connections. most is 1 or more.
+// requests does not occupy a flood of connections. The parameter most is this bound, 1 or more.
 func MaxWaiting(most int) Option {
 	return func(m *Middleware) error {
 		if most < 1 {

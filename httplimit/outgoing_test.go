@@ -162,7 +162,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestOutgoingRefund: successes give their token back. Failures and responses that break off do not.
+// TestOutgoingRefund: successes give their token back. Failures and responses that break off give nothing back.
 func TestOutgoingRefund(t *testing.T) {
 	for _, c := range []struct {
 		status int

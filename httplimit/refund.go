@@ -20,10 +20,10 @@ func RefundStatus(low, high int) func(*http.Request, int) bool {
 	return func(_ *http.Request, status int) bool { return low <= status && status <= high }
 }
 
-// Serve passes an admitted request on as [Middleware.Handler] does: it sets the headers of the limits, puts holds into
-// the context, and ends the request when next returns. If next lets other code write the answer later, it must return
-// the status that this code will write. Otherwise it must return 0. Serve is for frameworks whose handlers return
-// errors.
+// Serve passes an admitted request on as [Middleware.Handler] does: it sets the headers of the limits, stores the holds
+// in the context, and ends the request when next returns. If next lets other code write the answer later, it must
+// return the status that this code will write. Otherwise it must return 0. Serve is for frameworks whose handlers
+// return errors.
 func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) (status int)) {
 	if res.InFlight() {
 		defer res.Release()
@@ -115,8 +115,7 @@ func (w *statusWriter) final() int {
 	return w.status
 }
 
-// WriteHeader records the first final status. All statuses are final except the informational ones (1xx), and of these,
-// 101 is final, too.
+// WriteHeader records the first final status. A status is final if it is 101 or is not informational (1xx).
 func (w *statusWriter) WriteHeader(status int) {
 	if status >= 200 || status == http.StatusSwitchingProtocols {
 		w.note(status)

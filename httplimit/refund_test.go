@@ -108,7 +108,7 @@ func TestPanicsAreFailures(t *testing.T) {
 }
 
 // TestWhatIsCutOffIsNotRefunded: if an answer was cut off, nothing is given back, no matter which statuses the limit
-// refunds, because the client may have caused it.
+// refunds, because the client may have caused the end of the answer.
 func TestWhatIsCutOffIsNotRefunded(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc

@@ -21,8 +21,8 @@ import (
 )
 
 // These tests are for behaviors that this package must have, for faults of other limiters that it must not have, and
-// for wishes of their users. Each has one test, whose name says what it is. The comments give the numbers of issues of
-// other limiters.
+// for wishes of their users. There is one test for each of these, and the name of the test says what it checks. The
+// comments give the numbers of issues of other limiters.
 
 func TestSevenQuickRequestsGiveFiveTimes200AndTwice429WithRetryAfter1(t *testing.T) {
 	s := startServer(t, one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 5)}).Handler(hello))
@@ -288,8 +288,8 @@ func TestCountingOnlyFailures(t *testing.T) {
 	assert.Equal(t, 429, serve(h, get("/right")).Code)
 }
 
-// One middleware takes from two limits in one order and another in the opposite order, and one has the same limit
-// twice.
+// One middleware takes from two limits in one order and another in the opposite order, and a third one has the same
+// limit twice.
 func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
 	c := testclock.New()
 	a, b := shared("a", c.Burst(t, 1000)), shared("b", c.Burst(t, 1000))

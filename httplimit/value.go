@@ -19,8 +19,8 @@ func HeaderValue(r *http.Request, name string) (value string, ok bool) {
 // CookieValue returns the value of a cookie, or "" if the cookie is absent. ok is false in these cases:
 //
 //   - The cookie occurs several times with different values.
-//   - Its value has a zero byte, or has a comma or a blank outside of quotes. Some servers end the value there, and
-//     some do not.
+//   - Its value has a zero byte, or has a comma or a blank outside of quotes. Some servers end the value at such a
+//     character, and some do not.
 //   - There are more than 2,048 cookies.
 //
 // CookieValue accepts all other characters in values. [http.Request.Cookie] skips values with some of them, but a

@@ -66,7 +66,8 @@ func (res *Result[R]) decide(ctx context.Context, r R) {
 	}
 }
 
-// applyBy applies each limit in its mode; a nil mode is [AsWritten].
+// applyBy applies each limit in the mode that the function mode returns for it. If mode is nil, all limits are applied
+// [AsWritten].
 func (s *Set[R]) applyBy(mode func(limit int) Mode, r R, res *Result[R]) {
 	for i, l := range s.limits {
 		if mode != nil {
@@ -315,7 +316,8 @@ func (c *Check[R]) peek() engine.Decision {
 	return d
 }
 
-// giveBackAll gives tokens back to all limits, or to all except limits on requests in flight.
+// giveBackAll gives tokens back to all limits. If waits is true, limits on requests in flight are left out, because a
+// waiting request is in flight.
 func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	var asks []Ask
 	for i := range res.n {

@@ -49,7 +49,8 @@ const mostCost = 1<<63 - 2
 // ([engine.Receipt.Settle]). A later call charges only the part of its cost that exceeds the largest cost so far, so a
 // cost that is not larger changes nothing. lost is how many tokens were not charged because the key already owes as
 // much as it may ([engine.MaxDebt]), as far as this is known when Settle returns. If another call is settling at the
-// same time, the other call charges this cost, too, and its lost includes the tokens that were not charged.
+// same time, the other call charges this cost, too, and the result lost of the other call includes the tokens that were
+// not charged.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	cost := min(actual, mostCost)
 	for h.of != nil {
@@ -87,9 +88,9 @@ func (h *Hold) rest(cost uint64) (lost uint64) {
 }
 
 // Release gives back everything that was taken. Call it for a request that costs nothing, for example because it did
-// not reach the server behind the limit. first reports whether this call settled the hold. If a cost is reported later,
-// [Hold.Settle] charges it. If a cost is reported during Release, Release charges it, and lost has the same meaning as
-// for Settle.
+// not reach the server behind the limit. The result first reports whether this call settled the hold. If a cost is
+// reported later, [Hold.Settle] charges it. If a cost is reported during Release, Release charges it, and lost has the
+// same meaning as for Settle.
 func (h *Hold) Release() (first bool, lost uint64) {
 	if h.of == nil || !h.settled.CompareAndSwap(0, 1<<1|settling) {
 		return false, 0
@@ -120,8 +121,8 @@ type holdsKey struct{}
 // [Result.Context].
 func (res *Result[R]) Holds() bool { return res.needs&mayHold != 0 && res.verdict == Admitted }
 
-// Context returns the context for the handler of an allowed request, in which [HoldFrom] finds the holds of limits with
-// Hold. It returns ctx if there are no holds.
+// Context returns the context for the handler of an allowed request. In this context, [HoldFrom] finds the holds that
+// limits with Hold have taken for the request. If there are no holds, Context returns ctx itself.
 func (res *Result[R]) Context(ctx context.Context) context.Context {
 	if !res.Holds() {
 		return ctx

@@ -85,7 +85,8 @@ func TestSettledAtOnce(t *testing.T) {
 	}
 }
 
-// A heldStore is a store of one limiter in memory. It calls the function before just before a hold is given back.
+// A heldStore is a store of one limiter in memory. When a hold is about to be given back, it calls the function in its
+// field before.
 type heldStore struct {
 	limiter *engine.Limiter
 	before  func()
@@ -179,7 +180,7 @@ func TestARefundThatLosesAUsage(t *testing.T) {
 	assert.ErrorContains(t, reported, "250 tokens")
 }
 
-// TestWhatIsNotCharged: Settle returns how many tokens of a cost are not charged. It does so for a later usage, too,
+// TestWhatIsNotCharged: Settle returns how many tokens of a cost are not charged. This is also true for a later usage,
 // and for a number that is too large to be a usage.
 func TestWhatIsNotCharged(t *testing.T) {
 	l := budget(t, engine.MaxDebt(2))

@@ -14,7 +14,7 @@ import (
 // unless Spread is.
 //
 // The functions of a Limit are called at most once for each request, from any goroutine. Only Key may be called twice,
-// and once more for each of Formers. The functions must not change the request.
+// and then once more for each previous limiter in Formers. The functions must not change the request.
 type Limit[R any] struct {
 	// Name is the name of the limit in answers and metrics: 1 to 1,024 printable ASCII characters. No two limits of a
 	// set may have the same name.
@@ -25,7 +25,7 @@ type Limit[R any] struct {
 	// back when the request ends.
 	Limiter *engine.Limiter
 	// Spread decides instead of Limiter, for all matching requests together. Key must then not be set. At a high rate,
-	// a Spread gets back fewer tokens than were taken from it. So it is asked last, and a request that another limit
+	// a Spread gets back fewer tokens than were taken from it. So it decides last, and a request that another limit
 	// refuses takes nothing from it. For the same reason, Refund and Hold cannot be used with a Spread. Quota and
 	// MaxWait cannot be used with it either. It has only tier 0.
 	Spread *engine.Spread
@@ -87,8 +87,8 @@ type Limit[R any] struct {
 	//
 	// If the context of a waiting request is done, or another limit refuses the request, it gives back what it can, and
 	// the requests behind it move up. [Options].MaxWaiting bounds how many requests wait. MaxWait cannot be used with a
-	// Source. It cannot be used for a limit of requests in flight either, because nobody knows when they end. A limit
-	// in shadow mode takes the tokens and does not wait.
+	// Source. It cannot be used for a limit of requests in flight either, because it is not known when these requests
+	// end. A limit in shadow mode takes the tokens and does not wait.
 	MaxWait time.Duration
 
 	// Shadow lets the limit count and report, but never refuse, so that it can be tried out. The limit takes the same

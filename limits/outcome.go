@@ -3,8 +3,8 @@ package limits
 import "fmt"
 
 // Metrics counts outcomes. Observe is called in the goroutine of the request, from many goroutines at once, so it
-// should be fast. limit is the name of a [Limit]. So the number of labels is the number of limits, no matter how many
-// keys there are.
+// should be fast. The parameter limit is the name of a [Limit]. So the number of labels is the number of limits, no
+// matter how many keys there are.
 type Metrics interface {
 	Observe(limit string, outcome Outcome)
 }

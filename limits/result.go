@@ -23,7 +23,7 @@ type Result[R any] struct {
 	more    []Check[R] // the checks that are not in inline
 }
 
-// needs is a set: what limits need in addition to a take in memory.
+// needs is the set of the things that a limit needs in addition to a take in memory.
 type needs uint8
 
 const (

@@ -24,11 +24,12 @@ type Set[R any] struct {
 
 // Options change how a set decides. The zero Options change nothing.
 type Options[R any] struct {
-	// Skip exempts the requests for which it returns true from all limits.
+	// Skip reports whether a request is exempt from all limits.
 	Skip func(R) bool
-	// Modes returns a function for a request. That function returns how a limit is applied to the request. limit is the
-	// index of the limit in the list of [New]. If Modes is nil or returns nil, all limits are applied as written. Modes
-	// is called once for each request, and the function that it returns is called once for each limit.
+	// Modes returns a function for a request. That function returns how a limit is applied to the request. The
+	// parameter limit is the index of the limit in the list of [New]. If Modes is nil or returns nil, all limits are
+	// applied as written. Modes is called once for each request, and the function that it returns is called once for
+	// each limit.
 	Modes func(R) func(limit int) Mode
 	// OnLimited is called for every limit that refuses a request, or would refuse it if the limit were not in shadow
 	// mode. It is called in the goroutine of the request.
@@ -71,7 +72,7 @@ const (
 )
 
 // New returns a set of the limits. A request is checked against all limits that match it. If one limit refuses, nothing
-// is taken from the others. If a limit or an option is bad, the error names it and says why.
+// is taken from the others. If a limit or an option is bad, the error names it and says what is wrong.
 func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 	checked, err := newLimits(limits)
 	if err != nil {

@@ -63,7 +63,8 @@ func TestBadInput(t *testing.T) {
 	assert.ErrorContains(t, err, `limits 1 and 2 of 2 have the same name, "good"`)
 }
 
-// TestMoreLimitsThanAResultHolds: limits after the eighth take and give back tokens like the others.
+// TestMoreLimitsThanAResultHolds: more limits apply to a request than a result holds inline. The limits from the ninth
+// on take tokens and give them back as the first eight limits do.
 func TestMoreLimitsThanAResultHolds(t *testing.T) {
 	c := testclock.New()
 	var list []limits.Limit[int]

@@ -49,9 +49,9 @@ type Store interface {
 	// asks are decided without it. If TakeAll returns an error and no ask is refused, it decided nothing, but may have
 	// taken tokens. If it returns an error and an ask is refused, tokens of other asks could not be given back.
 	TakeAll(ctx context.Context, asks []Ask) error
-	// RefundAll gives back what TakeAll took, and returns when the store has it. For an ask with a Held that is not
-	// settled, it gives back everything that the Held stands for. Its context does not end with the context of the
-	// request.
+	// RefundAll gives back the tokens that TakeAll took, and returns when the store has them. For an ask with a Held
+	// that is not settled, it gives back everything that the Held stands for. Its context does not end with the context
+	// of the request.
 	RefundAll(ctx context.Context, asks []Ask) error
 }
 

@@ -89,7 +89,7 @@ func (res *Result[R]) mayWait(c *Check[R]) bool {
 	return c.waits
 }
 
-// waitsNoMore ends the count of the request for the check's key, which mayWait began.
+// waitsNoMore stops counting the request as waiting for the check's key. mayWait has begun to count it.
 func (res *Result[R]) waitsNoMore(c *Check[R]) {
 	if c.waits {
 		c.waits = false
@@ -181,7 +181,7 @@ func (c *Check[R]) come() {
 }
 
 // takeAhead is for a limit in shadow mode that has refused a request. It takes the tokens in advance if they come soon
-// enough, as if the request waited. The request does not wait.
+// enough, as for a request that waits. The request itself does not wait.
 func (c *Check[R]) takeAhead(ctx context.Context) {
 	longest, ok := c.patience(ctx, 0)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// patient returns a limit for which requests wait. It uses the simulated time of a bubble.
+// patient returns a limit for which requests wait. It uses the simulated time of a synctest bubble.
 func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 	t.Helper()
 	l, err := engine.New(p, engine.MaxKeys(10), engine.ClockFunc(time.Now))

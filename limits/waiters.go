@@ -34,7 +34,7 @@ func (w *waiters) add(k waiter) bool {
 	return true
 }
 
-// remove ends the count of a waiting request.
+// remove stops counting a waiting request of a key.
 func (w *waiters) remove(k waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

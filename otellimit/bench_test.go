@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/otellimit"
 )
 
-// BenchmarkAllow measures the same call on the same limiter before it is registered, while it is registered, and after
-// that.
+// BenchmarkAllow measures Allow on one limiter at three times: before the limiter is registered, while it is
+// registered, and afterwards.
 func BenchmarkAllow(b *testing.B) {
 	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1e9), 1<<20))
 	require.NoError(b, err)
@@ -53,7 +53,7 @@ func BenchmarkObserve(b *testing.B) {
 	})
 }
 
-// BenchmarkCollect measures one collection. It has 11 series for each limiter.
+// BenchmarkCollect measures one collection. A collection has 11 series for each limiter.
 func BenchmarkCollect(b *testing.B) {
 	for _, limiters := range []int{0, 1, 100} {
 		b.Run(fmt.Sprintf("limiters=%d", limiters), func(b *testing.B) {
@@ -74,7 +74,7 @@ func BenchmarkCollect(b *testing.B) {
 	}
 }
 
-// capturing is a meter that stores the callbacks.
+// capturing is a meter that stores the callbacks that are registered with it.
 type capturing struct {
 	noop.Meter
 	callbacks []metric.Callback
@@ -95,8 +95,8 @@ func (c *counting) ObserveInt64(metric.Int64Observable, int64, ...metric.Observe
 	c.observations++
 }
 
-// TestTheCallbackDoesNotAllocate: only the SDK allocates in a collection. A limiter has one callback, for all of its
-// series.
+// TestTheCallbackDoesNotAllocate: in a collection, only the SDK allocates, and not the callback. Each limiter has one
+// callback for all of its series.
 func TestTheCallbackDoesNotAllocate(t *testing.T) {
 	meter := &capturing{}
 	_, err := otellimit.Register(&fixed{meter: meter}, "a", bucket(t, 1))

@@ -52,7 +52,8 @@ func everything(t *testing.T) []metricdata.Metrics {
 	return collected.Metrics(t, reader)
 }
 
-// attributes returns the keys of a metric's attributes and their values, except for the values that a program chooses.
+// attributes returns the keys of a metric's attributes, and the values of each key. It leaves out values that a program
+// chooses.
 func attributes(m metricdata.Metrics) (keys []string, values map[string][]string) {
 	values = map[string][]string{}
 	note := func(kv []string) {
@@ -147,7 +148,7 @@ func TestNamesOfTheDocument(t *testing.T) {
 	assert.Greater(t, len(seen), 20)
 }
 
-// TestNoClientOfRedisIsLinked: a program that imports otellimit, and not otelredis, links neither a client of Redis nor
+// TestNoClientOfRedisIsLinked: if a program imports otellimit but not otelredis, it links neither a client of Redis nor
 // the SDK of OpenTelemetry.
 func TestNoClientOfRedisIsLinked(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()

@@ -32,22 +32,22 @@ var (
 	_ metric.Registration = (*Front)(nil)
 )
 
-// A limit has what a front needs to know about a limit.
+// A limit contains what a front needs to know about a limit of the middleware.
 type limit struct {
 	name    string
 	limiter *engine.Limiter // nil if the limit has no Limiter
 }
 
-// RegisterHTTP reports the decisions of limits, and the tables of their limiters as [Register] does:
+// RegisterHTTP reports the decisions of limits. It also reports the tables of their limiters, as [Register] does:
 //
 //	front, err := otellimit.RegisterHTTP(provider, limits)
 //	...
 //	middleware, err := httplimit.New(limits, httplimit.ObserveWith(front))
 //
-// Each limit is reported under its own name. A limiter that several limits share is reported under the name of the
-// first. If two fronts of a program have limits with the same names, the fronts need different [Attributes]. Requests
-// that a limit in shadow mode would have refused are counted separately. For a limit that a [limits.Backend] decides,
-// only the outcomes are reported; register the backend itself with package otelredis.
+// Each limit is reported under its own name. If several limits share a limiter, its table is reported under the name of
+// the first of these limits. If two fronts of a program have limits with the same names, the fronts need different
+// [Attributes]. Requests that a limit in shadow mode would have refused are counted separately. For a limit that a
+// [limits.Backend] decides, only the outcomes are reported; register the backend itself with package otelredis.
 //
 // It returns the errors of Register. It also returns an error if there are no limits, or if two limits have the same
 // name.
@@ -115,8 +115,8 @@ func (f *Front) count(caller string, p metric.MeterProvider, name string, option
 }
 
 // Observe counts an outcome. It implements [limits.Metrics]. It takes a few nanoseconds, takes no lock and does not
-// allocate. For a limit with which the front was not made, it counts nothing and passes an error to otel.Handle, but
-// only once.
+// allocate. If the front was made without the limit, Observe counts nothing, and passes an error to otel.Handle, but
+// only the first time.
 func (f *Front) Observe(limit string, outcome limits.Outcome) {
 	if outcome > limits.Refunded {
 		return // not an outcome of a limit

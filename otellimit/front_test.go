@@ -53,7 +53,7 @@ func on(path string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.URL.Path == path }
 }
 
-// TestHTTP: the test sends requests with known outcomes. The metrics must have every outcome.
+// TestHTTP: the test sends requests with known outcomes. The metrics must show the number of every outcome.
 func TestHTTP(t *testing.T) {
 	p, collect := provider(t)
 	shared := bucket(t, 100)
@@ -132,7 +132,7 @@ func tables(s collected.Series) map[string]float64 {
 	return found
 }
 
-// TestRPC: calls and messages count in the same metrics.
+// TestRPC: the same metrics count calls and messages.
 func TestRPC(t *testing.T) {
 	p, collect := provider(t)
 	quota, err := rpclimit.MatchMethods("/s.S/Quota")
@@ -173,8 +173,8 @@ func TestRPC(t *testing.T) {
 	assert.Empty(t, collect())
 }
 
-// TestFrontsBeside: two fronts whose limits have the same names need different attributes. A registration that fails
-// leaves nothing registered.
+// TestFrontsBeside: if the limits of two fronts have the same names, the fronts need different attributes. A failed
+// registration leaves nothing registered.
 func TestFrontsBeside(t *testing.T) {
 	p, collect := provider(t)
 	list := []httplimit.Limit{{Name: "a", Limiter: bucket(t, 1)}, {Name: "default", Limiter: bucket(t, 1)}}
@@ -215,8 +215,8 @@ func TestFrontsBeside(t *testing.T) {
 	}
 }
 
-// TestALimitThatTheFrontDoesNotKnow: outcomes of a limit that the front does not know add no series, and are reported
-// as an error only once.
+// TestALimitThatTheFrontDoesNotKnow: outcomes of a limit that the front does not know add no series. The front reports
+// them as an error, but only once.
 func TestALimitThatTheFrontDoesNotKnow(t *testing.T) {
 	var told []string
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told = append(told, err.Error()) }))

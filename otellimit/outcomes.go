@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// counts has the number of requests with each [limits.Outcome].
+// counts contains, for each [limits.Outcome], the number of requests with that outcome.
 type counts = [stripe.Kinds]uint64
 
 func number(o limits.Outcome) func(counts) uint64 {
@@ -28,8 +28,8 @@ func decided(o limits.Outcome) instrument.Reading[counts] {
 }
 
 // outcomes are the metrics of one limit of a front. weir.limit.requests counts a request at most once for a limit. A
-// request that was refunded, or that a local limiter decided instead of the store, is counted in weir.limit.requests,
-// too. So refunds and failures of stores are separate metrics.
+// request that was refunded, or that a local limiter decided instead of the store, is also counted there. Therefore
+// refunds and failures of stores are separate metrics.
 var outcomes = []instrument.Reading[counts]{
 	decided(limits.Allowed), decided(limits.Refused), decided(limits.ShadowRefused),
 	{

@@ -11,7 +11,7 @@ import (
 )
 
 // Refusals counts the refusals of one limiter. It is for programs that call the engine directly. The zero Refusals has
-// counted nothing. A Refusals is for one limiter only, and must not be copied once it is in use.
+// counted nothing. Use a Refusals for only one limiter, and do not copy it after its first use.
 //
 //	var refusals otellimit.Refusals
 //	limiter, err := engine.New(policy, refusals.Count())
@@ -19,8 +19,8 @@ import (
 //	registration, err := otellimit.RegisterRefusals(provider, "logins", &refusals)
 type Refusals struct{ count atomic.Uint64 }
 
-// Count returns the option that makes a limiter count all its refusals. A refusal costs one more atomic addition. An
-// admitted request costs the same as before.
+// Count returns the option that makes a limiter count all its refusals. A refusal then costs one more atomic addition,
+// and an admitted request costs the same as without the option.
 func (r *Refusals) Count() engine.Option {
 	return engine.Observe(func(engine.Key, uint64) { r.count.Add(1) }, 1)
 }
@@ -29,7 +29,8 @@ func (r *Refusals) Count() engine.Option {
 func (r *Refusals) Total() uint64 { return r.count.Load() }
 
 // RegisterRefusals reports refusals under the name of a limit until Unregister is called. It returns the errors of
-// [Register]. The same name may also be registered with Register, because the two report different numbers.
+// [Register]. The same name may also be registered with Register, because Register and RegisterRefusals report
+// different numbers.
 func RegisterRefusals(p metric.MeterProvider, name string, r *Refusals, options ...Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otellimit.RegisterRefusals", Kind: "limiter's refusals", Key: LimitName, Name: name}
 	if err := s.Apply(options); err != nil {

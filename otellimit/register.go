@@ -18,15 +18,15 @@ const LimitName = attribute.Key("weir.limit.name")
 type Option = instrument.Option
 
 // Attributes adds up to 16 attributes to all series of a registration, such as one that distinguishes two servers of a
-// program. A key must not begin with weir. or otel., and must not be error.type. The values are fixed, so the
-// attributes do not add series.
+// program. A key must not begin with weir. or otel., and must not be error.type. The values of the attributes are
+// fixed, so the attributes do not add series.
 func Attributes(attributes ...attribute.KeyValue) Option {
 	return func(s *instrument.Scope) error { return s.Add(attributes) }
 }
 
-// Register reports the table of a limiter under a name until Unregister is called. These are the metrics weir.table of
-// docs/opentelemetry.md. One callback reports all of them. Register does not report decisions, because the engine does
-// not count admitted requests: see [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
+// Register reports the table of a limiter under a name until Unregister is called. It reports the metrics whose names
+// begin with weir.table (docs/opentelemetry.md). One callback reports all of them. Register does not report decisions,
+// because the engine does not count admitted requests: see [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
 //
 // p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name is 1 to 1,024 printable ASCII
 // characters. Register returns an error if the name is already registered with the same provider and the same
@@ -34,8 +34,8 @@ func Attributes(attributes ...attribute.KeyValue) Option {
 //
 // Register adds 11 series. A collection reads [engine.Limiter.Stats], which does not wait for requests and does not
 // delay them. The registration refers to the provider and the limiter until Unregister is called, and continues to
-// report a limiter that was closed. A zero [engine.Limiter] panics here as in all its methods. Register may be called
-// concurrently.
+// report a limiter that was closed. For a zero [engine.Limiter], Register panics, as all methods of such a limiter do.
+// Register may be called concurrently.
 func Register(p metric.MeterProvider, name string, limiter *engine.Limiter, options ...Option) (metric.Registration, error) {
 	return register("otellimit.Register", p, name, limiter, options)
 }
@@ -52,8 +52,8 @@ func register(caller string, p metric.MeterProvider, name string, limiter *engin
 	return instrument.Register(p, s, table, limiter.Stats)
 }
 
-// overflowPolicy is the key of the attribute that says what happened when a key found no room. Its values are those of
-// [engine.OverflowPolicy].
+// overflowPolicy is the key of the attribute that says what happened when there was no room for a key. The values of
+// the attribute are those of [engine.OverflowPolicy].
 const overflowPolicy = attribute.Key("weir.table.overflow.policy")
 
 func overflows(policy engine.OverflowPolicy, count func(engine.Stats) uint64) instrument.Reading[engine.Stats] {

@@ -67,8 +67,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestUnregister: when a registration ends, its series end, the series of other registrations stay, and its name is
-// free again.
+// TestUnregister: when a registration ends, its series end and its name is free again. The series of other
+// registrations stay.
 func TestUnregister(t *testing.T) {
 	p, collect := provider(t)
 	first, err := otellimit.Register(p, "first", bucket(t, 1))
@@ -124,13 +124,13 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err, "another kind")
 }
 
-// uncomparable is a provider that cannot be compared with another.
+// uncomparable is a provider of a type that == cannot compare.
 type uncomparable struct {
 	noop.MeterProvider
 	_ []int
 }
 
-// fixed is a provider of one meter, such as one that refuses instruments or callbacks.
+// fixed is a provider that always returns the same meter, such as a meter that refuses instruments or callbacks.
 type fixed struct {
 	noop.MeterProvider
 	meter metric.Meter
@@ -150,8 +150,8 @@ func (noCallbacks) RegisterCallback(metric.Callback, ...metric.Observable) (metr
 	return nil, fmt.Errorf("no callbacks here")
 }
 
-// TestBadInput: each error names the function, the bad value, and what is wanted. After the error, the name is still
-// free.
+// TestBadInput: each error names the function, the bad value, and what the function accepts. After the error, the name
+// is still free.
 func TestBadInput(t *testing.T) {
 	p, collect := provider(t)
 	l := bucket(t, 1)

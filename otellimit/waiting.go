@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// FrontName is the key of the attribute that names a front. It is for numbers that belong to all limits of the front
-// together.
+// FrontName is the key of the attribute that names a front. It is used for numbers that belong to all limits of the
+// front together.
 const FrontName = attribute.Key("weir.front.name")
 
 // A Waiter is a *[httplimit.Middleware] or a *[rpclimit.Limits].

@@ -54,8 +54,8 @@ func numbers(policy engine.Policy, limit script.Terms) string {
 }
 
 // An agreement finds out whether other nodes have settings that differ from this node's. Each node writes its settings
-// to one key of the store, whose name depends on the limit's name alone and which lives for a minute. The same command
-// returns the settings that the key had before, which may be another node's.
+// to one key of the store. The key's name depends only on the limit's name, and the key lives for a minute. The command
+// that writes the settings also returns what the key contained before. That may be the settings of another node.
 type agreement struct {
 	key, own string
 	same     string // the beginning of own; it must be the same for all nodes of the limit
@@ -63,7 +63,7 @@ type agreement struct {
 	isOver   atomic.Bool     // the user may not use the key
 	next     int64           // when to compare again; only used by the background goroutine
 	told     map[string]bool // settings that were logged; only used by the one goroutine that compares
-	met      int64           // when other settings were last seen; only used by that goroutine, too
+	met      int64           // when other settings were last seen; also only used by that goroutine
 	differs  atomic.Pointer[string]
 }
 
@@ -78,7 +78,7 @@ func newAgreement(c *clientConfig, name string, designs []design) *agreement {
 	return &agreement{key: "weir:settings:" + name, own: own, same: same, told: map[string]bool{}}
 }
 
-// compare compares the settings, if it is time, without waiting for the answer.
+// compare compares the settings if a comparison is due. It does not wait for the store's answer.
 func (l *Limiter) compare() {
 	a, now := l.agreement, l.now()
 	queue := &l.ways.Load().queues[0]

@@ -68,8 +68,8 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 	assert.NotEqual(t, "-1", server.Do("PTTL", "weir:settings:test"), "settings stay for ever")
 }
 
-// Settings cannot be compared if the user lacks the permission, or if the key belongs to another program. Neither
-// counts as a failure of the store.
+// Settings cannot be compared if the user lacks the permission, or if the key belongs to another program. In both
+// cases, the failed comparison does not count as a failure of the store.
 func TestSettingsThatCannotBeCompared(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("LPUSH", "weir:settings:test", "another's")

@@ -22,8 +22,8 @@ func zone(t *testing.T, name string) *time.Location {
 	return z
 }
 
-// A day, a week and a month of a time zone begin by the server's clock, to the microsecond, even on days when clocks
-// are changed. In this test, the server's clock is far from this machine's clock.
+// Days, weeks and months of a time zone begin at the right microsecond of the server's clock, even on days when clocks
+// are changed. In this test, the server's clock differs greatly from this machine's clock.
 func TestACalendarBeginsByTheServersClock(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
 	for _, c := range []struct {
@@ -78,7 +78,8 @@ func TestAPeriodBeginsOnce(t *testing.T) {
 	require.False(t, take(t, l, "k", 1).Allowed)
 	server.SetTime(midnight.Add(time.Hour))
 	require.False(t, take(t, l, "k", 1).Allowed)
-	// The server's clock was days ahead. After it is corrected, the period that began then counts as the next period.
+	// The server's clock was days ahead, so a period began too early. After the clock is corrected, that period counts
+	// as the next period.
 	server.SetTime(midnight.AddDate(0, 0, 30))
 	require.True(t, take(t, l, "k", 100).Allowed)
 	server.SetTime(midnight.Add(2 * time.Hour))
@@ -133,8 +134,8 @@ func TestCalendarsOfNodes(t *testing.T) {
 	assert.EqualValues(t, 300, a.Bound(30*24*time.Hour))
 }
 
-// A policy is an error if other machines cannot find its time zone by name, or if it asks for leases. The error says
-// which.
+// New returns an error for a calendar policy if other machines cannot find its time zone by name, or if the options
+// request leases. The error says which of the two is wrong.
 func TestCalendarsThatNoStoreKeeps(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  engine.Policy
@@ -153,8 +154,8 @@ func TestCalendarsThatNoStoreKeeps(t *testing.T) {
 	}
 }
 
-// While the store is lost, the node's share of the period decides. When the store is back, it is charged with the
-// tokens that the share admitted.
+// While the store is lost, the node's share of the period's limit decides. When the store is back, it is charged with
+// the tokens that the share admitted.
 func TestACalendarWithoutTheStore(t *testing.T) {
 	server := redistest.Start(t)
 	l, err := redislimit.New(open(t, server.URL()), "budget", engine.CalendarWindow(100, engine.Month, nil), redislimit.Nodes(4))

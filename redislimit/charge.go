@@ -10,16 +10,16 @@ import (
 )
 
 // Charge takes n tokens from the key whether they are available or not. It is for a cost that has already arisen, such
-// as the bytes of an answer. The key may then owe more than its limit, and its requests are refused until enough has
-// come back by time. [MaxDebt] bounds what a key owes; tokens above that bound are not charged.
+// as the bytes of an answer. The key may then owe more than its limit, and its requests are refused until enough tokens
+// have come back with time. [MaxDebt] bounds what a key owes; tokens above that bound are not charged.
 //
-// The decision is the one that a request for one token would get after the charge. Charge asks the store in both modes,
-// and waits as [Limiter.Take] of a strict limiter does. It does not take the tokens that nodes have in hand.
+// The decision is the one that a request for one token would get after the charge. In both modes, Charge asks the store
+// and waits in the same way as [Limiter.Take] of a strict limiter. It does not take the tokens that nodes have in hand.
 //
-// While the store is lost and the policy is [FailShare], Charge charges the node's share at once, and the store when it
-// is back. If a single answer of the store is lost, the tokens may be charged twice. With another policy, Charge
-// returns [ErrStore] with its cause, and n may or may not have been charged. The same is true if it returns the
-// context's error.
+// While the store is lost, the [FailurePolicy] matters. With [FailShare], Charge charges the node's share at once, and
+// the store when the store is back. If only the answer of the store is lost, the tokens may be charged twice. With
+// another policy, Charge returns [ErrStore] with its cause, and n may or may not have been charged. It is also unknown
+// whether n was charged if Charge returns the context's error.
 func (l *Limiter) Charge(ctx context.Context, key string, n uint64) (engine.Decision, error) {
 	return l.own.Charge(ctx, key, n)
 }
@@ -41,9 +41,9 @@ func (l *Limiter) charge(ctx context.Context, q *Quota, key string, n uint64) (e
 // MaxDebt bounds what a key may owe, in multiples of its limit. Three things add to what a key owes: [Limiter.Charge],
 // refusals that cost something ([ChargeRefusals]), and tokens that shares admitted while the store was lost. The
 // default is 3, or 2 for a sliding log. The default is also the minimum, because shares need it. docs/distributed.md
-// says when a window or a log forgets what is owed beyond its limit. [New] returns an error for a debt that takes more
-// than 30 years to come back, or that exceeds the numbers of the scripts; the error names the maximum. All nodes must
-// use the same value.
+// says when a window or a log forgets what is owed beyond its limit. [New] returns an error if it would take more than
+// 30 years until a key's largest debt has come back, or if that debt exceeds the numbers of the scripts. The error
+// names the maximum. All nodes must use the same value.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 {
@@ -56,8 +56,8 @@ func MaxDebt(limits uint64) Option {
 
 // ChargeRefusals makes refused requests cost something, as [engine.ChargeRefusals] does: either the available tokens,
 // or all tokens that the request asked for, up to [MaxDebt]. The store refuses and charges in one step. Requests for
-// more than the limit are charged too. The limiter is strict and asks the store about every request, even if
-// [TrustRefusals] is set. While the store is lost, refusals by the node's share are charged only to the share.
+// more than the limit are charged too. With this option the limiter is strict and asks the store about every request,
+// even if [TrustRefusals] is set. While the store is lost, refusals by the node's share are charged only to the share.
 func ChargeRefusals(charge engine.RefusalCharge) Option {
 	return func(c *config) error {
 		if charge > engine.ChargePenalty {
@@ -75,8 +75,8 @@ type owing struct {
 	numbers script.Quota
 }
 
-// settle charges the store with what is owed for the key under a quota, if anything. It is called when the store has
-// answered. If the answer to this charge is lost, it is sent again, so a debt may be charged twice but is never
+// settle charges the store with what the key owes under a quota, if it owes anything. It is called when the store has
+// answered a call. If the answer to this charge is lost, it is sent again, so a debt may be charged twice but is never
 // dropped.
 func (l *Limiter) settle(of owing) {
 	owed := l.owed.Begin(of)

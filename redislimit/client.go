@@ -54,8 +54,8 @@ type clientConfig struct {
 // A ClientOption changes one thing about a client at [Open] or [NewClient].
 type ClientOption func(*clientConfig) error
 
-// Prefix sets the prefix of all key names in the store. The default is "weir". It has 1 to 64 characters, without
-// control characters, and without braces, because braces would choose the slot in a cluster.
+// Prefix sets the prefix of all key names in the store. The default is "weir". A prefix has 1 to 64 characters. Control
+// characters are not allowed, and braces are not allowed because they would choose the slot in a cluster.
 func Prefix(prefix string) ClientOption {
 	return func(c *clientConfig) error {
 		bad := strings.ContainsAny(prefix, "{}") || strings.ContainsFunc(prefix, unicode.IsControl)
@@ -69,8 +69,8 @@ func Prefix(prefix string) ClientOption {
 
 // Timeout sets how long a call waits for the answer of a store: 1ms to 10s, 50ms by default. Only time in which the
 // process runs counts. If the store does not answer at all, no [Limiter.Take] waits longer than this. In a burst, while
-// the store answers, a question first waits for its turn. It waits until its context is done, but at most two seconds,
-// or the timeout if that is longer.
+// the store answers, a question also waits for its turn before its call is sent. It waits for its turn until its
+// context is done, but at most two seconds, or at most the timeout if the timeout is longer.
 func Timeout(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > 10*time.Second {
@@ -82,8 +82,8 @@ func Timeout(d time.Duration) ClientOption {
 }
 
 // Partitions sets the number of hash tags among which keys are distributed, so that one call to a cluster may carry
-// several keys of one tag. It is 1 to 4,096, 64 by default. It is part of the key names, so every node must use the
-// same value.
+// several keys of one tag. The number is 1 to 4,096, 64 by default. The names of keys depend on it, so every node must
+// use the same number.
 func Partitions(n int) ClientOption {
 	return func(c *clientConfig) error {
 		if n < 1 || n > 4096 {
@@ -95,7 +95,7 @@ func Partitions(n int) ClientOption {
 }
 
 // BreakAfter sets how long all calls to a part of the store must have failed before that part counts as lost: 1ms to 1
-// minute, 200ms by default. The time starts when the first of these calls was sent.
+// minute, 200ms by default. The time starts when the first failed call after the last success was sent.
 func BreakAfter(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > time.Minute {
@@ -179,7 +179,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 			o.Sentinel.TLSConfig = config.tls
 		}
 	}
-	// A connection to a dead server is given up soon, so that the client notices when the store is back.
+	// The client gives up a connection to a dead server soon, so that it notices when the store is back.
 	o.Dialer = net.Dialer{Timeout: 500 * time.Millisecond, KeepAlive: time.Second}
 	o.ConnWriteTimeout = time.Second
 	o.DisableCache, o.DisableRetry = true, true
@@ -190,8 +190,8 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		}
 		o.Sentinel.Username, o.Sentinel.Password = config.sentinelUser, config.sentinelPassword
 	}
-	// A connection to a dead sentinel is given up equally soon. Every two seconds the client also checks whether there
-	// is a new master that no sentinel announced.
+	// The client gives up a connection to a dead sentinel equally soon. Every two seconds, it also checks whether there
+	// is a new master that no sentinel has announced.
 	o.Sentinel.Dialer, o.Sentinel.ClientName = o.Dialer, o.ClientName
 	o.Sentinel.TopologyRefreshInterval = 2 * time.Second
 	dialer, err := newDialer(config, &o)
@@ -207,8 +207,8 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	return c, nil
 }
 
-// badAddress returns the error for an invalid address. If the address may have a password in it, the error does not
-// repeat the invalid part, because that part may be the password.
+// badAddress returns the error for an invalid address. If the address may contain a password, the error does not repeat
+// the invalid part of the address, because that part may be the password.
 func badAddress(address string, cause error) error {
 	const want = "redislimit: the store's address is not redis://[[user]:password@]host:port[/database]"
 	if strings.Contains(address, "@") {
@@ -228,7 +228,7 @@ func (noAnswer) Is(target error) bool { return target == ErrStore }
 func (e noAnswer) Unwrap() error      { return e.error }
 
 // NewClient makes a client of an existing connection. That connection should drop a dead peer within about a second
-// (ConnWriteTimeout). Its own retries do not matter. [Client.Close] leaves it open.
+// (ConnWriteTimeout). It does not matter whether the connection retries commands. [Client.Close] leaves it open.
 func NewClient(redis rueidis.Client, options ...ClientOption) (*Client, error) {
 	if redis == nil {
 		return nil, errors.New("redislimit: NewClient(nil): want a client of package rueidis")
@@ -252,9 +252,9 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 // connections stay open until the last of these requests has ended. Close does not wait for that.
 //
 // The wait is bounded because rueidis' own wait may never end. In v1.0.79, pipe.Close sends a PING and waits for its
-// answer. A concurrent call may count itself as waiting before pipe.Close reads that count, and read the connection's
-// state after pipe.Close has changed it. Then no goroutine reads the answer. The connection is closed by that time, and
-// one goroutine leaks.
+// answer. Suppose that a concurrent call counts itself as waiting before pipe.Close reads that count, and reads the
+// connection's state after pipe.Close has changed the state. Then no goroutine reads the answer to the PING, so
+// pipe.Close waits forever. By that time the connection is closed, so only one goroutine leaks.
 func (c *Client) Close() error {
 	c.limiters.kin.end()
 	if c.limiters.flights.close() {
@@ -294,30 +294,31 @@ const closeTime = 2 * time.Second
 
 // Health is the state of a store as a client sees it.
 type Health struct {
-	Parts    int   // that can fail independently: the partitions of a cluster, else one; one before the first answer
+	Parts    int   // parts that can fail independently: partitions of a cluster, else one; one before the first answer
 	Lost     int   // parts that are lost because they do not answer; all parts if the store drops keys
 	Calls    int64 // script calls made
 	Keys     int64 // keys in these calls
 	Failures int64 // failed calls, including timeouts, and keys whose value is not the state of a limit
 	Timeouts int64 // calls that timed out
 
-	// Opened and Closed count the connections that a client of Open has opened, including those to sentinels, and how
+	// Opened is how many connections a client of Open has opened, including connections to sentinels. Closed is how
 	// many of them are closed. Both are 0 for a client of NewClient.
 	Opened, Closed int64
 
-	// LostTime is the total time for which any part has been lost, including a current outage.
+	// LostTime is the total time in which at least one part was lost, including a current outage.
 	LostTime time.Duration
 
-	// Evicts is the policy by which the store drops keys, and with them what they owe, when its memory is full, such as
-	// allkeys-lru. It is "" if the store drops no keys or does not report its policy. The client checks once per second
-	// whether keys were dropped. If so, the store counts as lost until 20 seconds after the last dropped key.
+	// Evicts is the policy, such as allkeys-lru, by which the store drops keys when its memory is full. A dropped key
+	// no longer owes anything. Evicts is "" if the store drops no keys or does not report its policy. The client checks
+	// once per second whether keys were dropped. If so, the store counts as lost until 20 seconds after the last
+	// dropped key.
 	Evicts string
 
-	LastError string // of a call; "" if none has failed
+	LastError string // error of the last failed call; "" if no call has failed
 	// LastErrorKind is timeout, connection, certificate, forbidden, eviction, error, or the code of the store's reply,
 	// such as readonly.
 	LastErrorKind string
-	LastErrorAt   time.Time // the zero Time if none has failed
+	LastErrorAt   time.Time // the zero Time if no call has failed
 }
 
 // Health returns the state of the store.

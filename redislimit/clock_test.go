@@ -50,9 +50,9 @@ func all(t *testing.T, l *redislimit.Limiter, key string) (took int, refusal eng
 	}
 }
 
-// The clock of a real server jumps by J. A jump forward gives at most rate*J tokens and at most one burst. A jump back
-// gives nothing, and costs at most the tokens that had come back, or one more window. It does not make keys live
-// longer.
+// The clock of a real server jumps by J. A jump forward gives a key at most rate*J tokens, and at most one burst. A
+// jump back gives a key nothing. It costs the key at most the tokens that had come back, or one more window, and it
+// does not make keys live longer.
 func TestServersClockJumps(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -107,7 +107,8 @@ func TestServersClockJumps(t *testing.T) {
 	}
 }
 
-// Leases consist of tokens that the server has charged, so the server's clock also bounds leases when it jumps.
+// Leases consist of tokens that the server has charged. So when the server's clock jumps, the bound of the test above
+// also applies to leases.
 func TestServersClockJumpsUnderLeases(t *testing.T) {
 	const limit, nodes, overdraft = 1000, 2, 8
 	server := redistest.StartWithClock(t, noon)
@@ -133,7 +134,7 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 			return more > 100
 		}, 20*time.Second, time.Millisecond, "%d admitted of %d", admitted, want)
 	}
-	// The clock stands still, so no tokens come back meanwhile. A renewal gets at most a quarter of the tokens that are
+	// The server's clock stands still, so no tokens come back. A renewal gets at most a quarter of the tokens that are
 	// left, so some tokens are left over.
 	const leftOver = 4 * nodes
 	use(limit - leftOver)

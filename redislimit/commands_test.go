@@ -19,8 +19,8 @@ import (
 )
 
 // For limiters of every kind, the server executes scripts and nothing else, so no key can end between two commands.
-// Each script uses only keys that its call declares, because a cluster routes the call by these keys. It writes each
-// key with a time to live. No command contains a node's time.
+// Each script uses only the keys that its call declares, because a cluster routes the call by these keys. Each script
+// gives every key that it writes a time to live. No command contains a node's time.
 func TestWhatTheServerCarriesOut(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -97,8 +97,8 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 	assert.Greater(t, writes, 100)
 }
 
-// isAbout reports whether a number, read as seconds, milliseconds, microseconds or nanoseconds, is a time within a year
-// of another time.
+// isAbout reports whether a number, read as a Unix time in seconds, milliseconds, microseconds or nanoseconds, is
+// within a year of the time at.
 func isAbout(number string, at time.Time) bool {
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil {
@@ -112,8 +112,8 @@ func isAbout(number string, at time.Time) bool {
 	return false
 }
 
-// The requests for a flood of random keys are decided on the node. If more keys keep coming than a node has leases, the
-// store decides about the other keys.
+// The node itself decides the requests of a flood of random keys. If more keys keep coming than a node has leases, the
+// store decides about the keys without a lease.
 func TestFloodOfRandomKeys(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())

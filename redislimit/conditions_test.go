@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A server that answers but refuses to write is lost until it writes again. It does not alternate between lost and
-// back, because the probe that checks whether it is back also writes.
+// A server that answers but refuses to write counts as lost until it accepts writes again. It does not alternate
+// between lost and back, because a probe also writes.
 func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	for kind, change := range map[string][2][]string{
 		"oom":        {{"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"}},
@@ -99,7 +99,7 @@ func TestEvictionIsTold(t *testing.T) {
 	}
 }
 
-// A key that is evicted has its whole limit again: the eviction costs one burst, and no more.
+// An evicted key has its complete limit again, so each eviction admits one extra burst, and no more.
 func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
 	server := redistest.Start(t)
 	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.TrustRefusals(0))
@@ -117,8 +117,8 @@ func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
 	assert.Equal(t, 2*burst, admitted)
 }
 
-// For every error that a store answers, the failure policy decides at once and the kind of error is reported. When the
-// error is gone, the store is used again.
+// For every error that a store can return, the failure policy decides at once, and Health reports the kind of the
+// error. When the error is gone, the store is used again.
 func TestErrorsThatAStoreAnswers(t *testing.T) {
 	for _, text := range []string{
 		"LOADING Redis is loading the dataset in memory",
@@ -163,8 +163,9 @@ func TestErrorsThatAStoreAnswers(t *testing.T) {
 	}
 }
 
-// While a limit changes on one node after the other, both policies count together: all nodes admit at most the larger
-// limit and at least the smaller one. The same is true of two quotas of one limiter.
+// While a limit changes on one node after the other, nodes with the previous and the new policy count together:
+// together, all nodes admit at most the larger limit and at least the smaller limit. The same is true for two quotas of
+// one limiter.
 func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	const seconds, step = 3, 5 * time.Millisecond
 	before, after := engine.TokenBucket(engine.PerSecond(100), 50), engine.TokenBucket(engine.Per(3000, time.Minute), 20)
@@ -200,7 +201,8 @@ func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	assert.GreaterOrEqual(t, sum, fresh)
 }
 
-// A store that is emptied again and again gives one more limit each time, whatever nodes have in hand and give back.
+// Each time a store is emptied, a key gets at most one more limit, no matter how many tokens nodes have in hand and
+// give back.
 func TestFlushAllUnderLeases(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.PerSecond(1000), 400),

@@ -17,20 +17,21 @@ const takeOverEvery = 5 * time.Second
 
 // DebtFiles makes the limiter keep its debt to the store in a file: the tokens that the node's share has admitted, the
 // costs of requests beyond their holds, and the overdraft of leases while the store is lost. The debt then outlives the
-// process, however the process ends. The next limiter charges it to the store, or another limiter on this machine does
-// so within five seconds.
+// process, no matter how the process ends. The next limiter that starts on this machine charges the debt to the store.
+// If another limiter with the same stem is running there, it charges the debt within five seconds.
 //
 // stem is the beginning of the paths of the files. It is a full path whose folder exists and belongs to this user or
 // root. Each limiter has a separate file, whose name ends with .debts. The file contains the keys in clear text, and
-// only its user may read it (0600). [Limiter.Close] removes it if nothing is owed. All limiters of the machine with the
-// same stem must have the same name and store. DebtFiles needs Linux; on other systems [New] returns an error.
+// only its user may read it (0600). [Limiter.Close] removes the file if nothing is owed. All limiters of the machine
+// with the same stem must have the same name and store. DebtFiles needs Linux; on other systems [New] returns an error.
 //
-// What a share admits is in the file before the answer, so a killed process loses none of it. The overdrafts of leases
-// are written every 100 ms while the store is lost, so a killed process may lose the last 100 ms of them: at most the
-// [Overdraft] of each key. It may also lose a quarter of the Overdraft of a key without a lease: the first requests,
-// for which the store was not asked. The operating system decides when it writes the file to the disk, so a loss of
-// power may lose more. Tokens that have come back since the last write to the file, by the machine's clock, are
-// subtracted from the debt. A failed write is logged and tried again every 100 ms.
+// The tokens that a share admits are written to the file before the request is answered, so a killed process loses none
+// of them. The overdrafts of leases are written every 100 ms while the store is lost, so a killed process may lose the
+// last 100 ms of them: at most the [Overdraft] of each key. The process may also lose a quarter of the Overdraft of a
+// key without a lease: the tokens of the key's first requests, about which the store was not asked. The operating
+// system decides when it writes the file to the disk, so a loss of power may lose more. Tokens that have come back
+// since the last write to the file, by the machine's clock, are subtracted from the debt. A failed write is logged and
+// tried again every 100 ms.
 //
 // If a limiter finds the debt of a key at its start, it also takes that many tokens from the node's share of the key,
 // unless the debt is the overdraft of a lease.
@@ -117,7 +118,7 @@ func (l *Limiter) keepDebts() {
 	}
 }
 
-// takeOverFiles takes over files of processes that have ended.
+// takeOverFiles takes over the files of ended processes if it is time to look for them.
 func (l *Limiter) takeOverFiles() {
 	f, now := l.debts, l.now()
 	if f != nil && f.tier == 0 && f.isReady.Load() && now >= f.next {
@@ -126,9 +127,9 @@ func (l *Limiter) takeOverFiles() {
 	}
 }
 
-// noteLeases writes the debts of leases to the file. If all is false, it only writes a lease whose part of the store is
-// lost, or that has an entry in the file. Other leases are left out, because most of them owe something again and again
-// while the store answers, each time only until a call ends.
+// noteLeases writes the debts of leases to the file. If the parameter all is false, it writes only leases whose part of
+// the store is lost, and leases that have an entry in the file. It leaves out the other leases, because while the store
+// answers, most leases owe something again and again, each time only until a call ends.
 func (l *Limiter) noteLeases(all bool) {
 	if l.leases == nil {
 		return
@@ -181,7 +182,7 @@ func (l *Limiter) takeOver(isStart bool) {
 	}
 }
 
-// tellOnce logs the text and the error about what, unless it has already logged something about it.
+// tellOnce logs the text and the error about a file, unless it has already logged something about that file.
 func (l *Limiter) tellOnce(what, text string, err error) {
 	if !l.debts.told[what] && len(l.debts.told) < mostTold {
 		l.debts.told[what] = true
@@ -197,7 +198,7 @@ func (l *Limiter) longestDebt() (longest time.Duration) {
 	return time.Duration(l.limit.MaxDebt(1)) * longest
 }
 
-// room returns how many more keys the limiter and each of its tiers have room for.
+// room returns for how many more keys the limiter and each of its tiers can note debts.
 func (l *Limiter) room() int {
 	room := l.owed.Room()
 	for _, tier := range l.tiers {
@@ -222,7 +223,7 @@ func (l *Limiter) tierOf(tier uint8) *Limiter {
 func (l *Limiter) takeOverEntry(e journal.Entry, n uint64, isStart bool) bool {
 	of := owing{e.Key, script.Quota{Tokens: e.Tokens, Units: e.Units}}
 	if !l.limit.Holds(of.numbers) {
-		of.numbers = script.Quota{} // the limit was changed meanwhile: keep the number of tokens
+		of.numbers = script.Quota{} // the limit has changed since then: keep the number of tokens
 	}
 	n = min(n, l.limit.MaxDebt(max(of.numbers.Tokens, l.policy.Limit())))
 	if isStart && !e.IsLease {

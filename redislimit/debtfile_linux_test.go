@@ -28,8 +28,9 @@ func processes(t *testing.T, server *redistest.Server, n int) (clients []*Client
 	return clients
 }
 
-// A limiter ends while its store is lost. The next limiter charges the store with the first one's debt, and starts with
-// a share that is used up. Close leaves the file as a killed process would; a test of cmd/weir really kills one.
+// A limiter ends while its store is lost. The next limiter charges the store with the first limiter's debt, and starts
+// with a share that is used up. Close leaves the file in the same state as a killed process would. A test of cmd/weir
+// really kills a process.
 func TestDebtsOutliveALimiter(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
@@ -112,8 +113,8 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 	}
 }
 
-// A running limiter takes over the debts of another limiter on the machine when the other one's process has ended, and
-// not earlier. An example is an older process that ends in an upgrade.
+// A running limiter takes over the debts of another limiter on the machine when the process of that limiter has ended,
+// and not earlier. This happens in an upgrade, when the older process ends after the new one has started.
 func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 	server := redistest.Start(t)
 	stem := filepath.Join(t.TempDir(), "debts")
@@ -234,8 +235,8 @@ func TestOldAndForeignDebts(t *testing.T) {
 	assert.ErrorContains(t, err, "redislimit: a: the file of what it owes")
 }
 
-// A closed limiter has a file only while it owes something. It may owe the costs of holds beyond their tokens, and
-// tokens that requests in progress get from the share.
+// A closed limiter has a file only while it owes something. It may still owe the costs of holds beyond their tokens,
+// and the tokens that its share gives to requests that were in progress at Close.
 func TestDebtsOfAClosedLimiterAreKept(t *testing.T) {
 	server := redistest.Start(t)
 	client := processes(t, server, 1)[0]

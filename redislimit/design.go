@@ -24,7 +24,7 @@ type design struct {
 }
 
 // Check returns the error that [New] would return for the name, the policy and the options, or nil. It needs no client
-// and makes nothing. A program uses it to check limits that it reads from a file. Only New finds out whether the
+// and makes nothing. A program can use Check for the limits in a configuration file. Only New finds out whether the
 // machine has enough memory for [MaxKeys] keys.
 func Check(name string, policy engine.Policy, options ...Option) error {
 	_, err := newDesigns(name, policy, options)
@@ -54,11 +54,11 @@ func CheckQuotas(name string, policy engine.Policy, options ...Option) (check fu
 	}, l.closeLocal, nil
 }
 
-// isConstant reports whether a policy does not count.
+// isConstant reports whether a policy decides without counting.
 func isConstant(p engine.Policy) bool { return p == engine.Unlimited() || p == engine.Blocked() }
 
-// newDesigns returns the design of a limiter, followed by the designs of its tiers. The design of a tier that does not
-// count has no limit.
+// newDesigns returns the design of a limiter, followed by the designs of its tiers. If the policy of a tier does not
+// count, its design has no limit.
 func newDesigns(name string, policy engine.Policy, options []Option) ([]design, error) {
 	if err := checkName(name); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package redislimit holds limits over many machines, with their state in Redis 7 or later, or Valkey: one
-// server, Sentinel, or Cluster.
+// Package redislimit enforces limits over many machines. The state of the limits is in Redis 7 or later, or in Valkey:
+// one server, Sentinel, or Cluster.
 //
 //	client, err := redislimit.Open(ctx, "redis://localhost:6379")
 //	...
@@ -8,7 +8,7 @@
 //	...
 //	decision, err := limiter.Take(ctx, clientIP, 1)
 //
-// A [Limiter] is a backend of package httplimit, too.
+// A [Limiter] is also a backend of package httplimit.
 //
 // # Words
 //
@@ -17,30 +17,30 @@
 //	store       the Redis or Valkey deployment that keeps the state
 //	node        a process that shares limits with others through a store
 //	client      a node's connection to a store ([Client])
-//	question    what is asked about one key: a request, a renewal, a settlement
+//	question    a message to the store about one key: a request, a renewal or a settlement
 //	call        one script call, which carries up to 64 questions
-//	group       the questions of one request about several limits, which are answered all or nothing
+//	group       the questions of one request with several limits; the store decides them all or nothing
 //	queue       the questions of a limiter that wait for a call
 //	lease       tokens of a key that a node has in hand: the store has charged them already
 //	renewal     a question by which a lease asks for more tokens; it may carry a request
 //	settlement  a question by which a lease gives tokens back and has its debt charged, before it is forgotten
 //	hold        an estimate that was taken, and is settled when the cost is known ([Limiter.Hold])
-//	place       of a request in flight: the store keeps it while its node renews it ([Limiter.Enter])
+//	place       what a request in flight takes; the store keeps it while its node renews it ([Limiter.Enter])
 //	overdraft   tokens that a node may admit before the store has charged them, because it has plenty
 //	share       the fraction of a limit that a node admits by itself while the store is lost ([LocalShare])
-//	debt        tokens that a node has admitted and the store has not charged yet: on overdraft, or by its share
-//	settling later   a hybrid that other limiters use; the simulator and the overshoot benchmark compare with it
-//	part        of a store: what can fail by itself, a partition of a cluster or else the whole
-//	lost        of a part of a store: no call has been answered for some time ([BreakAfter])
+//	debt        tokens that a node has admitted, on overdraft or by its share, but the store has not charged yet
+//	settling later   counting on each node and reporting to the store later, as other limiters do; for comparison
+//	part        what can fail independently in a store: a partition of a cluster, or all of any other store
+//	lost        said of a part of a store that has not answered a call for some time ([BreakAfter])
 //	settings    what all nodes of a limit must have in common, other than its name and policy
 //	probe       a call to a lost store that finds out whether it is back
 //
 // # Two modes
 //
 // Strict mode asks the store about every request, except for a key that the store refused a moment ago
-// ([TrustRefusals]). One script call decides for up to 64 keys, whose requests came while the previous calls were in
-// progress. Every algorithm except batch refill has this mode. While the store answers, the limit is exact. A refused
-// request takes nothing. All times are those of the server's clock.
+// ([TrustRefusals]). One script call decides the requests for up to 64 keys. These requests came while the previous
+// calls were in progress. Every algorithm except batch refill has this mode. While the store answers, the limit is
+// exact. A refused request takes nothing. All times are those of the server's clock.
 //
 // Leased mode is for token buckets and fixed windows of 100/s and more. A node spends tokens that the store has charged
 // already, and asks for more before they run out. A decision takes tens of nanoseconds, and each node asks the store
@@ -51,8 +51,8 @@
 //
 // [Limiter.Quota] makes a [Quota] for a limit that comes with a request. [Limiter.Charge] takes tokens that have been
 // spent already, whether they are available or not. A key has one debt, even if its requests come with different
-// quotas. The store decides about both, so a limiter with quotas is strict. The terms are the same as in package
-// engine.
+// quotas. The store decides about quotas and charges, so a limiter with quotas is strict. Quotas and charges work as in
+// package engine.
 //
 // # Holds and requests in flight
 //
@@ -60,10 +60,10 @@
 // available tokens, for a request that can use fewer. Both modes have holds.
 //
 // A limiter of [engine.Concurrency] counts what is in flight. [Limiter.Enter] takes places, and [Entry.Release] gives
-// them back. The places of a node that dies are free after [PlaceLife]. In package engine, holds and entries are one
-// type, Receipt.
+// them back. The places of a node that dies are free after [PlaceLife]. In package engine, the type Receipt serves as
+// both hold and entry.
 //
-// docs/distributed.md states what both add to the bound.
+// docs/distributed.md states what holds and requests in flight add to the bound below.
 //
 // # The bound
 //
@@ -72,14 +72,14 @@
 //	burst + rate*T + O + N*D
 //
 // N is the number of nodes, D the largest [Overdraft], and O the tokens that nodes had in hand when T began, at most
-// half the burst each. No term grows with the load, and only rate*T grows with time. In strict mode the last two terms
-// are 0. For a fixed window, the limit replaces burst + rate*T. See internal/lease for why.
+// half the burst each. No term grows with the load, and only rate*T grows with time. In strict mode O and N*D are 0.
+// For a fixed window, the limit replaces burst + rate*T. Package internal/lease explains the bound.
 //
 // # When the store fails
 //
 // No call waits longer than [Timeout] for the store. If all calls have failed for [BreakAfter], the store counts as
-// lost. The node then spends the tokens that it has in hand. After that, the [FailurePolicy] decides, and the node
-// sends the store a probe four times per second. When the store is back, it is charged with the tokens that shares
+// lost. The node then spends the tokens that it has in hand. After that, the [FailurePolicy] decides. Meanwhile, the
+// node sends the store a probe four times per second. When the store is back, it is charged with the tokens that shares
 // admitted.
 //
 // # Stability

@@ -18,7 +18,7 @@ const (
 	evictionTime  = time.Second  // for all servers to answer
 )
 
-// errEvicts is an ErrStore of a store that answers and drops keys.
+// errEvicts is the error for a store that answers and drops keys. It matches ErrStore.
 var errEvicts = fmt.Errorf("redislimit: %w: it drops keys, because its memory is full", ErrStore)
 
 // An eviction contains what a client knows about how its store drops keys when its memory is full. A dropped key no
@@ -36,11 +36,11 @@ type eviction struct {
 	dropped  map[string]int64 // how many keys each server has ever dropped
 }
 
-// isLost reports whether the store counts as lost; false for a nil eviction.
+// isLost reports whether the store counts as lost because it drops keys. For a nil eviction it returns false.
 func (e *eviction) isLost() bool { return e != nil && e.since.Load() != 0 }
 
-// watchEviction checks by what policy the store evicts keys and whether it has dropped any, if it is time to check. It
-// does not wait for the answer.
+// If a check is due, watchEviction checks by what policy the store evicts keys, and whether it has dropped any. It does
+// not wait for the answer.
 func (c *Client) watchEviction(now int64) {
 	e := &c.eviction
 	if c.link.Load().redis == nil || now < e.next.Load() || !e.isBusy.CompareAndSwap(false, true) {
@@ -57,7 +57,7 @@ func (c *Client) watchEviction(now int64) {
 	}()
 }
 
-// lookAtEviction asks each server for its eviction policy, and how many keys it has dropped.
+// lookAtEviction asks each server for its eviction policy and for the number of keys that it has dropped.
 func (c *Client) lookAtEviction(now int64) {
 	e := &c.eviction
 	ctx, cancel := context.WithTimeout(context.Background(), evictionTime)
@@ -95,7 +95,7 @@ func (c *Client) lookAtEviction(now int64) {
 	c.noteEviction(now, dropped, allAnswered)
 }
 
-// grown returns how many keys a server has dropped since it was last asked; 0 the first time.
+// grown returns how many keys a server has dropped since it was last asked. The first time it returns 0.
 func (e *eviction) grown(address string, dropped int64) int64 {
 	if e.dropped == nil {
 		e.dropped = map[string]int64{}
@@ -111,8 +111,8 @@ func (e *eviction) grown(address string, dropped int64) int64 {
 	return dropped - before
 }
 
-// noteEviction treats the store as lost if the store has dropped keys. It treats the store as back when no key was
-// dropped for evictionQuiet.
+// noteEviction treats the store as lost if the store has dropped keys. It treats the store as back when the store has
+// dropped no key for the time evictionQuiet.
 func (c *Client) noteEviction(now, dropped int64, allAnswered bool) {
 	e := &c.eviction
 	since := e.since.Load()

@@ -20,16 +20,17 @@ import (
 // KnowsEviction reports whether all servers were asked how they evict.
 func (c *Client) KnowsEviction() bool { return c.eviction.next.Load() != 0 }
 
-// evict makes a server drop all keys that it can drop, and then gives the server room again.
+// evict makes a server drop all keys that it can drop, and then gives the server enough memory again.
 func evict(t *testing.T, server *redistest.Server) {
 	server.Do("CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "allkeys-random")
 	require.Eventually(t, func() bool { return server.Do("DBSIZE") == "0" }, 10*time.Second, time.Millisecond)
 	server.Do("CONFIG", "SET", "maxmemory", "1gb")
 }
 
-// A store that drops keys cannot keep a limit, so it counts as lost until it has dropped none for a while. In that time
-// shares admit their tokens, and the store is charged with them later. FailClosed refuses. FailOpen keeps asking the
-// store, because this refuses more requests than deciding without the store.
+// A store that drops keys cannot keep a limit, so it counts as lost until it has dropped none for a while. While it
+// counts as lost, a limiter with FailShare admits the tokens of its share, and the store is charged with them later. A
+// limiter with FailClosed refuses. A limiter with FailOpen continues to ask the store, because without the store it
+// would admit everything.
 func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 	const limit, share = 8, 2
 	for _, onLoss := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
@@ -88,7 +89,7 @@ func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 }
 
 // While a store drops keys, a share of less than one token starts empty and earns a token with time. A lease is spent
-// and not renewed.
+// but not renewed.
 func TestSmallLimitsAndLeasesWhileAStoreDropsKeys(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)

@@ -113,7 +113,7 @@ func ExampleLimiter_Mode() {
 	// api leased
 }
 
-// The limit may come with each request. Here it is the limit of the plan that the request's API key has.
+// The limit may come with each request. In this example, it depends on the plan of the request's API key.
 func ExampleLimiter_Quota() {
 	address, stop := store()
 	defer stop()

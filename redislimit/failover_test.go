@@ -32,8 +32,8 @@ type caller struct {
 	foreign  error          // an error that is not ErrStore
 }
 
-// call starts a caller of a limiter with FailClosed, so every answer without an error is the store's decision. The
-// caller ends with the test if it is not stopped earlier.
+// call starts a caller of a limiter. The limiter has FailClosed, so every answer without an error is the store's
+// decision. The caller ends with the test if it is not stopped earlier.
 func call(t *testing.T, l *redislimit.Limiter, keys ...string) *caller {
 	c := &caller{admitted: map[string]int{}, served: map[string]int{}, missed: map[string]int{}, errors: map[string]int{}}
 	quit, over := make(chan struct{}), make(chan struct{})
@@ -78,7 +78,7 @@ func (c *caller) note(key string, d engine.Decision, err error, took time.Durati
 	}
 }
 
-// of returns how often the store decided about the keys, and how often it admitted.
+// of returns how many requests for the keys the store decided, and how many it admitted.
 func (c *caller) of(keys ...string) (served, admitted int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,8 @@ func (c *caller) missing(key string) int {
 	return c.missed[key]
 }
 
-// rest takes all tokens that a key has left, with a limiter that waits long enough, and returns how many it took.
+// rest takes all tokens that a key has left, and returns how many it took. The limiter sure waits long enough for the
+// store.
 func rest(t *testing.T, sure *redislimit.Limiter, key string) (tokens int) {
 	t.Helper()
 	for tokens <= 2*burst && take(t, sure, key, 1).Allowed {
@@ -113,7 +114,7 @@ func (c *caller) awaitServed(t *testing.T, keys ...string) {
 	}
 }
 
-// check asserts what must be true after every failover: no call took longer than its timeout, and all errors are
+// check asserts what must be true after every failover: no call took longer than its timeout, and all errors match
 // ErrStore.
 func (c *caller) check(t *testing.T, what string) {
 	t.Helper()
@@ -155,7 +156,7 @@ func TestClusterFailover(t *testing.T) {
 	here, there := nodeKeys(t, sure, master, 3), nodeKeys(t, sure, cluster.Nodes[1], 3)
 	everywhere := append(append([]string(nil), here...), there...)
 
-	// The failover is made by an operator. A call that waits long enough does not notice it, and no count is lost.
+	// An operator starts the failover. A call that waits long enough does not notice it, and no count is lost.
 	steady := call(t, sure, everywhere...)
 	steady.awaitServed(t, everywhere...)
 	begin := time.Now()
@@ -174,8 +175,8 @@ func TestClusterFailover(t *testing.T) {
 		assert.Equal(t, burst-2, admitted, "%s: %d asked", key, served) // nodeKeys took one token of each key, twice
 	}
 
-	// The failover is made because the master ends. Its replica, which was the previous master, has received none of
-	// its data.
+	// The failover starts because the master ends. The replica that takes over was the master before, and has received
+	// no data from the master that ends.
 	store := open(t, cluster.URL())
 	short := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
 	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(faultNode))
@@ -218,7 +219,7 @@ func TestClusterFailover(t *testing.T) {
 	assert.Zero(t, admitted)
 }
 
-// While a slot moves, two nodes each have some of its keys. Neither answers a call for several of these keys.
+// While a slot moves, each of two nodes has some of its keys. Neither node answers a call for several of these keys.
 func TestSlotOnItsWay(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -229,7 +230,7 @@ func TestSlotOnItsWay(t *testing.T) {
 	const keys = 200
 	round := func(remaining uint64) {
 		t.Helper()
-		// All at once, so that calls carry several keys.
+		// All requests come at once, so that calls carry several keys.
 		var all sync.WaitGroup
 		answers, errs := make([]engine.Decision, keys), make([]error, keys)
 		for i := range keys {
@@ -327,8 +328,8 @@ func TestSentinelMasterKilled(t *testing.T) {
 	assert.Positive(t, evaluations(t, replica))
 }
 
-// An operator starts a Sentinel failover in which no server dies. Afterwards other servers replace both servers, and
-// Sentinel does not report that.
+// An operator starts a Sentinel failover in which no server dies. Afterwards the sentinels are reconfigured to another
+// server instead of these two, and Sentinel does not announce this.
 func TestSentinelByAnOperator(t *testing.T) {
 	slowFailover(t)
 	_, replica, sentinels := sentinelSet(t)

@@ -24,7 +24,7 @@ import (
 
 const (
 	timeout   = 50 * time.Millisecond
-	noLonger  = 3 * time.Second  // what a call may take if every processor is busy: client libraries wait ten
+	noLonger  = 3 * time.Second  // the longest time for a call if all processors are busy; client libraries wait 10s
 	backSoon  = 10 * time.Second // time for the store to count as back, on such a machine
 	silence   = 3 * timeout      // time until the store counts as lost
 	burst     = 12
@@ -150,7 +150,8 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 					return l.Stats().Store.Lost == 0
 				}, backSoon, 5*time.Millisecond, "the store is back, and still counts as lost: %+v", l.Stats())
 
-				// At most one extra burst. If Fallbacks did not grow during a call, the store made the decision.
+				// The store admits at most one extra burst. If Fallbacks did not grow during a call, the store made the
+				// decision.
 				admitted := 0
 				for range 3 * burst {
 					lost := l.Stats().Fallbacks
@@ -211,7 +212,8 @@ func TestFlushAllIsOneExtraBurst(t *testing.T) {
 	}
 }
 
-// A leased limiter spends its tokens in hand, then its failure policy decides, and no call waits.
+// While the store is away, a leased limiter first spends its tokens in hand. Then its failure policy decides. No call
+// waits.
 func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 	for name, fault := range faults() {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +248,8 @@ func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// Thousands of requests that come while the store does not answer end in time, and leave nothing behind.
+// Thousands of requests come while the store does not answer. All of them end in time, and none leaves goroutines or
+// memory behind.
 func TestNothingQueuesWithoutBound(t *testing.T) {
 	server := redistest.Start(t)
 	l := limiter(t, open(t, server.URL(), redislimit.BreakAfter(time.Minute)), slow(), redislimit.OnLoss(redislimit.FailClosed))
@@ -306,8 +309,8 @@ func TestRestart(t *testing.T) {
 		require.True(t, take(t, l, "k", 1).Allowed)
 	}
 	server.Restart() // no data, no scripts
-	// A connection that was idle meanwhile is dead, which is noticed only when it is used. So there may be an error or
-	// two about the connection. They are not errors about the script.
+	// A connection that was idle during the restart is dead, but the client notices this only when it uses the
+	// connection. So there may be an error or two about the connection, but no error about a missing script.
 	admitted, refused := 0, 0
 	require.Eventually(t, func() bool {
 		d, err := l.Take(t.Context(), "k", 1)
@@ -332,7 +335,8 @@ func TestCluster(t *testing.T) {
 	require.Greater(t, store.Health().Parts, 1)
 
 	t.Run("keys of all nodes", func(t *testing.T) {
-		// All at once, so that calls carry several keys. A CROSSSLOT reply would be an error.
+		// All requests come at once, so that calls carry several keys. If the keys of a call were in different slots,
+		// the reply CROSSSLOT would be an error.
 		var all sync.WaitGroup
 		for i := range 500 {
 			all.Go(func() {
@@ -402,7 +406,7 @@ func TestCluster(t *testing.T) {
 			}
 			return store.Health().Lost > 0
 		}, 20*time.Second, time.Millisecond)
-		require.Eventually(t, func() bool { // keys on the other nodes are served all the while
+		require.Eventually(t, func() bool { // keys on the other nodes are served during the whole time
 			served := 0
 			for i := range 100 {
 				if _, err := timed(t, l, "part "+strconv.Itoa(i)); err == nil {
@@ -480,7 +484,7 @@ func TestRefusedTakesNothing(t *testing.T) {
 	}
 }
 
-// Without an answer, it is unknown whether the store carried out a request. It carries out the request at most once,
+// If no answer comes, it is unknown whether the store carried out the request. The store carries it out at most once,
 // because the call is never repeated.
 func TestLostAnswerTakesNoMoreThanWasWanted(t *testing.T) {
 	server := redistest.Start(t)
@@ -539,8 +543,8 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	require.Eventually(t, func() bool { _ = l.Allow("k"); return store.Health().Lost == 1 }, 10*time.Second, time.Millisecond)
 	assert.LessOrEqual(t, evaluations(t, server), int(store.Health().Calls-before), "a call was repeated")
 	proxy.Clear()
-	// Another node gets all tokens except those that the lost calls took. That must be much more than half of the
-	// limit, because a single grant never takes half.
+	// Another node gets all tokens except those that the lost calls took. It must get much more than half of the limit,
+	// because a single grant never takes half.
 	other := limiter(t, patient(t, server.URL()), policy, redislimit.OnLoss(redislimit.FailClosed))
 	admitted := 0
 	require.Eventually(t, func() bool {
@@ -551,8 +555,8 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	}, 20*time.Second, 10*time.Microsecond, "%d admitted", admitted)
 }
 
-// Two nodes together request more tokens than there are, at the same time. Only the server's clock counts, because
-// calls do not contain a node's time: calls at different times have identical arguments.
+// Two nodes request, at the same time, more tokens in total than there are. Only the server's clock counts, because
+// calls do not contain a node's time. The test also checks that calls at different times have identical arguments.
 func TestNodesClocksDoNotMatter(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("CONFIG", "SET", "slowlog-log-slower-than", "0")

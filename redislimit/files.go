@@ -30,7 +30,8 @@ type Files struct {
 
 // FromFiles sets the files that a client reads. [Open] returns an error if one cannot be read. Later, the client keeps
 // what it read last and logs the error. CA and Certificate need an address that begins with rediss://. Password is the
-// password of the store, not of sentinels ([SentinelUser]), and the address must not contain one, too.
+// password of the store, not of sentinels ([SentinelUser]). With a password file, the address must not contain a
+// password.
 func FromFiles(f Files) ClientOption {
 	return func(c *clientConfig) error {
 		if (f.Certificate == "") != (f.CertificateKey == "") {
@@ -192,8 +193,8 @@ type sentinelAddr struct{ net.Addr }
 
 func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddr{c.Conn.RemoteAddr()} }
 
-// A secured is a connection over TLS. With TLS 1.3, a server that rejects the client's certificate sends an alert after
-// the handshake, instead of its first answer, and closes the connection.
+// A secured is a connection over TLS. With TLS 1.3, a server that rejects the client's certificate completes the
+// handshake. It then sends an alert instead of its first answer, and closes the connection.
 type secured struct {
 	net.Conn
 	dialer  *dialer
@@ -215,8 +216,8 @@ func (c *secured) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Write reads the alert of a server that has closed the connection. The client library would not read it, because it
-// closes the connection when it cannot write.
+// Write writes to the connection. If this fails because the server has closed the connection, Write reads the server's
+// alert. The client library would not read the alert, because it closes the connection when a write fails.
 func (c *secured) Write(b []byte) (n int, err error) {
 	n, err = c.Conn.Write(b)
 	if err != nil && !c.answers.Load() {
@@ -251,7 +252,8 @@ func (d *dialer) secure(config *tls.Config) *tls.Config {
 }
 
 // present returns the certificate to show to the server: the first certificate that the server accepts. It returns an
-// error for an expired certificate, because the server would close the connection and its alert might not arrive.
+// error for an expired certificate. If it presented the certificate instead, the server would close the connection, and
+// the server's alert might not arrive.
 func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	for i := range all {
 		one := &all[i]
@@ -280,7 +282,8 @@ func acceptAnyName(config *tls.Config) {
 	}
 }
 
-// explain adds, to an error without a cause, such as a timeout, the reason why there is no connection.
+// explain takes an error that does not name its cause, such as a timeout, and adds the reason why there is no
+// connection.
 func (d *dialer) explain(err error) error {
 	if d == nil || err == nil || isHandshake(err) {
 		return err

@@ -50,8 +50,8 @@ func TestExpiredCertificatesAreReported(t *testing.T) {
 	assert.ErrorContains(t, err, "certificate has expired")
 }
 
-// Each new connection uses the password and the certificates, including the authority's, that are in the files at that
-// moment. A file that is half written changes nothing.
+// Each new connection uses the password and the certificates that are in the files when it is opened. This includes the
+// certificates of the authority. A file that is half written changes nothing.
 func TestFilesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -115,8 +115,8 @@ func TestFilesThatDoNotFit(t *testing.T) {
 }
 
 // With Sentinel, the password file contains the password of the servers, including a server that becomes the master
-// later. The sentinels do not know that user and would refuse the connection. So the client sends them their own
-// password, or none.
+// later. The sentinels do not know the servers' user and would refuse a connection with its password. So the client
+// sends the sentinels the sentinels' password, or none.
 func TestAPasswordFileWithSentinel(t *testing.T) {
 	master, replica, sentinels := sentinelSet(t)
 	name := filepath.Join(t.TempDir(), "password")

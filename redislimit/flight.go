@@ -16,14 +16,15 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// renewals is how often a node renews a place within the place's lifetime. Two renewals may be lost before the place is
-// free.
+// renewals is how often a node renews a place within the place's lifetime. Two renewals in a row may be lost, and the
+// node still has the place.
 const renewals = 3
 
 // PlaceLife sets how long the store keeps the place of a request in flight if its node does not renew the place: 1
 // second to 1 hour, 10 seconds by default. A node renews its places three times in that time. If a node dies, its
 // places are free after at most that time. If a node stops for two thirds of that time and then continues, it may lose
-// places of requests that are still in flight. All nodes should use the same value. Only for [engine.Concurrency].
+// places of requests that are still in flight. All nodes should use the same value. The option is only for a policy of
+// [engine.Concurrency].
 func PlaceLife(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Second || d > time.Hour {
@@ -43,14 +44,15 @@ type flight struct {
 }
 
 // places counts the places that all limiters of a client have in flight. So a limiter that replaces another one knows
-// which places the other one has in flight.
+// how many places the replaced limiter has in flight.
 type places struct{ counts *xsync.Map[placesOf, uint64] }
 
 type placesOf struct{ limit, key string }
 
 func newPlaces() *places { return &places{xsync.NewMap[placesOf, uint64]()} }
 
-// add counts n more places of a key, if the count does not exceed most, and reports whether it did.
+// add adds n to the number of a key's places, unless the sum would exceed the parameter most. It reports whether it
+// added n.
 func (p *places) add(of placesOf, n, most uint64) (added bool) {
 	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
 		if added = n <= most && count <= most-n; !added {
@@ -61,7 +63,7 @@ func (p *places) add(of placesOf, n, most uint64) (added bool) {
 	return added
 }
 
-// remove counts n fewer places of a key.
+// remove subtracts n from the number of a key's places.
 func (p *places) remove(of placesOf, n uint64) {
 	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
 		if count <= n {
@@ -77,7 +79,7 @@ func (f *flight) add(key string, n, most uint64) (added bool) {
 
 func (f *flight) remove(key string, n uint64) { f.places.remove(placesOf{f.limit, key}, n) }
 
-// An Entry has the places that one request has in flight, until Release: see [Limiter.Enter]. Its methods may be called
+// An Entry contains the places of one request in flight, from [Limiter.Enter] until Release. Its methods may be called
 // from any goroutine and do not wait. Only the first call has an effect. The zero Entry has no places.
 type Entry struct {
 	claim   lease.Claim
@@ -95,10 +97,10 @@ var _ limits.Held = (*Entry)(nil)
 // policy is not an [engine.Concurrency]. The decision and the error are the same as in [Limiter.Take]. The entry is
 // never nil. Its Release does nothing if the decision is not Allowed.
 //
-// The node renews its places ([PlaceLife]) while it lives, until they are released, and for the policy's lifetime at
-// most. [Limiter.Close] and [Client.Close] do not end that. While the store is lost, [FailShare] lets a node have
-// limit/[Nodes] of a key in flight, rounded down, including the places that it had before. The store learns of these
-// places when it is back. With [FailOpen], places are not counted.
+// The node renews the entry's places ([PlaceLife]) until they are released, and at most for the policy's lifetime.
+// [Limiter.Close] and [Client.Close] do not end the renewals, but the end of the process does. While the store is lost,
+// [FailShare] lets a node have limit/[Nodes] of a key in flight, rounded down, including the places that it had before.
+// When the store is back, the node reports these places to it. With [FailOpen], places are not counted.
 func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engine.Decision, error) {
 	if l.flight == nil {
 		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter does not count requests in " +
@@ -114,7 +116,8 @@ func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engi
 	return new(Entry), d, err
 }
 
-// asks adds n to the number of requests that are being decided, if the limiter's requests have places.
+// asks adds n, which may be negative, to the number of requests that are being decided, if the limiter's requests have
+// places.
 func (l *Limiter) asks(n int64) {
 	if l.flight != nil {
 		l.flight.asking.Add(n)
@@ -139,8 +142,8 @@ func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *E
 
 func (l *Limiter) renewEvery() int64 { return int64(l.limit.Life()) / renewals }
 
-// takePlaces decides when the store did not. If reserve is true, the places of an admitted request count until it is
-// released.
+// takePlaces decides a request when the store did not decide it. If reserve is true, the places of an admitted request
+// count until they are released.
 func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engine.Decision {
 	most := uint64(float64(q.policy.Limit()) / l.divisor())
 	if !l.flight.add(key, n, most) {
@@ -165,7 +168,7 @@ func (e *Entry) Charge(n uint64) (lost uint64) { return n }
 // Taken returns how many places the request has, or had.
 func (e *Entry) Taken() uint64 { return e.n }
 
-// Release gives the places back, and reports whether this call gave them back.
+// Release gives the places back. It returns false if an earlier call has given them back already.
 func (e *Entry) Release() bool {
 	first, send := e.settle()
 	if send {
@@ -186,8 +189,8 @@ func (e *Entry) settle() (first, send bool) {
 	return first, send
 }
 
-// leave reports to the store that the places are free. If the report does not arrive, the places become free later,
-// because no node renews them.
+// leave reports to the store that the places are free. If the report does not arrive, the places become free when their
+// lifetime ends, because no node renews them.
 func (e *Entry) leave() { e.limiter.leave(e.key, e.n, e.number) }
 
 func (l *Limiter) leave(key string, n uint64, number int64) {

@@ -39,7 +39,7 @@ func enter(t *testing.T, l *redislimit.Limiter, key string, n uint64) *redislimi
 	return e
 }
 
-// The places of all nodes count together. Each place comes back once, and a refused request has none.
+// The places of all nodes count together. Each place is given back only once, and a refused request has no places.
 func TestPlacesOfAllNodes(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := places(t, patient(t, server.URL()), 5), places(t, patient(t, server.URL()), 5)
@@ -154,8 +154,8 @@ func TestPlacesWhileTheStoreIsLost(t *testing.T) {
 	require.ErrorIs(t, err, redislimit.ErrStore)
 }
 
-// A request with a place, a rate and an estimate is one script that takes all or nothing. When the request is over, it
-// gives its place back.
+// A set of limits counts a place, a rate and an estimate for each request. One script decides about all three, and
+// takes all or nothing. When the request is over, it gives its place back.
 func TestPlacesHoldsAndRatesTogether(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())
@@ -299,8 +299,9 @@ func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
 	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond, "the client is closed")
 }
 
-// A closed limiter starts to renew again if it decides a later request, as long as its client is open. Places that are
-// not released end with their lifetime, even while the store is lost, and so does the client.
+// If a closed limiter decides a later request while its client is open, it starts to renew places again. Places that
+// are not released end with their lifetime, even while the store is lost. When they have ended, the closed client ends
+// its connections too.
 func TestAClosedLimiterDecidesAgain(t *testing.T) {
 	server := redistest.Start(t)
 	client := open(t, server.URL())

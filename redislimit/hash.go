@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// hashPart is about how many fields of a hash one call to the store asks for. The store needs less than a millisecond
-// for that many. hashTimeout is how long to wait for each answer.
+// hashPart is the approximate number of hash fields that one call requests from the store. The store needs less than a
+// millisecond to return them. hashTimeout is how long to wait for each answer.
 const (
 	hashPart    = 1000
 	hashTimeout = 5 * time.Second
@@ -20,16 +20,16 @@ const (
 //
 // The store is asked for about 1,000 fields at a time, so it can decide about other keys in between. A field that
 // exists during the whole call is passed to yield at least once, even if the hash grows, shrinks, or is replaced by
-// RENAME. Fields that are added or removed during the call may be missed. All fields come from the same server, because
-// Hash uses a separate connection. If that connection is lost, or the hash moves to another server of a cluster, Hash
-// returns an error. Errors of the store match [ErrStore].
+// RENAME. Fields that are added or removed during the call may be missed. Hash uses one separate connection, so all
+// fields come from the same server. If that connection is lost, or if the hash moves to another server of a cluster,
+// Hash returns an error. Errors of the store match [ErrStore].
 func (c *Client) Hash(ctx context.Context, name string, yield func(field, value string) error) error {
 	redis := c.link.Load().redis
 	if redis == nil {
 		return fmt.Errorf("redislimit: Hash(%q): %w: it has not answered yet", name, ErrStore)
 	}
-	// Another server, such as after a failover, has the fields in another order. With the cursor of the first server,
-	// some fields would be missed and others repeated.
+	// All calls must go to the same server. Another server, such as the new master after a failover, has the fields in
+	// another order. With the cursor of the first server, it would skip some fields and repeat others.
 	server, release := redis.Dedicate()
 	defer release()
 	fail := func(err error) error { return fmt.Errorf("redislimit: Hash(%q): %w", name, errors.Join(ErrStore, err)) }
@@ -66,8 +66,8 @@ func (c *Client) Hash(ctx context.Context, name string, yield func(field, value 
 	if err != nil {
 		return fail(err)
 	}
-	// A proxy may change servers behind the connection, so the number of fields is checked. Fields that other programs
-	// removed meanwhile may be missing, so a hundredth may be.
+	// A proxy may switch to another server behind the connection, so the number of fields is checked. Up to a hundredth
+	// of the fields may be missing, because other programs may have removed fields meanwhile.
 	if least := min(before, after); found < least-least/100 {
 		return fail(fmt.Errorf("%d fields were read of %d", found, least))
 	}

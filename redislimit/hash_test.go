@@ -61,8 +61,8 @@ func TestHash(t *testing.T) {
 	assert.Equal(t, 1, seen)
 }
 
-// TestAHashThatIsReplaced: RENAME replaces the hash by a larger or smaller one in the middle of the reading. Fields
-// that are in both are read, and other fields may be missing.
+// TestAHashThatIsReplaced: RENAME replaces the hash by a larger or smaller one while Hash reads it. Fields that are in
+// both hashes are read, and other fields may be missing.
 func TestAHashThatIsReplaced(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -118,8 +118,8 @@ func TestAHashThatIsNot(t *testing.T) {
 	assert.ErrorContains(t, err, "it has not answered yet")
 }
 
-// TestAHashThatIsNotWhole: if fields are missing, as when another server of the store answers in the middle, Hash
-// returns an error.
+// TestAHashThatIsNotWhole: Hash returns an error if fields are missing, for example because another server of the store
+// answers in the middle.
 func TestAHashThatIsNotWhole(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -143,8 +143,8 @@ func TestAHashThatIsNotWhole(t *testing.T) {
 	assert.ErrorContains(t, err, "fields were read of 10000")
 }
 
-// TestAHashOfTwoServers: another server that answers in the middle has the fields in another order. Some fields would
-// never come, and others would come twice. Hash returns an error.
+// TestAHashOfTwoServers: in the middle of the reading, another server answers, which has the fields in another order.
+// Some fields would never come, and others would come twice. So Hash returns an error.
 func TestAHashOfTwoServers(t *testing.T) {
 	first, second := redistest.Start(t), redistest.Start(t)
 	words := []string{"HSET", "plans"}
@@ -178,7 +178,8 @@ func TestAHashOfTwoServers(t *testing.T) {
 	assert.Len(t, got, 10_000)
 }
 
-// TestAHashOfACluster: a hash in a cluster comes from the node that owns it, and soon after a move from the new owner.
+// TestAHashOfACluster: Hash reads a hash in a cluster from the node that owns it. Soon after the hash has moved, Hash
+// reads it from the new owner.
 func TestAHashOfACluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	c := patient(t, cluster.URL())

@@ -42,7 +42,7 @@ type receipt struct {
 	window int64 // the window in the store's answer
 }
 
-// are notes in the receipt where the tokens were taken, if there is a receipt.
+// are notes in the receipt where the tokens were taken. It does nothing if the receipt is nil.
 func (r *receipt) are(from origin) {
 	if r != nil {
 		r.from = from
@@ -50,10 +50,10 @@ func (r *receipt) are(from origin) {
 }
 
 // Hold takes estimate tokens from the key, all or none, for a request that may cost less or more: see
-// [engine.Limiter.Hold]. An estimate above the limit takes the limit. The decision and the error are the same as in
-// [Limiter.Take]. When the cost is known, [Hold.Settle] gives back or charges the difference.
-// A hold that is never settled costs its estimate. Only the hold itself remembers its tokens, so if a node dies, its
-// holds cost their estimates. The returned hold is never nil; the hold of a refused request has no tokens. A limiter of
+// [engine.Limiter.Hold]. If the estimate is above the limit, Hold takes the limit instead. The decision and the error
+// are the same as in [Limiter.Take]. When the cost is known, [Hold.Settle] gives back or charges the difference. A hold
+// that is never settled costs its estimate. Only the hold itself remembers its tokens, so if a node dies, its holds
+// cost their estimates. The returned hold is never nil; the hold of a refused request has no tokens. A limiter of
 // requests in flight has no holds: see [Limiter.Enter].
 func (l *Limiter) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
 	return l.own.Hold(ctx, key, estimate)
@@ -90,7 +90,7 @@ func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (eng
 	return q.limiter.take(ctx, q, key, n, r)
 }
 
-// held returns the hold of a request that was decided, or nil if the request is not counted.
+// held returns the hold of a request that was decided. It returns nil if the request is not counted.
 func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	if _, fixed, _ := q.fixed(); fixed || !d.Allowed || r.from == fromNowhere {
 		return nil
@@ -107,14 +107,14 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 }
 
 // Settle reports what the request has cost. If the cost is less than the tokens taken, Settle gives back the
-// difference, but at most what the key still owes because of this hold, by the store's clock: a window that has ended
-// gets nothing, and a bucket only gets tokens that have not come back with time. If the cost is more than the tokens
-// taken, Settle charges the difference, whether it is available or not, up to [MaxDebt].
+// difference, but at most what the key, by the store's clock, still owes because of this hold. So it gives nothing back
+// to a window that has ended, and gives a bucket only the tokens that have not come back with time. If the cost is more
+// than the tokens taken, Settle charges the difference, whether it is available or not, up to [MaxDebt].
 //
-// Settle does not wait for the store. A give-back is sent once. If that fails, or the store is lost, the tokens stay
-// taken until they come back with time. A charge is sent until the store has answered, so it is charged at least once,
-// and [Limiter.Settle] waits for it. lost is how many tokens are not charged because the node already remembers the
-// debts of [MaxKeys] keys.
+// Settle does not wait for the store's answer. It sends a give-back only once. If sending fails, or if the store is
+// lost, the tokens stay taken until they come back with time. A charge is sent until the store has answered, so it is
+// charged at least once, and [Limiter.Settle] waits for it. lost is how many tokens are not charged because the node
+// already remembers the debts of [MaxKeys] keys.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	if first, _ := h.claim.Settle(); !first || h.quota.limiter == nil {
 		return 0
@@ -146,7 +146,7 @@ func (h *Hold) Release() bool {
 	return first
 }
 
-// giveBack gives n tokens back to where they were taken.
+// giveBack gives back n tokens to the place from which they were taken: the store, the lease or the share.
 func (h *Hold) giveBack(n uint64) {
 	l, window := h.quota.limiter, h.window
 	switch h.from {
@@ -186,7 +186,8 @@ func (q *Quota) putBack(key string, n uint64) {
 }
 
 // stillOwed returns how many of n tokens of a lease are still owed. Tokens of a window are owed until the window ends.
-// The node knows that moment only as exactly as the time that one answer takes.
+// The node learns that moment from an answer of the store, so the moment is only as exact as the time that the answer
+// took.
 func (h *Hold) stillOwed(n uint64) uint64 {
 	l := h.quota.limiter
 	left := h.end - l.now()
@@ -207,8 +208,8 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 	return uint64(min(r.Tokens*float64(nanos)/float64(r.Period), math.MaxInt64))
 }
 
-// owe makes n tokens a debt, which is charged to the store at least once. It returns how many tokens could not be
-// noted.
+// owe notes that the key owes n more tokens, which are then charged to the store at least once. If there is no room for
+// the debt, or if the client is closed, it notes nothing and lost is n. Otherwise lost is 0.
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}

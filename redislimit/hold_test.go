@@ -50,9 +50,9 @@ func hold(t *testing.T, l *redislimit.Limiter, key string, estimate uint64) *red
 	return h
 }
 
-// A hold costs the amount with which any node settles it, which may be less than the estimate, more, or nothing. If its
-// node dies, the hold costs its estimate. It is settled only once. The hold of a refused request has no tokens, and an
-// estimate above the limit counts as the limit.
+// Any node may settle a hold. The hold then costs the settled amount, which may be less than the estimate, more, or
+// nothing. If its node dies, the hold costs its estimate. A hold is settled only once. The hold of a refused request
+// has no tokens, and an estimate above the limit counts as the limit.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -128,7 +128,7 @@ func TestAHoldFreesNoOther(t *testing.T) {
 	require.True(t, take(t, l, "k", 50).Allowed)
 	half.Settle(0)
 	becomes(t, l, "k", 50)
-	// In this case, the log gives back the tokens of the hold, and no tokens of other requests.
+	// In this case, a sliding log removes the tokens of the hold, and no tokens of other requests.
 	log := limiter(t, patient(t, redistest.Start(t).URL()), engine.SlidingLog(100, 2*time.Second))
 	first := hold(t, log, "k", 40)
 	time.Sleep(1200 * time.Millisecond) // the tokens that are left at the end must not be the first ones
@@ -140,7 +140,7 @@ func TestAHoldFreesNoOther(t *testing.T) {
 }
 
 // If a request cost less than its hold, the difference is given back at most once. If it cost more, the difference is
-// charged at least once. This also holds if the answer or the store is lost.
+// charged at least once. This is also true if the answer or the store is lost.
 func TestSettleWithoutAnAnswer(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -220,8 +220,8 @@ func TestAHoldAfterTheStoreForgot(t *testing.T) {
 	}
 }
 
-// The numbers of a limit change while a key has holds. The holds are settled under the numbers with which they were
-// made, and the tokens count under the new numbers.
+// The numbers of a limit change while a key has holds. Each hold is settled under the numbers with which it was made.
+// Its tokens then count under the new numbers.
 func TestAHoldOverAChangeOfNumbers(t *testing.T) {
 	server := redistest.Start(t)
 	wide := slowly(200)
@@ -294,8 +294,8 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	}
 }
 
-// Leased limiters pay for holds with tokens in hand, or from the store. Over the whole test, no more is settled than
-// the bound.
+// Leased limiters take the tokens of holds from the tokens in hand, or from the store. Over the whole test, the settled
+// tokens do not exceed the bound.
 func TestLeasedHoldsAreWithinTheBound(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.PerSecond(500), 2000)

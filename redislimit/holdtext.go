@@ -10,14 +10,14 @@ import (
 // holdBytes is the length of the text of a hold.
 const holdBytes = 41
 
-// process distinguishes the holds of this process from the holds of others.
+// process identifies this process, so that its holds differ from the holds of other processes.
 var process = rand.Uint64()
 
-// Append appends the hold as 41 bytes, from which [Limiter.ParseHold] makes the hold again, in any process that has the
-// store. It is for a request whose end another node reports. It does not settle the hold.
+// Append appends the hold as 41 bytes. [Limiter.ParseHold] makes the hold again from these bytes, in any process that
+// uses the same store. Append is for a request whose end another node reports. It does not settle the hold.
 //
 // Anyone who can write these bytes can give tokens back, and each hold that is made from them gives back the same
-// tokens again. So seal the bytes, and settle only one of the holds.
+// tokens again. So seal the bytes, and settle only one of the holds that are made from them.
 func (h *Hold) Append(to []byte) []byte {
 	to = append(to, byte(h.from))
 	to = binary.LittleEndian.AppendUint64(to, process)
@@ -27,12 +27,12 @@ func (h *Hold) Append(to []byte) []byte {
 	return binary.LittleEndian.AppendUint64(to, uint64(h.end))
 }
 
-// ParseHold makes a hold from a text that [Hold.Append] appended. key is the key of that hold. It returns an error if
-// the text has another length.
+// ParseHold makes a hold from a text that [Hold.Append] has appended. key must be the key of that hold. ParseHold
+// returns an error if the length of the text is wrong.
 //
-// A hold of another key or limit gives nothing back. Neither does a hold of tokens that another process had in hand by
-// its lease, or admitted by its share. In these cases [Hold.Taken] still returns the tokens taken, and the cost of the
-// request beyond them is charged to key.
+// If the text is of a hold of another key or limit, the hold gives nothing back. It also gives nothing back if another
+// process had its tokens in hand by a lease, or admitted them by its share. In these cases, [Hold.Taken] still returns
+// the tokens taken, and if the request costs more than these tokens, the difference is charged to key.
 func (l *Limiter) ParseHold(key string, text []byte) (*Hold, error) {
 	return l.own.ParseHold(key, text)
 }

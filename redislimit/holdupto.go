@@ -10,15 +10,16 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// HoldUpTo takes up to most tokens, for a request that can use fewer: see [engine.Limiter.HoldUpTo]. The request passes
-// if at least least tokens are available, or all tokens of the limit if the limit is lower than least. Otherwise
-// HoldUpTo takes nothing. [Hold.Taken] returns how many tokens it took. The store checks and takes in one step, so
-// requests of other nodes cannot make it take fewer than least. If least is 0, it counts as 1. If most is 0, nothing is
-// taken, and the cost of the request is charged when the hold is settled.
+// HoldUpTo takes as many tokens as are available, up to the parameter most, for a request that can use fewer: see
+// [engine.Limiter.HoldUpTo]. If fewer tokens are available than the parameter least, the request is refused and
+// HoldUpTo takes nothing. If least is above the limit, it counts as the limit. [Hold.Taken] returns how many tokens it
+// took. The store checks and takes in one step, so requests of other nodes cannot make it take fewer than least tokens.
+// If least is 0, it counts as 1. If most is 0, nothing is taken, and the cost of the request is charged when the hold
+// is settled.
 //
 // A leased limiter takes the tokens that this node has in hand, and the rest from the store. Tokens that other nodes
 // have in hand, or that are on their way to this node, are not available to it. While the store is lost, the limiter
-// takes from the node's share, and the request passes only if the share has at least least tokens. A refusal costs
+// takes from the node's share. If the share has fewer tokens than least, the request is refused. A refusal costs
 // nothing, even if [ChargeRefusals] is set. Otherwise HoldUpTo works as [Limiter.Hold] does.
 func (l *Limiter) HoldUpTo(ctx context.Context, key string, least, most uint64) (*Hold, engine.Decision, error) {
 	return l.own.HoldUpTo(ctx, key, least, most)
@@ -41,7 +42,8 @@ func (q Quota) HoldUpTo(ctx context.Context, key string, least, most uint64) (*H
 // leastOf returns the number of tokens that a request needs.
 func (q *Quota) leastOf(least uint64) uint64 { return min(max(least, 1), q.policy.Limit()) }
 
-// askUpTo returns the question to the store for a request that can use fewer tokens, on a node that has inHand tokens.
+// askUpTo returns the question to the store for a request that can use fewer tokens. The node has inHand tokens of the
+// key.
 func (q *Quota) askUpTo(least, most, inHand uint64) script.Ask {
 	return script.Ask{Need: least - min(least, inHand), Want: most - inHand, All: true, Quota: q.numbers}
 }
@@ -73,7 +75,7 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 		ask = q.askUpTo(least, 0, 0)
 		ask.Need -= min(ask.Need, there)
 	}
-	ask.Window = script.AnyWindow // so that the answer has a window for a bucket, too
+	ask.Window = script.AnyWindow // so that the answer also has a window for a bucket
 	a, err := l.ask(ctx, key, ask)
 	switch {
 	case err == nil:
@@ -121,7 +123,7 @@ func (l *Limiter) takeInHand(key string, n uint64) uint64 {
 	return n
 }
 
-// fallbackUpTo decides when the store did not, in the same way as fallback.
+// fallbackUpTo decides a request that the store did not decide, in the same way as fallback.
 func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *receipt) (uint64, engine.Decision, error) {
 	l := q.limiter
 	if l.share == nil || !isStore(cause) {

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// HoldUpTo takes the available tokens if at least least are available. Its hold is settled like any other hold.
+// HoldUpTo takes the available tokens if their number is at least the argument least. The hold that it returns is
+// settled like any other hold.
 func TestHoldUpTo(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -66,8 +67,8 @@ func TestHoldUpTo(t *testing.T) {
 	}
 }
 
-// Requests of two nodes take the available tokens at the same time. No request gets fewer than least tokens, and
-// together they get no more than the limit.
+// Requests of two nodes take the available tokens at the same time. No request gets fewer tokens than the argument
+// least, and together they get no more than the limit.
 func TestHoldUpToAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.FixedWindow(1000, time.Hour)
@@ -143,7 +144,8 @@ func TestALeaseIsChargedBeyondItsHold(t *testing.T) {
 	require.GreaterOrEqual(t, usedOf(t, straight, "k"), before+3000, "at least once")
 }
 
-// While the store is lost, the node's share decides. It never gives a request fewer than least tokens.
+// While the store is lost, the node's share decides. The share never gives a request fewer tokens than the argument
+// least.
 func TestHoldUpToWithoutTheStore(t *testing.T) {
 	server := redistest.Start(t)
 	l, err := redislimit.New(open(t, server.URL()), "lost", engine.FixedWindow(100, time.Hour), redislimit.InMode(redislimit.Strict), redislimit.Nodes(4))
@@ -170,8 +172,8 @@ func TestHoldUpToWithoutTheStore(t *testing.T) {
 	}, backSoon, time.Millisecond, "what the share admitted and the rest are charged")
 }
 
-// In a set of limits, a request takes the tokens that are left of a limit with Least. It does so in the same script as
-// for its other limits.
+// In a set of limits, one limit has the option Least, so a request takes the tokens that this limit has left. It does
+// so in the same script as for its other limits.
 func TestLeastInAStore(t *testing.T) {
 	server := redistest.Start(t)
 	for _, mode := range []redislimit.Mode{redislimit.Strict, redislimit.Leased} {

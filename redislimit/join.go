@@ -14,10 +14,10 @@ import (
 const openTime = 5 * time.Second
 
 // JoinLater lets [Open] succeed while the store does not answer. The store then counts as lost from the start, in
-// [Health] and in the log, and limiters decide as [OnLoss] says. The client tries to connect four times per second.
-// Open still returns an error for a certificate, a password or rights that the store does not accept. If such an error
-// only appears later, the store stays lost, and the error is its last error. A node that restarts during a loss has a
-// full share again, unless its limiters have [DebtFiles].
+// [Health] and in the log, and the policy set by [OnLoss] decides requests. The client tries to connect four times per
+// second. Open still returns an error for a certificate, a password or rights that the store does not accept. If such
+// an error only appears after Open has returned, the store stays lost, and Health reports the error as the last error.
+// A node that restarts during a loss has a full share again, unless its limiters have [DebtFiles].
 func JoinLater() ClientOption {
 	return func(c *clientConfig) error {
 		c.joinLater = true
@@ -25,16 +25,17 @@ func JoinLater() ClientOption {
 	}
 }
 
-// A link is the connection of a client to its store. If the store is lost at the start, the link is replaced once when
-// the store answers, because only then is the number of the store's parts known.
+// A link is the connection of a client to its store. If the store is lost at the start, the client does not know the
+// number of the store's parts. So when the store first answers, the link is replaced, once.
 type link struct {
 	redis    rueidis.Client    // nil before the store has answered; until then no question is sent
 	breakers []breaker.Breaker // one for each part of the store that can fail by itself
-	groups   []queue           // of questions for groups of keys, one for each part
+	groups   []queue           // queues of questions for groups of keys, one for each part
 }
 
 func (c *Client) newLink(redis rueidis.Client) *link {
-	// Only a cluster requires that the keys of a call belong together, and only in a cluster can a part fail by itself.
+	// In a cluster, the keys of a call must belong to the same part, and each part can fail independently. Any other
+	// store is one part.
 	parts := 1
 	if redis.Mode() == rueidis.ClientModeCluster {
 		parts = c.partitions
@@ -81,8 +82,8 @@ func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 	}
 }
 
-// mayPass reports whether the store may answer later without a change by an operator. This is so if the store cannot be
-// reached, or is loading its data or otherwise busy. It is not so for errors about the user, a command or a
+// mayPass reports whether the error may disappear without a change by an operator. It returns true if the store cannot
+// be reached, or is loading its data or otherwise busy. It returns false for errors about the user, a command or a
 // certificate.
 func mayPass(err error) bool {
 	switch kindOf(err) {
@@ -92,7 +93,8 @@ func mayPass(err error) bool {
 	return errors.Is(err, ErrStore)
 }
 
-// startLost makes a client whose store is lost because of an error, and stays lost until it answers.
+// startLost makes the client start with a lost store. The argument cause is why the store is lost. The store stays lost
+// until it answers.
 func (c *Client) startLost(o rueidis.ClientOption, cause error) {
 	lost := &link{breakers: make([]breaker.Breaker, 1)}
 	at := now()

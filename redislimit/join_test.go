@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestAStoreThatIsJoinedLater: a node starts without its store and decides by its share. It joins the store when the
-// store answers, and charges it with the tokens that the share admitted.
+// TestAStoreThatIsJoinedLater: a node starts without its store and decides by its share. When the store answers, the
+// node joins it, and charges it with the tokens that the share admitted.
 func TestAStoreThatIsJoinedLater(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
@@ -106,8 +106,8 @@ func admitted(t *testing.T, l *redislimit.Limiter, n int) (count int) {
 	return count
 }
 
-// TestAPasswordInTheAddress: in an address, the password of the default user follows a colon. The password of another
-// user follows the user and a colon.
+// TestAPasswordInTheAddress: in an address, the password of the default user is written as ":password", and the
+// password of another user as "user:password".
 func TestAPasswordInTheAddress(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("ACL", "SETUSER", "shop", "on", ">sesame", "+@all", "~*")

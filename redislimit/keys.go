@@ -11,9 +11,9 @@ import (
 // maxFullKey is the longest key that is written in full, in bytes.
 const maxFullKey = 256
 
-// Secret sets a secret with which keys are hashed. A reader of the store then cannot find out a key by trying
-// candidates, such as all addresses. Without this option, the hash uses no secret. The secret has at least 16
-// characters. All nodes must use the same secret, because it is part of the key names.
+// Secret sets a secret with which keys are hashed. With it, a person who can read the store cannot find out a key by
+// hashing candidates, such as all addresses. Without this option, the hash uses no secret. The secret has at least 16
+// characters. All nodes must use the same secret, because the names of keys depend on it.
 func Secret(secret string) ClientOption {
 	return func(c *clientConfig) error {
 		if len(secret) < 16 {
@@ -25,7 +25,7 @@ func Secret(secret string) ClientOption {
 }
 
 // FullKeys writes keys to the store in clear text, except keys longer than 256 bytes. Without this option keys are
-// hashed, because a key may be a password, or a token that was sent as one.
+// hashed, because a key may be a secret, such as a password or an access token.
 func FullKeys() ClientOption {
 	return func(c *clientConfig) error {
 		c.fullKeys = true
@@ -41,8 +41,8 @@ var noSecret = sha256.Sum256([]byte("weir"))
 //	<prefix>:{pNNNN}:<algorithm and window>:<name>:#<hash of the key>
 //	<prefix>:{pNNNN}:<algorithm and window>:<name>:=<key>              with FullKeys
 //
-// No two keys have the same name: prefix and name have no braces, a colon in a name is escaped, and a hash has 128
-// bits. The length of a name is bounded.
+// No two keys have the same name, because the prefix and the limit's name contain no braces, a colon in the limit's
+// name is escaped, and a hash has 128 bits. The length of a name is bounded.
 type namer struct {
 	before, after string // the number of the partition
 	secret        [sha256.Size]byte
@@ -54,15 +54,16 @@ func newNamer(c *clientConfig, kind, name string) namer {
 	return namer{c.prefix + ":{p", "}:" + kind + ":" + escaped + ":", c.secret, c.fullKeys}
 }
 
-// name returns the name of a key of a partition.
+// name returns the name, in the store, of a key of a partition.
 func (n *namer) name(partition int, key string) string {
 	p := partition
 	number := [...]byte{'0' + byte(p/1000), '0' + byte(p/100%10), '0' + byte(p/10%10), '0' + byte(p%10)}
 	if n.full && len(key) <= maxFullKey {
 		return n.before + string(number[:]) + n.after + "=" + key
 	}
-	// The hash covers a secret of fixed length, followed by the text. Only half of the hash is kept, so it cannot be
-	// extended. It is therefore a message authentication code.
+	// The hash is computed from a secret of fixed length, followed by the key. Only half of the hash is kept, so an
+	// attacker cannot compute the hash of an extended key from it. The kept half is therefore a message authentication
+	// code.
 	text := make([]byte, 0, 256)
 	sum := sha256.Sum256(append(append(text, n.secret[:]...), key...))
 	var code [22]byte
@@ -70,7 +71,7 @@ func (n *namer) name(partition int, key string) string {
 	return n.before + string(number[:]) + n.after + "#" + string(code[:])
 }
 
-// probe returns a name of a partition that no key has.
+// probe returns a name in a partition. No key has this name.
 func (n *namer) probe(partition int) string { return n.name(partition, "")[:len(n.before)+4] + "}" }
 
 // checkName returns an error for a name that a limit cannot have.

@@ -8,7 +8,8 @@ import (
 )
 
 // kin contains the limiters of a client, grouped by their limit. A node has only one share of a limit. So while two
-// limiters of one limit exist, as in a reload, tokens that the share of one admits are taken from the shares of both.
+// limiters of one limit exist, as in a reload, tokens that the share of one limiter admits are taken from the shares of
+// both limiters.
 type kin struct {
 	mu      sync.RWMutex
 	of      map[string][]*Limiter // by limit: open limiters, and closed ones that owe something
@@ -19,7 +20,7 @@ type kin struct {
 
 func newKin() kin { return kin{of: map[string][]*Limiter{}, ended: make(chan struct{})} }
 
-// join adds a limiter, and takes from its share the tokens that the shares of the others have spent.
+// join adds a limiter, and takes from its share the tokens that the shares of the limit's other limiters have spent.
 func (k *kin) join(l *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -32,14 +33,16 @@ func (k *kin) join(l *Limiter) {
 	k.add(l)
 }
 
-// A lack is how many tokens of a key are missing from shares, under the numbers of the limiter from.
+// A lack is how many tokens of a key are missing from shares. The tokens are counted under the numbers of the limiter
+// from.
 type lack struct {
 	from *Limiter
 	n    uint64
 }
 
-// lacking returns the tokens that the shares of a limit have spent and that have not come back. They include tokens
-// that were charged to the store meanwhile. All shares that existed at the time lack the same tokens.
+// lacking returns the tokens that the shares of a limit have spent and that have not come back to the shares. Tokens
+// that have been charged to the store since then still count. All shares that existed when the tokens were spent lack
+// the same tokens.
 func lacking(all []*Limiter) map[owing]lack {
 	lacks := map[owing]lack{}
 	for _, l := range all {
@@ -61,7 +64,7 @@ func lacking(all []*Limiter) map[owing]lack {
 	return lacks
 }
 
-// inherit takes from l's share the tokens that other shares lack.
+// inherit takes from l's share the tokens that the other shares of the limit lack.
 func (l *Limiter) inherit(lacks map[owing]lack) {
 	for of, lack := range lacks {
 		l.spendShare(lack.from, of, lack.n)
@@ -85,7 +88,7 @@ func (k *kin) unite(l, before *Limiter) {
 	if l.life.node != before.life.node || l.life.numbers == before.life.numbers {
 		return
 	}
-	k.add(before) // before may be closed and have left
+	k.add(before) // before may have been closed and removed
 	ours, theirs := k.same(l), k.same(before)
 	ourLacks, theirLacks := lacking(ours), lacking(theirs)
 	for _, one := range ours {
@@ -114,9 +117,9 @@ func (k *kin) leave(l *Limiter) {
 	}
 }
 
-// change calls run, which either takes tokens from a limiter's share and notes them as a debt, or gives tokens back.
-// run gets the other limiters that have a share of the limit, and must change their shares in the same way. No other
-// change happens meanwhile.
+// change calls run, which changes l's share and debts: it either takes tokens from the share and notes them as a debt,
+// or gives tokens back. run gets the other limiters that have a share of the limit, and must change their shares in the
+// same way. If there are other limiters, no other change happens while run is called.
 func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RLock()
 	if len(k.others(l)) == 0 && !l.life.isClosed.Load() {
@@ -127,11 +130,11 @@ func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RUnlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.add(l) // l may be closed and have left
+	k.add(l) // l may have been closed and removed
 	run(k.others(l))
 }
 
-// others returns the other limiters that have shares of the limit. The caller has the lock.
+// others returns the limiters other than l that have shares of the limit. The caller has the lock.
 func (k *kin) others(l *Limiter) (others []*Limiter) {
 	for _, other := range k.of[l.life.node] {
 		if other != l && other.share != nil && other.life.numbers == l.life.numbers {
@@ -141,7 +144,7 @@ func (k *kin) others(l *Limiter) (others []*Limiter) {
 	return others
 }
 
-// begin reports whether a closed limiter may continue to charge the store. It may until the client is closed.
+// begin reports whether a closed limiter may continue to charge the store. It returns true until the client is closed.
 func (k *kin) begin() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// lose pauses a server until the client of a quota counts it as lost.
+// lose pauses a server, and waits until the client of a quota counts the server as lost.
 func lose(t *testing.T, server *redistest.Server, q Quota) {
 	t.Helper()
 	server.Pause()
@@ -31,9 +31,9 @@ func admittedOf(t *testing.T, q Quota, key string, n int) (admitted uint64) {
 	return admitted
 }
 
-// In a reload, a limiter may replace another limiter of its client. Its share then has only what the old share has
-// left, at once and later, no matter which of the two decides a request. All admitted tokens are charged to the store,
-// including the debts of a closed limiter.
+// In a reload, a limiter may replace another limiter of its client. The share of the new limiter then has only the
+// tokens that the old limiter's share has left. This stays true later, no matter which of the two limiters decides a
+// request. All admitted tokens are charged to the store, including the debts of a closed limiter.
 func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
@@ -124,9 +124,9 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	}
 }
 
-// A node's share may be less than one token, so it earns a token only after some time. If another limiter replaces or
-// follows the limiter, it gets no extra token: its first token comes only after the full time since the old limiter's
-// token.
+// A node's share may be less than one token, so it earns a token only after some time. If a new limiter replaces or
+// follows an old one, the new limiter gets no extra token: its first token comes only when the full time since the old
+// limiter's last token has passed.
 func TestAReloadHandsOutNoSecondToken(t *testing.T) {
 	t.Run("reload", func(t *testing.T) { handsOutNoSecondToken(t, 1) })
 	t.Run("follow", func(t *testing.T) { handsOutNoSecondToken(t, 2, SharedName()) })
@@ -158,9 +158,9 @@ func handsOutNoSecondToken(t *testing.T, nextLimit uint64, options ...Option) {
 	assert.GreaterOrEqual(t, now()-at, int64(2*time.Second)/int64(nextLimit), "a token in four windows, or in two")
 }
 
-// A hold may come to owe tokens after its limiter was closed, while the store is lost. These are charged when the store
-// is back, even if another limiter has replaced it by then. If it is too late to charge them, settling the hold reports
-// it.
+// While the store is lost, a hold is settled above its estimate, after its limiter was closed. The difference is
+// charged when the store is back, even if another limiter has replaced the closed one by then. If it is too late to
+// charge the difference, Settle reports the tokens as lost.
 func TestAHoldIsSettledAfterClose(t *testing.T) {
 	for _, policy := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -236,8 +236,9 @@ func TestSharesOfALimitGiveBackTogether(t *testing.T) {
 	assert.Zero(t, one.Stats().Debt)
 }
 
-// Limiters of a shared name have separate shares until one of them follows another because the numbers of keys change.
-// From then on they have one share, no matter which limiter decides a request, and how often the numbers change.
+// Limiters with a shared name have separate shares until the numbers of keys change and one limiter follows another.
+// From then on these limiters have one common share, no matter which limiter decides a request, and how often the
+// numbers change.
 func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	server := redistest.Start(t)
 	client, err := Open(t.Context(), server.URL())
@@ -282,8 +283,9 @@ func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	assert.LessOrEqual(t, d.Remaining, uint64(30-15))
 }
 
-// Tokens that were charged to the store come back to a share only with time. This also holds for the share of a limiter
-// that replaces another one after the store was back, and of the limiter after that.
+// Tokens that a share admitted come back to the share only with time, even after they were charged to the store. This
+// is also true if another limiter replaces the limiter when the store is back, and if a third limiter replaces that
+// one.
 func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 	window := func(limit uint64) engine.Policy { return engine.FixedWindow(limit, time.Hour) }
 	bucket := func(limit uint64) engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), limit) }

@@ -50,10 +50,10 @@ type Limiter struct {
 
 // New returns a limiter for a policy: a token bucket, token buckets ([engine.TokenBuckets]), a fixed window, a window
 // of the calendar ([engine.CalendarWindow]), a sliding window, a sliding log, or requests in flight
-// ([engine.Concurrency]). The key names in the store contain name, the algorithm and its window. Limits that differ in
-// one of these are independent. Limiters that differ only in other numbers share their counts, and each compares the
-// counts with its own numbers. So if a limit changes, tokens that were taken still count. The name has 1 to 128
-// characters, without braces and control characters.
+// ([engine.Concurrency]). The key names in the store contain the limit's name, the algorithm and its window. Limits
+// that differ in at least one of the three are independent. Limiters that differ only in other numbers share their
+// counts, and each compares the counts with its own numbers. So if the numbers of a limit change, tokens that were
+// taken still count. The limit's name has 1 to 128 characters, without braces and control characters.
 //
 // New returns an error for options that do not fit together, and for a policy whose numbers the store cannot keep.
 // [Check] returns the same errors without a client.
@@ -95,7 +95,8 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 	return l, nil
 }
 
-// newLimiter returns a limiter without its tiers. If a is nil, another limiter compares the settings.
+// newLimiter returns a limiter without its tiers. The argument a is nil for a tier, because the limit's own limiter
+// compares the settings.
 func newLimiter(client *Client, name, node string, d design, a *agreement, file *debtFile) (*Limiter, error) {
 	l := &Limiter{
 		design: d, client: client, life: life{node: node, numbers: d.sharedNumbers()}, agreement: a, debts: file, now: now,
@@ -129,10 +130,10 @@ func (d *design) sharedNumbers() string {
 	return numbers(d.policy, d.config.limit)
 }
 
-// Follow tells l that keys of the limiter before move to l, because the numbers of their limit have changed. Both must
-// have the same client and [SharedName]. From then on, while the store is lost, both limiters have one common share of
-// each key. So do all limiters that they have followed or that follow them. Call Follow before requests for these keys
-// come. Follow visits each key whose share is missing tokens.
+// Call Follow if keys move from the limiter before to l, because the numbers of their limit have changed. Both limiters
+// must have the same client, the same name and the option [SharedName]. After the call, while the store is lost, both
+// limiters have one common share of each key. This also includes all limiters that they have followed or that follow
+// them. Call Follow before l gets requests for these keys. Follow visits each key whose share lacks tokens.
 func (l *Limiter) Follow(before *Limiter) { l.client.limiters.kin.unite(l, before) }
 
 // now is the clock of limiters and of the breakers that limiters share. It is monotonic and starts with the program.
@@ -156,11 +157,11 @@ func (l *Limiter) makeLocal() (err error) {
 }
 
 // Close charges the store with what the node owes, for at most the client's timeout, and stops the background work. If
-// the store is lost, Close does not wait for it ([Limiter.Settle] does). Debts that are not charged by then, and new
-// debts of requests in progress, can be charged until the client is closed. Debts that are left at that moment are
-// lost, or, with [DebtFiles], left to the next limiter. Tokens that the node has in hand may stay charged. Places of
-// requests in flight are renewed until they are released or their lifetime is over ([Limiter.Enter]). Close does not
-// wait for that.
+// the store is lost, Close does not wait for it ([Limiter.Settle] does). Debts that are not charged when Close returns,
+// and new debts of requests in progress, are still charged until the client is closed. Debts that are left when the
+// client is closed are lost, or, with [DebtFiles], left to the next limiter. Tokens that the node has in hand may stay
+// charged. Places of requests in flight are renewed until they are released or their lifetime is over
+// ([Limiter.Enter]). Close does not wait for that.
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
@@ -211,8 +212,8 @@ type ways struct {
 
 func (w *ways) queue(partition int) *queue { return &w.queues[partition%len(w.queues)] }
 
-// follow makes new queues for the limiter if the client's link was replaced. Questions for an old queue are refused, so
-// nothing was ever sent over a replaced link.
+// follow makes new queues for the limiter if the client's link was replaced. A link is replaced only if the store has
+// not answered since the start. The queues of such a link refuse every question, so no question is in progress on them.
 func (l *Limiter) follow() {
 	link := l.client.link.Load()
 	if old := l.ways.Load(); old != nil && old.link == link {
@@ -241,8 +242,8 @@ func (l *Limiter) place(key string, ask script.Ask) (*queue, script.Item) {
 	return l.ways.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
 }
 
-// putOne puts a question about one key into the queue, or returns the reason why it cannot. answered is called once. It
-// is never called if putOne returns an error, or if the question is given up before it is sent.
+// putOne puts a question about one key into the queue, or returns the reason why it cannot. answered is called once.
+// putOne never calls it if it returns an error, or if the question is given up before it is sent.
 func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(script.Answer, error)) error {
 	return q.put(question{items: []script.Item{one}, givenUp: givenUp, answered: func(a []script.Answer, err error) {
 		switch {
@@ -256,8 +257,8 @@ func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(scri
 	}})
 }
 
-// Allow takes one token and reports whether it was available. A leased limiter answers from the tokens in hand without
-// an allocation, a lock or reading a clock. [Limiter.Take] has the details.
+// Allow takes one token and reports whether it was available. A leased limiter decides by the tokens in hand, without
+// allocating memory, taking a lock or reading a clock. [Limiter.Take] has the details.
 func (l *Limiter) Allow(key string) bool {
 	if l.terms != nil {
 		if held, ok := l.leases.Load(key); ok {
@@ -277,13 +278,14 @@ func (l *Limiter) Allow(key string) bool {
 	return d.Allowed
 }
 
-// Take takes n tokens from the key, all or none. n = 0 takes nothing and is allowed; n above the limit is always
-// refused. Neither asks the store.
+// Take takes n tokens from the key, all or none. If n is 0, the request takes nothing and is allowed. If n is above the
+// limit, the request is always refused. In both cases, the store is not asked.
 //
-// A strict limiter asks the store. It waits at most as long as [Timeout] says, or until the context is done. A leased
-// limiter asks the store in two cases only: for a request larger than a lease, and for a key whose overdraft is used up
-// while the store has plenty of tokens. Neither limiter asks about requests like one that was refused a moment ago
-// ([TrustRefusals]). Remaining, RetryAfter and ResetAfter then come from the store's last answer.
+// A strict limiter asks the store. It waits for the answer at most for the client's [Timeout], and at most until the
+// context is done. A leased limiter asks the store in only two cases: for a request larger than a lease, and for a key
+// whose overdraft is used up while the store has plenty of tokens. After a refusal, strict and leased limiters refuse
+// similar requests for a short time without asking the store ([TrustRefusals]). Remaining, RetryAfter and ResetAfter
+// then come from the store's last answer.
 //
 // If the store fails and the policy is [FailClosed], the error is [ErrStore] with its cause. Take may also return the
 // context's error.
@@ -321,10 +323,10 @@ func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 }
 
 // Refund gives back n tokens that were taken from the key. Do not give back more tokens than were taken, because a node
-// does not know what other nodes took. A key never gets more than its limit. A leased limiter keeps the tokens in hand;
-// a strict limiter asks the store. While the store is lost, the tokens go to the node's share. With [FailOpen], a
-// request that was admitted without the store has taken nothing, so it must not be refunded. A [Hold], or a limit of
-// package limits, gives nothing back in that case.
+// does not know what other nodes took. A key never gets more than its limit. A leased limiter adds the tokens to its
+// tokens in hand. A strict limiter gives them back to the store. While the store is lost, the tokens go to the node's
+// share. With [FailOpen], a request that was admitted without the store has taken nothing, so it must not be refunded.
+// A [Hold], or a limit of package limits, gives nothing back in that case.
 func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 	return l.refund(ctx, &l.own, key, n)
 }
@@ -376,7 +378,7 @@ func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
 		return false
 	}
 	k := l.cold.Key(key)
-	// Within Compute, no new lease can take these tokens over.
+	// While Compute runs, no new lease can take over the debt for these tokens.
 	l.leases.Compute(key, func(held *lease.Lease, has bool) (*lease.Lease, xsync.ComputeOp) {
 		if owed, _ := l.cold.Owed(k); !has && n <= owed {
 			l.cold.Refund(k, n)

@@ -111,7 +111,8 @@ func TestLeasesOfTwoNodesAreWithinTheBound(t *testing.T) {
 		}
 		return refused
 	}
-	// The store's clock stands still, so nothing comes back. The burst is all there is, and all of it must be admitted.
+	// The store's clock stands still, so no tokens come back. The only tokens are those of the burst, and all of them
+	// must be admitted.
 	require.Eventually(t, func() bool {
 		for refused := 0; refused < 100; refused += ask() {
 		}
@@ -185,9 +186,9 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	}
 }
 
-// TestARefundAfterTheLeaseIsForgotten: a request of a leased limiter takes longer than its node remembers the lease.
-// Its tokens then go back to the store. They do not go back to the key's first requests, which took nothing from the
-// store.
+// TestARefundAfterTheLeaseIsForgotten: a request of a leased limiter takes longer than its node remembers the lease. A
+// refund then gives its tokens back to the store. It does not subtract them from the key's first requests, because
+// these took nothing from the store.
 func TestARefundAfterTheLeaseIsForgotten(t *testing.T) {
 	_, store := miniAs(t, true)
 	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))

@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// local decides with what the node knows about the key, if that is enough. If known is false, the store must be asked:
-// with the renewal of carrier, or with a separate question if carrier is nil.
+// local decides a request if the node knows enough about the key. If known is false, the store must be asked. In that
+// case, the renewal of the lease carrier carries the request, or if carrier is nil, the caller sends a separate
+// question.
 func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, carrier *lease.Lease) {
 	for {
 		held, ok := l.leases.Load(key)
@@ -84,7 +85,8 @@ func (l *Limiter) isLost(key string) bool {
 	return l.queueOf(key).isLost()
 }
 
-// renew asks the store for more tokens, after a request of n tokens that does not wait for them.
+// renew asks the store for more tokens. The renewal was caused by a request of n tokens, which does not wait for the
+// answer.
 func (l *Limiter) renew(held *lease.Lease, key string, n uint64) {
 	l.askFor(held, key, held.Renewal(l.now(), n, false))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// Nodes that were started with different options share one limit, because the state of a key in the store does not
-// depend on the mode, the number of nodes, the overdraft or what happens when the store is lost.
+// Nodes that were started with different options share one limit. The reason is that the state of a key in the store
+// does not depend on the mode, the number of nodes, the overdraft or the failure policy.
 func TestNodesThatDisagreeHoldOneLimit(t *testing.T) {
 	nodes := map[string][]redislimit.Option{
 		"leased of 4":         {redislimit.Nodes(4), redislimit.InMode(redislimit.Leased)},
@@ -37,7 +37,7 @@ func TestNodesThatDisagreeHoldOneLimit(t *testing.T) {
 			}
 			assert.Len(t, miniKeys(server), 1)
 
-			// Together they admit the tokens that are left, and their overdrafts.
+			// Together the nodes admit the tokens that are left, plus their overdrafts.
 			admitted, refusals := uint64(0), 0
 			var each []*redislimit.Limiter
 			for _, options := range nodes {

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestWhatNothingCountedIsNotGivenBack: FailOpen admits a request without the store, so the request took nothing. When
-// the store is back, the request gives nothing back, because it would give back tokens of other requests.
+// TestWhatNothingCountedIsNotGivenBack: with FailOpen, a request is admitted without the store, so it takes no tokens.
+// When the store is back, settling this request must give nothing back, because it would give back the tokens of other
+// requests.
 func TestWhatNothingCountedIsNotGivenBack(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())

@@ -30,13 +30,13 @@ func (m Mode) String() string { return [...]string{"auto", "strict", "leased"}[m
 type FailurePolicy uint8
 
 const (
-	// FailShare lets every node admit its share: the limit divided by the number of nodes, from a full bucket. A share
-	// of less than one token starts empty when the store is lost, so that all nodes together admit no more than the
-	// limit.
+	// FailShare lets every node admit its share: a full bucket, whose rate and burst are those of the limit divided by
+	// the number of nodes. If a share is less than one token, it starts empty when the store is lost, so that all nodes
+	// together admit no more than the limit.
 	FailShare FailurePolicy = iota
 	// FailClosed refuses the request and returns [ErrStore].
 	FailClosed
-	// FailOpen admits everything. A store that answers and drops keys is still asked.
+	// FailOpen admits everything. With FailOpen, a store that answers but drops keys is still asked.
 	FailOpen
 )
 
@@ -88,7 +88,7 @@ func InMode(m Mode) Option {
 }
 
 // Nodes sets how many nodes share the limit: 1 to 100,000, 4 by default. The number need not be exact. It determines
-// how large a share is, and how large a limit must be so that [Auto] leases it.
+// how large a share is, and how large a limit must be so that [Auto] chooses leases for it.
 func Nodes(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > 100_000 {
@@ -125,7 +125,7 @@ func OnLoss(p FailurePolicy) Option {
 
 // LocalShare sets the fraction of the limit that a node admits with [FailShare] while it cannot reach the store: above
 // 0, at most 1. The default is 1/[Nodes]. If only some nodes are cut off from the store, they admit their shares in
-// addition to the whole limit. A smaller share reduces that excess.
+// addition to the complete limit that the other nodes admit. A smaller share reduces that excess.
 func LocalShare(fraction float64) Option {
 	return func(c *config) error {
 		if !(fraction > 0 && fraction <= 1) {
@@ -136,8 +136,8 @@ func LocalShare(fraction float64) Option {
 	}
 }
 
-// MaxKeys sets for how many keys a node keeps leases and shares, and remembers first requests and refusals: 1 to
-// 2^31-1, 100,000 by default. For further keys, the store is asked about every request.
+// MaxKeys sets the maximum number of keys for which a node keeps leases and shares, and remembers first requests and
+// refusals: 1 to 2^31-1, 100,000 by default. For keys above this number, the node asks the store about every request.
 func MaxKeys(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<31-1 {
@@ -149,7 +149,8 @@ func MaxKeys(n int) Option {
 }
 
 // SharedName says that limiters with different numbers have the same name on purpose, because their keys are different.
-// The numbers of limiters of this name are then not compared, neither within a node nor with other nodes: see [Stats].
+// The numbers of limiters with this name are then not compared, neither within a node nor between nodes. [Stats]
+// describes the comparison.
 func SharedName() Option {
 	return func(c *config) error {
 		c.isShared = true

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An outage counts the lost parts of a store, and measures for how long any part was lost. It reads the clock under the
-// lock, so the time never decreases. All methods may be called concurrently.
+// An outage counts the lost parts of a store, and measures for how long at least one part was lost. It reads the clock
+// while it has the lock, so the measured time never decreases. All methods may be called concurrently.
 type outage struct {
 	mu    sync.Mutex
 	parts int           // parts that are lost now
@@ -26,8 +26,8 @@ func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	return o.parts == 1
 }
 
-// another reports whether parts are lost and the kind of failure was not yet logged in this outage. The kind then
-// counts as logged.
+// another reports whether a kind of failure must be logged: parts are lost, and the kind was not logged in this outage
+// yet. If it returns true, the kind counts as logged.
 func (o *outage) another(kind string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,14 +48,14 @@ func (o *outage) end(now func() time.Time) (last bool) {
 	return o.parts == 0
 }
 
-// is returns how many parts are lost now.
+// is returns the number of parts that are lost now.
 func (o *outage) is() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.parts
 }
 
-// time returns for how long any part was lost until now.
+// time returns for how long, until now, at least one part was lost.
 func (o *outage) time(now func() time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestLostTime: time in which the outages of several parts overlap counts once, and a current outage counts up to now.
+// TestLostTime: while several parts are lost at the same time, the time counts once. A current outage counts up to now.
 func TestLostTime(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	now := func() time.Time { return at }
@@ -43,7 +43,7 @@ func TestABreakerThatClosesBeforeItsOpeningIsNoted(t *testing.T) {
 	assert.Zero(t, o.is())
 }
 
-// TestAnotherReasonIsToldOnce: a store that stays lost is logged once for each kind of failure.
+// TestAnotherReasonIsToldOnce: while a store stays lost, each kind of failure is logged once.
 func TestAnotherReasonIsToldOnce(t *testing.T) {
 	var o outage
 	assert.False(t, o.another("certificate"), "it is not lost")

@@ -17,11 +17,13 @@ type life struct {
 	outlives bool // it does background work although it is closed
 }
 
-// outlive starts the background work of a closed limiter, if the limiter still has work and it does not run yet. A
-// limiter of requests in flight renews the places of requests that are in flight or being decided, until all are
-// released or their lifetime is over: the client stays open for that long. Any other limiter charges its debts to the
-// store, until the client is closed. outlive is called when the limiter is closed, and for each new entry or debt.
-// Before the limiter is closed, it does nothing. It returns false if the client is closed as well.
+// outlive starts the background work of a closed limiter, if there is work and the background work does not run yet. It
+// is called when the limiter is closed, and for each new entry or debt. Before the limiter is closed, it does nothing.
+// It returns false if the client is closed as well.
+//
+// A limiter of requests in flight renews the places of requests that are in flight or being decided, until all places
+// are released or their lifetime is over. The client stays open for that long. Any other limiter charges its debts to
+// the store, until the client is closed.
 func (l *Limiter) outlive() bool {
 	if !l.life.isClosed.Load() {
 		return true
@@ -46,7 +48,7 @@ func (l *Limiter) outlive() bool {
 	return l.life.outlives
 }
 
-// doTheRest does the background work of a closed limiter until there is none. It continues for one more tick, so that
+// doTheRest does the background work of a closed limiter until no work is left. It continues for one more tick, so that
 // the store gets the last release.
 func (l *Limiter) doTheRest() {
 	ticker := time.NewTicker(defaults.KeepEvery)
@@ -82,7 +84,8 @@ func (l *Limiter) isBusy() bool {
 	return owing > 0
 }
 
-// rests reports whether the limiter has nothing to do. If so, the work ends, and outlive may start it again.
+// rests reports whether the limiter has nothing to do. If it returns true, the background work ends, and outlive may
+// start it again.
 func (l *Limiter) rests() bool {
 	l.life.mu.Lock()
 	defer l.life.mu.Unlock()

@@ -34,8 +34,8 @@ func (p *part) take(ctx context.Context) error {
 	return p.decide(d, err)
 }
 
-// keep sets the Held of an admitted request. If nothing counted the request, the hold has no tokens, because it would
-// otherwise give back tokens of other requests.
+// keep sets the Held of an admitted request. If neither the store nor the node has counted the request, the hold has no
+// tokens. Otherwise, settling it would give back tokens of other requests.
 func (p *part) keep() {
 	_, fixed, _ := p.quota.fixed()
 	switch l := p.quota.limiter; {
@@ -53,8 +53,8 @@ func (p *part) keep() {
 	}
 }
 
-// takeInHand takes tokens in hand for a request that can use fewer. If the node has enough in hand, these are all
-// tokens that the request wants.
+// takeInHand takes tokens in hand for a request that can use fewer tokens than it asks for. If the node has enough
+// tokens in hand, it takes all that the request asks for.
 func (p *part) takeInHand() {
 	l := p.quota.limiter
 	p.inHand = l.takeInHand(p.Key, p.N)
@@ -67,8 +67,8 @@ func (p *part) takeInHand() {
 // needs returns how many tokens the request needs to pass.
 func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
 
-// remember decides if the node knows the decision without taking anything. For a leased limiter, a remembered refusal
-// does not count, because the lease may have the tokens in hand.
+// remember decides the part if the node knows the decision without taking tokens. For a leased limiter it ignores a
+// remembered refusal, because the lease may have the tokens in hand.
 func (p *part) remember() {
 	l := p.quota.limiter
 	d, known, _ := p.quota.fixed()
@@ -92,8 +92,8 @@ func (p *part) ask() script.Ask {
 	return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
 }
 
-// answered notes the store's answer. all is true if all parts of the group were admitted; then the part keeps its
-// tokens in hand.
+// answered notes the store's answer. The argument all is true if all parts of the group were admitted. In that case,
+// the part keeps the tokens that it took from the tokens in hand.
 func (p *part) answered(a script.Answer, all bool, sent int64) {
 	p.Decision, p.decided, p.taken = p.quota.answered(a, a.Fits()), true, all
 	p.receipt = receipt{fromStore, a.Window}
@@ -107,13 +107,13 @@ func (p *part) answered(a script.Answer, all bool, sent int64) {
 	}
 }
 
-// putBack gives the tokens back to those that the lease has in hand.
+// putBack gives the part's tokens back to the lease.
 func (p *part) putBack() {
 	p.quota.putBack(p.Key, p.inHand)
 	p.inHand = 0
 }
 
-// fallback decides when the store did not.
+// fallback decides the part when the store did not decide it.
 func (p *part) fallback(cause error) error {
 	if p.Least > 0 && p.inHand >= p.Least { // the tokens in hand are enough
 		p.receipt.are(fromLease)
@@ -129,7 +129,8 @@ func (p *part) fallback(cause error) error {
 	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause, &p.receipt))
 }
 
-// decide notes the decision of a limiter, or its error. It returns an error that concerns the whole request.
+// decide notes the decision of a limiter, or its error. An error that is not an error of the store concerns the whole
+// request, so decide returns it.
 func (p *part) decide(d engine.Decision, err error) error {
 	if err != nil && !errors.Is(err, ErrStore) {
 		return err

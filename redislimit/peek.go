@@ -10,13 +10,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Peek returns how many tokens a key has left, and whether n tokens could be taken now. It takes nothing. It asks the
-// store in both modes, and waits as [Limiter.Take] of a strict limiter does. Use it to look at a key, not to decide.
+// Peek returns how many tokens a key has left, and whether n tokens could be taken now. It takes nothing. In both
+// modes, it asks the store and waits in the same way as [Limiter.Take] of a strict limiter. Use it to inspect a key,
+// not to decide requests.
 //
 // For a leased limiter, Remaining is the number of tokens in the store, plus the tokens that this node has in hand,
 // minus the tokens that this node has admitted and the store has not charged yet. Tokens that other nodes have in hand,
-// or that are on their way to this node, count as taken. So Remaining is exact for an idle key, and otherwise slightly
-// too low.
+// or that are on their way to this node, count as taken. So Remaining is exact if the key is idle, and otherwise
+// slightly too low.
 //
 // If the store fails or is lost, the error is [ErrStore] with its cause, for every failure policy. Peek may also return
 // the context's error.
@@ -24,7 +25,8 @@ func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decisi
 	return l.own.Peek(ctx, key, n)
 }
 
-// peek first charges tokens. Then it returns what a key has left under a quota, and whether n tokens could be taken.
+// peek first charges the tokens of the argument charge, which may be 0. Then it returns what a key has left under a
+// quota, and whether n tokens could be taken.
 func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint64) (engine.Decision, error) {
 	a, err := l.ask(ctx, key, script.Ask{Need: n, Debt: charge, Quota: q.numbers})
 	if err != nil {
@@ -58,14 +60,14 @@ func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 	return tokens, owed
 }
 
-// Reset makes a key as if it had taken nothing. It deletes the key's state in the store, and drops this node's lease
-// and share of the key. Tokens that other nodes have in hand stay there and are spent: they are part of O in the bound.
-// So each Reset admits at most one limit more, and one [Overdraft] of this node. If a renewal of any node is in
-// progress, it may be charged after the reset.
+// Reset sets a key back to the state of a new key. It deletes the key's state in the store, and drops this node's lease
+// and share of the key. Tokens that other nodes have in hand are not dropped, so these nodes may still spend them. They
+// are part of O in the bound. So each Reset admits at most one additional limit, and one additional [Overdraft] of this
+// node. If a renewal of any node is in progress, the store may charge it after the reset.
 //
-// Reset waits for the client's timeout or until the context is done, whichever is sooner. If the store fails or is
-// lost, the error is [ErrStore] with its cause. Reset may also return the context's error. After an error, the key may
-// or may not be reset.
+// Reset waits at most for the client's timeout, and at most until the context is done. If the store fails or is lost,
+// the error is [ErrStore] with its cause. Reset may also return the context's error. After an error, the key may or may
+// not be reset.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -82,8 +84,8 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return queue.remove(ctx, item.Key)
 }
 
-// remove deletes a key of the store. Like a question, it waits no longer than the timeout, even if the client library
-// waits longer. A command that has not ended by then counts as an orphan.
+// remove deletes a key of the store. Like a question, remove waits no longer than the timeout, even if the client
+// library waits longer. If the command has not ended when the timeout is over, it counts as an orphan.
 func (q *queue) remove(ctx context.Context, key string) error {
 	c, sent := q.client, q.now()
 	if n := c.orphans.Load(); n >= maxOrphans {

@@ -79,7 +79,7 @@ func TestPeekAndResetInACluster(t *testing.T) {
 }
 
 // Peek counts tokens that are in hand, that are owed, or that were admitted without asking. The test uses a leased
-// window. The window's limit does not come back while the window lasts, so the expected numbers are known in advance.
+// window. The window gets no tokens back while it lasts, so the expected numbers are known in advance.
 func TestPeekOfALeasedKey(t *testing.T) {
 	store := patient(t, redistest.Start(t).URL())
 	const limit = 1_000_000
@@ -106,7 +106,7 @@ func TestPeekOfALeasedKey(t *testing.T) {
 		after := l.Stats()
 		return before.Held > 0 && before.Held == after.Held && before.Debt == after.Debt && d.Remaining == limit-taken
 	}, backSoon, time.Microsecond, "what is in hand is left, too")
-	// The same must be true after the lease has been given back.
+	// The numbers must also be right after the lease has given back its tokens.
 	require.Eventually(t, func() bool { s := l.Stats(); return s.Leases == 0 }, backSoon, time.Millisecond)
 	left(taken)
 
@@ -114,7 +114,7 @@ func TestPeekOfALeasedKey(t *testing.T) {
 	assert.Equal(t, engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, peek(t, l, "k", 1))
 }
 
-// Reset makes a node forget the tokens that it has in hand for a key, and that the key was refused.
+// Reset makes a node drop the tokens that it has in hand for a key, and forget the refusal of the key.
 func TestResetOfALeasedKey(t *testing.T) {
 	store := patient(t, redistest.Start(t).URL())
 	l := limiter(t, store, engine.FixedWindow(1000, 10*time.Second), redislimit.Nodes(2))
@@ -133,8 +133,8 @@ func TestResetOfALeasedKey(t *testing.T) {
 	assert.Greater(t, peek(t, l, "k", 1).Remaining, uint64(1000*2/3), "all but what may have been on its way")
 }
 
-// If the store does not answer, Peek returns an error in time, for every failure policy. Reset is one of the calls by
-// which the client notices that the store is lost and that it is back.
+// If the store does not answer, Peek returns an error in time, for every failure policy. Like other calls, Reset lets
+// the client notice that the store is lost, or that it is back.
 func TestPeekAndResetOfALostStore(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())

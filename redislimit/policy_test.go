@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestPoliciesWithoutNumbers: a policy without a limit cannot be kept in a store. The error says so.
+// TestPoliciesWithoutNumbers: a store cannot keep a policy without a limit. The error of New states this reason.
 func TestPoliciesWithoutNumbers(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.Unlimited(), engine.Blocked()} {
 		err := redislimit.Check("shared", policy)

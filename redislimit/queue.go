@@ -21,15 +21,16 @@ import (
 // maxOrphans is the maximum number of a client's calls that have timed out and not returned yet.
 const maxOrphans = 256
 
-// ErrStore matches, by errors.Is, every error of the store: the store did not answer in time, answered an error, or is
+// ErrStore matches, by errors.Is, every error of the store: the store did not answer in time, returned an error, or is
 // lost.
 var ErrStore = errors.New("the store failed")
 
-// errBusy is an ErrStore for a store that is not lost. The question would not be answered in time, because too many
-// questions are ahead of it.
+// errBusy is the error for a question that the store could not answer in time because too many questions are ahead of
+// it, although the store is not lost. It matches ErrStore.
 var errBusy = fmt.Errorf("redislimit: %w: it gets more requests at once than it can answer in time", ErrStore)
 
-// A question asks about one key, or about a group of keys that is decided all or nothing. It takes part in one call.
+// A question asks the store about one key, or about a group of keys that is decided all or nothing. It is sent in one
+// call.
 type question struct {
 	items    []script.Item                // not empty; one item if the queue belongs to a limiter
 	answered func([]script.Answer, error) // called once; never if the question is given up before it is sent
@@ -47,11 +48,11 @@ func (q question) weight() (n int) {
 
 func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
-// A queue collects the questions that may share one call, and sends them. They are the questions of one limiter, or the
-// questions for groups. While few calls are in progress, the queue sends a question at once. Otherwise questions wait
-// and go together with the next call, or as soon as they fill a call. So a long round trip does not limit the
-// throughput. [waiting.Pace] decides how many calls may be in progress, and how long a question waits for its turn.
-// After that time it is dropped, and its caller gets an error. A queue has no maximum length: each question has a
+// A queue collects and sends questions to one part of the store that may share a call: the questions of one limiter, or
+// the questions about groups. While few calls are in progress, the queue sends a question at once. Otherwise questions
+// wait until a call has ended or until they fill a call. They are then sent in one call. So a long round trip does not
+// limit the throughput. [waiting.Pace] decides how many calls may be in progress, and how long a question waits for its
+// turn. After that time it is dropped, and its caller gets an error. A queue has no maximum length: each question has a
 // caller that waits for it, or belongs to a lease or a debt.
 type queue struct {
 	client   *Client
@@ -110,21 +111,23 @@ func (q *queue) isFull() bool {
 	return weight >= script.Full
 }
 
-// errTimeout is the cause of an ErrStore for a timeout.
+// errTimeout is the cause of an error that matches ErrStore, if a call timed out.
 var errTimeout = errors.New("no answer within")
 
-// errSilent is an ErrStore for a question that was not sent because the store did not answer earlier ones.
+// errSilent is the error for a question that was not sent because the store did not answer earlier questions. It
+// matches ErrStore.
 var errSilent = fmt.Errorf("redislimit: %w: it answers nothing", ErrStore)
 
 var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)
 
-// allows reports whether the store may be asked now.
+// allows reports whether the queue may send a call to its part of the store now.
 func (q *queue) allows() bool { return q.redis != nil && q.breaker.Allows(q.now()) }
 
-// isLost reports whether the part of the store counts as lost: it does not answer, or drops keys.
+// isLost reports whether the part of the store to which the queue sends counts as lost: the part does not answer, or
+// the store drops keys. (A cluster has several parts, any other store only one.)
 func (q *queue) isLost() bool { return q.breaker.IsOpen() || q.eviction.isLost() }
 
-// lostSince returns whether the part of the store counts as lost, and since when.
+// lostSince does the same as isLost, and also returns since when the part counts as lost.
 func (q *queue) lostSince() (since int64, lost bool) {
 	since, lost = q.breaker.LostSince()
 	if q.eviction == nil {
@@ -139,7 +142,8 @@ func (q *queue) lostSince() (since int64, lost bool) {
 	return since, lost
 }
 
-// isBusy reports whether so many questions wait that questions that are not urgent should be put off.
+// isBusy reports whether too many questions wait. While it is true, the sending of questions that are not urgent should
+// be put off.
 func (q *queue) isBusy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -180,8 +184,9 @@ type call struct {
 	limit     time.Duration // the time that the call may take
 }
 
-// next returns the next call. It leaves out questions that are given up or too late, because a token that is charged
-// for them would be lost. If no questions wait, or too many calls are in progress, next ends the sender.
+// next returns the next call. It leaves out questions that are given up or too late, because tokens that the store
+// charges for such questions would be lost. If no questions wait, or too many calls are in progress, next ends the
+// sender.
 func (q *queue) next() (next call, ok bool) {
 	var late []question
 	q.mu.Lock()
@@ -225,22 +230,25 @@ func (q *queue) next() (next call, ok bool) {
 	return next, ok
 }
 
-// callTime is how long an answer may take. It is shorter than the timeout, so that a caller gets the reason in time.
+// callTime returns how long an answer may take. It is shorter than the timeout, so that a caller gets the reason for a
+// failure before the timeout is over.
 func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
 
-// The time for an answer is divided into this many pieces. A piece that took more than one and a half times its planned
-// time is late and does not count, but at most latePieces pieces are left out in this way.
+// pieces is the number of pieces into which the waiting time of a call is divided. If a piece takes more than one and a
+// half times its planned time, it is late and does not count. latePieces is the largest number of pieces that do not
+// count.
 const (
 	pieces     = 8
 	latePieces = 2 * pieces
 )
 
-// ask makes one call. It returns when the time is over, even if the client library does not. In that case the call
-// becomes an orphan. There are at most maxOrphans orphans.
+// ask makes one call. It returns when the time for the answer is over, even if the client library has not returned by
+// then. In that case the call becomes an orphan. There are at most maxOrphans orphans.
 //
-// Only time in which this process runs counts. ask waits in pieces. After each piece, it lets all other goroutines that
-// can run do so, so an answer that has arrived is found first. A piece whose timer was late does not count. So if the
-// process gets no processor, or has ten thousand goroutines to run, the store is not blamed for the delay.
+// Only time in which this process runs counts. ask waits in pieces. After each piece, it yields to all other goroutines
+// that can run, so that an answer that has arrived is found before the time is over. A piece whose timer was late does
+// not count. So if the process gets no processor, or has ten thousand goroutines to run, this delay does not count as a
+// failure of the store.
 func (q *queue) ask(one call) ([]script.Answer, error) {
 	c := q.client
 	keys := 0

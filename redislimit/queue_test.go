@@ -62,8 +62,8 @@ func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	assert.Nil(t, q.waiting)
 }
 
-// For a long time more is asked than the store can answer. A question that would not be answered in time is then not
-// sent, and its caller gets an error at once.
+// For a long time, more questions come than the store can answer. If a question would not be answered in time, it is
+// not sent, and its caller gets an error at once.
 func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	now := int64(0)
 	q := testQueue(t, func() int64 { return now })
@@ -82,8 +82,8 @@ func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	assert.Equal(t, []error{errBusy, errBusy, errBusy}, errs)
 }
 
-// Ten thousand questions that come at once are all sent, no matter how long it takes. A burst is not dropped for its
-// size.
+// Ten thousand questions come at once. All of them are sent, no matter how long this takes, because a burst is not
+// dropped because of its size.
 func TestABurstIsAsked(t *testing.T) {
 	const burst = 10_000
 	now := int64(time.Hour)
@@ -110,8 +110,8 @@ func TestABurstIsAsked(t *testing.T) {
 	assert.Equal(t, burst/defaults.PerCall*defaults.PerCall, asked)
 }
 
-// If many questions come at once, none is refused for that reason. Each waits for its turn, as long as its caller
-// waits. Questions that are given up take no room.
+// If many questions come at once, none is refused for that reason. Each question waits for its turn for as long as its
+// caller waits. Questions that are given up are removed.
 func TestAQueueIsNeverFull(t *testing.T) {
 	const callers = 10 * defaults.Waiting
 	q := testQueue(t, func() int64 { return 0 })
@@ -128,8 +128,8 @@ func TestAQueueIsNeverFull(t *testing.T) {
 	assert.LessOrEqual(t, len(q.waiting), 3*callers)
 }
 
-// If the question of a lease is too late, its request is decided like any request without an answer. It is not refused,
-// because the limit has plenty of tokens.
+// If the question of a lease is too late, the request that it carries is decided like any request without an answer. It
+// must not be refused, because the limit has plenty of tokens.
 func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1_000_000), 1_000_000), InMode(Leased), Overdraft(0))
 	q := l.queueOf("k")
@@ -147,8 +147,8 @@ func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	assert.EqualValues(t, 1, l.Stats().Fallbacks)
 }
 
-// A slowRedis answers, after some time, with something that is not a reply. The test runs in synctest's time, so
-// nothing really waits.
+// A slowRedis returns, after some time, an answer that is not a reply of the scripts. The test uses the virtual time of
+// synctest, so it does not really wait.
 type slowRedis struct {
 	rueidis.Client
 	after time.Duration
@@ -159,8 +159,8 @@ func (s slowRedis) Do(context.Context, rueidis.Completed) rueidis.RedisResult {
 	return rueidis.RedisResult{}
 }
 
-// A process that gets no processor does not mistake its own delay for a delay of the store: time by which a timer is
-// late does not count, up to twice the timeout. A process that runs gives a call up at the timeout.
+// A process that gets no processor does not count its own delay as a delay of the store: up to twice the timeout, time
+// by which a timer is late is ignored. A process that runs normally gives up a call at the timeout.
 func TestAStarvedProcessWaits(t *testing.T) {
 	const limit = 80 * time.Millisecond
 	server := miniredis.RunT(t)

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Quota is a limiter with other numbers, which [Limiter.Quota] has checked. It is a value: it is comparable and may
-// be kept and shared. All its methods may be called from any goroutine. Like the limiter, it is a backend of package
-// httplimit. The methods of the zero Quota return an error.
+// A Quota is a limiter with the numbers of another policy. [Limiter.Quota] makes it and checks these numbers. A Quota
+// is comparable, and it may be copied, kept and shared. All its methods may be called from any goroutine. Like the
+// limiter, it is a backend of package httplimit. The methods of the zero Quota return an error.
 //
 // A key has one debt. Each quota of a limiter, and the limiter's own policy, compares that debt with its own limit.
 type Quota struct {
@@ -28,11 +28,12 @@ type Quota struct {
 // takes a microsecond or two, so it may be called for each request. These policies fit:
 //
 //   - For a limiter of [engine.TokenBuckets], any [engine.TokenBucket] that fills within the longest time. Its rate is
-//     never faster than asked for, and slower by at most a thousandth; otherwise Quota returns an error. For a limiter
-//     of an engine.TokenBucket, the same policy with a smaller burst.
-//   - For any other limiter, its own policy with another limit, up to its own or [MaxQuota].
-//   - For every limiter, [engine.Unlimited], which allows everything, and [engine.Blocked], which allows nothing.
-//     Neither asks the store.
+//     never faster than that of the policy, and slower by at most a thousandth; otherwise Quota returns an error. For a
+//     limiter of an engine.TokenBucket, only the same policy with a smaller burst fits.
+//   - For any other limiter, its own policy with another limit. The largest possible limit is the larger of its own
+//     limit and [MaxQuota].
+//   - For every limiter, [engine.Unlimited], which allows everything, and [engine.Blocked], which allows nothing. For
+//     these two, the store is not asked.
 //
 // The store decides about each request under a quota, so Quota returns an error for a [Leased] limiter.
 func (l *Limiter) Quota(p engine.Policy) (Quota, error) {
@@ -67,8 +68,8 @@ func (q Quota) Take(ctx context.Context, key string, n uint64) (engine.Decision,
 	return q.limiter.take(ctx, &q, key, n, nil)
 }
 
-// Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken, because a
-// token of a slower bucket takes longer to come back and so is worth more.
+// Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken. A token of
+// a slower bucket takes longer to come back, so it is worth more than a token of a faster one.
 func (q Quota) Refund(ctx context.Context, key string, n uint64) error {
 	if _, fixed, err := q.fixed(); fixed {
 		return err
@@ -84,7 +85,7 @@ func (q Quota) Peek(ctx context.Context, key string, n uint64) (engine.Decision,
 	return q.limiter.peek(ctx, &q, key, n, 0)
 }
 
-// Charge is [Limiter.Charge] under the quota. Under engine.Unlimited and engine.Blocked it charges nothing.
+// Charge is [Limiter.Charge] under the quota. If the quota is engine.Unlimited or engine.Blocked, it charges nothing.
 func (q Quota) Charge(ctx context.Context, key string, n uint64) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -105,9 +106,9 @@ func (q Quota) fixed() (d engine.Decision, fixed bool, err error) {
 	return d, false, nil
 }
 
-// MaxQuota makes room for up to n tokens in a limiter of windows or logs. The policy's own limit, and each [Quota], may
-// then have up to n tokens. Token buckets do not need this option. n is 1 to the largest limit of the algorithm. All
-// nodes must use the same value. A limiter with this option is strict.
+// MaxQuota allows each [Quota] of a limiter of windows or logs up to n tokens, even if the limit of the limiter's own
+// policy is smaller. Token buckets do not need this option. n is 1 to the largest limit of the algorithm. All nodes
+// must use the same value. A limiter with this option is strict.
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<32 {

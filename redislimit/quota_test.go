@@ -18,7 +18,7 @@ func (l *timed) quota(p engine.Policy) Quota {
 	return q
 }
 
-// Takes, charges, refunds and peeks under random quotas get the same decisions as in package engine.
+// Take, Charge, Refund and Peek under random quotas return the same decisions as in package engine.
 func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 	for _, refusals := range []engine.RefusalCharge{engine.ChargeNothing, engine.ChargeTheRest, engine.ChargePenalty} {
 		base := engine.TokenBuckets(time.Minute)
@@ -188,8 +188,8 @@ func TestQuotasHaveOneState(t *testing.T) {
 	assert.Zero(t, l.Bound(time.Second))
 }
 
-// A charge may be larger than the available tokens, up to MaxDebt. Requests for the key pass again when enough tokens
-// are back.
+// A charge may take more tokens than are available, until the key owes MaxDebt. Requests for the key pass again when
+// enough tokens have come back.
 func TestCharge(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(1), 10), engine.FixedWindow(10, 10*time.Second), engine.SlidingWindow(10, 10*time.Second)} {
 		l := newTimed(t, policy, MaxDebt(5))
@@ -212,8 +212,8 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// Depending on the option, a refusal takes the available tokens or the requested ones. This is so for every request,
-// even for one that can never pass.
+// Depending on the option, a refusal takes the available tokens or the requested ones. This is true for every request,
+// even for a request that can never pass.
 func TestRefusalsThatAreCharged(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1), 10), ChargeRefusals(engine.ChargeTheRest))
 	require.True(t, l.take(4).Allowed)

@@ -35,7 +35,7 @@ type refusals struct {
 	life  time.Duration
 }
 
-// A refusal applies to requests for need tokens and more under a quota, until a time of this node's clock.
+// A refusal applies to requests for at least need tokens under a quota, until a certain time by this node's clock.
 type refusal struct {
 	quota    script.Quota
 	need     uint64
@@ -48,7 +48,7 @@ func newRefusals(most int, life time.Duration) *refusals {
 	return &refusals{keys: xsync.NewMap[string, refusal](), most: int64(most), life: life}
 }
 
-// of returns the decision for a request for n tokens, if a refusal is known that applies to it.
+// of returns the decision for a request for n tokens, if a remembered refusal applies to the request.
 func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engine.Decision, bool) {
 	if r.count.Load() == 0 {
 		return engine.Decision{}, false
@@ -62,7 +62,8 @@ func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engi
 	return d, true
 }
 
-// remember notes the store's answer to a request for n tokens. sent is when the request was sent.
+// remember notes the store's decision about a request for n tokens, if it is a refusal. sent is when the request was
+// sent.
 func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64, d engine.Decision) {
 	if d.Allowed || d.RetryAfter <= 0 || r.life == 0 {
 		return

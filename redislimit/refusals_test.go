@@ -51,8 +51,8 @@ func (l *timed) take(n uint64) engine.Decision {
 	return d
 }
 
-// If the store refuses a request, the node also refuses such requests until exactly the moment at which they can pass.
-// It asks the store only once.
+// After the store has refused a request, the node refuses equal requests without asking the store again, until exactly
+// the moment at which they can pass.
 func TestRefusalsAreRemembered(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.PerSecond(20), 5),
@@ -111,7 +111,8 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	assert.Zero(t, l.known.keys.Size())
 }
 
-// A request that is smaller than a refused one is asked about. If it is refused, this refusal is remembered instead.
+// If a request is smaller than a refused one, the node asks the store about it. If the store refuses it too, the node
+// remembers this refusal instead of the earlier one.
 func TestASmallerRequestIsAsked(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5))
 	require.True(t, l.take(3).Allowed)

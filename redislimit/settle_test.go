@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Tokens that a share admitted in an outage are charged before the program ends: Settle waits for the store. Close does
-// not wait for a store that is lost. A node that starts afterwards admits only the rest.
+// Tokens that a share admitted in an outage are charged before the program ends, because Settle waits for the store.
+// Close does not wait for a lost store. A node that starts afterwards admits only the tokens that are left.
 func TestSettle(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.Per(1, time.Hour), 40)

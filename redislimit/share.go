@@ -12,9 +12,9 @@ import (
 )
 
 // A share decides for a node when the store does not answer. The node owes the store all tokens that the share admits,
-// and charges the store with them when it answers again. The share is refilled only at its own rate, so over any time
-// the shares of all nodes admit at most one limit. When the store returns, some nodes notice it before others. During
-// that time the store admits, in addition to the shares, at most the tokens that come back.
+// and charges the store with them when it answers again. A share gets tokens back only at its own rate, so over any
+// time, the shares of all nodes together admit at most one limit. When the store returns, some nodes notice it before
+// others. During that time the store admits, in addition to the shares, at most the tokens that come back in it.
 type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]
@@ -35,8 +35,8 @@ func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], opti
 	}, nil
 }
 
-// takeShare decides about n tokens when the store did not. A share of less than one token stays empty while the store
-// is not lost. So a single late answer gives no node a token.
+// takeShare decides a request for n tokens that the store did not decide. If a share is less than one token, it stays
+// empty while the store is not lost. So a single late answer gives a node no token.
 func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) {
 	interval := shares.Interval(q.policy, l.divisor())
 	if interval == 0 || n > 1 {
@@ -56,7 +56,7 @@ func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) 
 	return d
 }
 
-// take decides about n tokens.
+// take decides a request for n tokens.
 func (s *share) take(key string, q *Quota, n uint64) engine.Decision {
 	var d engine.Decision
 	s.change(key, q, func() uint64 {
@@ -81,9 +81,9 @@ func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added
 	return d, added
 }
 
-// change calls take, which takes tokens of a key from the share and returns how many it took. change notes them as a
-// debt, and takes them from the shares of the limit's other limiters, too. It reports whether there was room for the
-// debt.
+// change calls the function take, which takes tokens of a key from the share and returns how many it took. change notes
+// these tokens as a debt, and also takes them from the shares of the limit's other limiters. It reports whether there
+// was room for the debt.
 func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
 	l, of := q.limiter, owing{key, q.numbers}
 	l.client.limiters.kin.change(l, func(others []*Limiter) {
@@ -132,8 +132,8 @@ func (l *Limiter) resetShare(key string) {
 	l.share.slow.DropKey(key)
 }
 
-// shareOf returns the key, in l's share, of a debt of the limiter from, which is l or another limiter of the same
-// limit. ok is false if no request that l decides uses that key.
+// shareOf returns the key in l's share that belongs to a debt of the limiter from. That limiter is l or another limiter
+// of the same limit. ok is false if no request that l decides uses the returned key.
 func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	key = l.share.Key(of.key)
 	if of.numbers == (script.Quota{}) {
@@ -149,8 +149,8 @@ func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	return key, !l.limit.IsOfQuotas() // l's share does not have this quota, so no request has it
 }
 
-// spendShare takes n tokens from l's share for a debt of the limiter from, which is l or another limiter of the same
-// limit. If l's share has fewer tokens, it goes into debt, as after any change of numbers.
+// spendShare takes n tokens from l's share for a debt of the limiter from. That limiter is l or another limiter of the
+// same limit. If l's share has fewer than n tokens, the share then owes tokens, as it may after any change of numbers.
 func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 	if l.share == nil {
 		return
@@ -161,7 +161,7 @@ func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 	}
 }
 
-// spend notes, under the debt of, that tokens were taken from the share.
+// spend notes that tokens were taken from the share for the debt that of identifies.
 func (s *share) spend(of owing, key engine.Key) {
 	s.spent.Compute(of, func(old engine.Key, known bool) (engine.Key, xsync.ComputeOp) {
 		if known || s.spent.Size() >= s.most {
@@ -174,7 +174,7 @@ func (s *share) spend(of owing, key engine.Key) {
 // sweepEvery is the time between two sweeps of share.spent.
 const sweepEvery = 5 * time.Second
 
-// sweep removes an entry of spent when its key in the share is full again.
+// sweep removes the entries of spent whose keys in the share are full again.
 func (s *share) sweep(now int64) {
 	if now < s.next {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Tokens that a share admits while the store is away are charged when the store is back. So over any number of losses,
-// all shares together admit at most one limit more.
+// Tokens that a share admits while the store is away are charged when the store is back. So no matter how often the
+// store is lost, all shares together admit at most one additional limit.
 func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	const nodes = 4
 	for name, policy := range map[string]engine.Policy{ // nothing comes back during the test
@@ -69,7 +69,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 				}
 				require.LessOrEqual(t, admitted, part+inHand)
 
-				// No request is needed: the node notices by itself that the store is back, and settles.
+				// No request is needed here: the node itself notices that the store is back, and charges its debt.
 				failed := l.client.Health().Failures
 				proxy.Clear()
 				require.Eventually(t, func() bool { return !l.isLost("k") && l.share.owed.Of(owing{key: "k"}) == 0 }, 10*time.Second, time.Millisecond,
@@ -82,8 +82,8 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	}
 }
 
-// A share may admit tokens that came back to the share while the store was away. These are charged, too, so all tokens
-// that the share admitted are charged.
+// A share may also admit tokens that come back to it while the store is away. These tokens must be charged as well, so
+// that the store is charged with everything that the share admitted.
 func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 	server := redistest.StartWithClock(t, time.Date(2010, 1, 2, 12, 0, 0, 0, time.UTC))
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -111,8 +111,8 @@ func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 	assert.LessOrEqual(t, d.Remaining, limit-admitted)
 }
 
-// The store is charged only with tokens that the share admitted. If several callers ask at once, nothing is charged
-// twice.
+// The store is charged with exactly the tokens that the share admitted. If several callers ask the store at once, no
+// token is charged twice.
 func TestSettlementsDoNotOverlap(t *testing.T) {
 	server := redistest.Start(t)
 	store, err := Open(t.Context(), server.URL(), Timeout(10*time.Second))
@@ -131,7 +131,7 @@ func TestSettlementsDoNotOverlap(t *testing.T) {
 	assert.EqualValues(t, 93, d.Remaining)
 }
 
-// LocalShare can make a share smaller than limit/nodes.
+// With LocalShare, a share can be smaller than limit/nodes.
 func TestASmallerShare(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)
@@ -188,8 +188,8 @@ func TestSharesHaveQuotas(t *testing.T) {
 	}
 }
 
-// A caller has asked the store in another way. Fallback lets it decide by the node's share, without a call to the
-// store.
+// A caller may ask the store by another path than the limiter. If the store does not answer it, the caller calls
+// Fallback, which decides by the node's share, without a call to the store.
 func TestFallbackAsksNoStore(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// If the limit is smaller than the number of nodes, no node gets a token at the moment at which the store stalls or is
-// lost, because all these tokens would be more than the limit. From then on, each node earns its part with time.
+// If the limit is smaller than the number of nodes, a token for each node would exceed the limit. So when the store
+// stalls or is lost, no node gets a token at once. After that moment, each node earns its part of the limit with time.
 func TestALimitSmallerThanNodes(t *testing.T) {
 	const nodes = 8
 	for name, policy := range map[string]engine.Policy{

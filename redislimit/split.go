@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// errMoves is the error for a group whose keys are, at the moment, divided between two nodes of a cluster. The group
-// took nothing.
+// errMoves is the error for a group whose keys are divided between two nodes of a cluster because their slot is moving.
+// The group has taken no tokens.
 var errMoves = errors.New("the keys of the request are being moved within the cluster")
 
 // run makes a call for some questions. While their slot moves between nodes of a cluster, each node has some of the
-// keys, and both refuse a call for several keys without carrying it out. Then run asks about each key in a separate
-// call, and the node that has the key answers. Groups get errMoves.
+// keys, and both refuse a call for several keys without carrying it out. In this case, run asks about each key in a
+// separate call, and the node that has the key answers. For questions about groups, run returns errMoves.
 func (q *queue) run(ctx context.Context, questions []question, answers []script.Answer) error {
 	if q.limit == nil {
 		groups := make([][]script.Item, len(questions))
@@ -49,7 +49,7 @@ func (q *queue) run(ctx context.Context, questions []question, answers []script.
 	all.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return err // tokens that other keys were granted are lost, as when an answer is lost
+			return err // tokens granted to other keys are lost, as if an answer were lost
 		}
 	}
 	return nil

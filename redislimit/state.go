@@ -15,9 +15,9 @@ import (
 // slowEvery is the shortest time between two log entries about single calls that timed out.
 const slowEvery = time.Minute
 
-// Logger makes a client log the state of the store. It logs that the store is lost, with the cause; each other kind of
-// cause while the store stays lost; that the store is back; and, at most once per minute, that calls time out while the
-// store is not lost. By default, or with nil, nothing is logged.
+// Logger makes a client log changes in the state of the store. The client logs that the store is lost, with the cause.
+// While the store stays lost, it logs each new kind of cause once. It logs that the store is back. If calls time out
+// while the store is not lost, it logs this at most once per minute. By default, or with nil, nothing is logged.
 func Logger(log *slog.Logger) ClientOption {
 	return func(c *clientConfig) error {
 		c.log = log
@@ -67,7 +67,7 @@ func (c *Client) tell(level slog.Level, text string, attributes ...slog.Attr) {
 	}
 }
 
-// kindOf returns a word for an error of the store.
+// kindOf returns a word for the kind of an error of the store.
 func kindOf(err error) string {
 	var reply *rueidis.RedisError
 	var network net.Error
@@ -93,7 +93,7 @@ func kindOf(err error) string {
 	return "connection"
 }
 
-// isForbidden reports whether a reply says that the user, or a script, is not allowed to run a command.
+// isForbidden reports whether a reply says that the user or a script has no permission for a command.
 func isForbidden(reply string) bool {
 	return strings.HasPrefix(reply, "NOPERM") || strings.Contains(reply, "can't run this command") ||
 		strings.Contains(reply, "No permissions") || strings.Contains(reply, "NOAUTH")

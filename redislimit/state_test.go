@@ -55,7 +55,8 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 	assert.LessOrEqual(t, len(log.With("the store is slow")), 1, "in a minute")
 }
 
-// A user with the documented rights can do everything. For a user that lacks any one of them, Open returns an error.
+// With the documented rights, a user can use every function of the limiter. If a user lacks any one of these rights,
+// Open returns an error.
 func TestTheLeastRights(t *testing.T) {
 	server := redistest.Start(t)
 	rights := strings.Fields(redislimit.Rights)

@@ -18,12 +18,13 @@ type Stats struct {
 	OnLoss    FailurePolicy // the limiter's failure policy
 	Fallbacks int64         // decisions by OnLoss, because the store failed to make them
 	Store     Health
-	// Differs names settings or numbers of another node that differ from this node's; "" if none were seen for a minute
+	// Differs names settings or numbers of another node that differ from those of this node. It is "" if no difference
+	// was found in the last minute.
 	Differs string
 }
 
-// Stats returns the limiter's statistics. The counts include its tiers; Mode is the mode for the limiter's own policy.
-// Stats visits every lease.
+// Stats returns the limiter's statistics. The counts include those of its tiers. Mode is the mode for the limiter's own
+// policy. Stats visits every lease.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
 		Mode: l.Mode(), OnLoss: l.config.onLoss, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
@@ -51,14 +52,15 @@ func (l *Limiter) Stats() Stats {
 //   - For a token bucket it is burst + rate*T.
 //   - For windows and logs it is one limit, plus one for each window that can begin in T. For the calendar, the
 //     shortest period counts.
-//   - For [engine.Concurrency] it is the limit, at a time.
+//   - For [engine.Concurrency] it is the limit, which bounds the requests in flight at any moment.
 //   - For [engine.TokenBuckets] it is 0, because such a limiter admits by quotas only, and each has its own bound.
 //
-// If the limit is leased, O + N*D is added. O is N times the most that a lease may have in hand; the store charged
-// these tokens before T began. D is the [Overdraft], which is charged after T ended. N is [Nodes]; the bound requires
-// that there are not more nodes.
+// If the limit is leased, O + N*D is added. N is the number set by [Nodes], and the bound requires that there are not
+// more nodes. O is N times the largest number of tokens that a lease may have in hand. The store may have charged these
+// tokens before T began. D is the [Overdraft]. The store may charge these tokens after T has ended.
 //
-// The bound holds while the store answers. docs/distributed.md says what shares admit beyond it.
+// The bound holds while the store answers. docs/distributed.md describes what shares admit beyond it while the store is
+// lost.
 func (l *Limiter) Bound(t time.Duration) uint64 {
 	if l.limit.IsOfQuotas() {
 		return 0

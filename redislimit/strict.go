@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store under a quota: with the renewal of the lease that carries the request, or with a separate
-// question. It fills in the receipt if there is one.
+// strict asks the store about a request under a quota. If there is a lease to carry the request, the lease's renewal
+// asks. Otherwise strict sends a separate question. It fills in the receipt if there is one.
 func (l *Limiter) strict(
 	ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease, r *receipt,
 ) (engine.Decision, error) {
@@ -28,7 +28,7 @@ func (l *Limiter) strict(
 		}
 		ask := script.Ask{Need: n, Want: n, Quota: q.numbers}
 		if r != nil {
-			ask.Window = script.AnyWindow // so that the answer has a window for a bucket, too
+			ask.Window = script.AnyWindow // so that the answer also has a window for a bucket
 		}
 		a, err = l.ask(ctx, key, ask)
 		paid = a.Granted == n
@@ -47,8 +47,8 @@ func (l *Limiter) strict(
 	return l.fallback(q, key, n, err, r)
 }
 
-// fallback decides by the failure policy if the store did not decide because it failed with err. With FailClosed, and
-// for an error that is not the store's, it returns err.
+// fallback decides a request by the failure policy if the store did not decide it. err is the reason. With FailClosed,
+// or if err is not an error of the store, it returns err.
 func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt) (engine.Decision, error) {
 	if !isStore(err) {
 		return engine.Decision{}, err // the context's error
@@ -77,8 +77,9 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 
 func isStore(err error) bool { return errors.Is(err, ErrStore) }
 
-// Fallback decides about n tokens as [OnLoss] says, without asking the store. It is for a caller that asked the store
-// itself and got the error cause. n = 0 takes nothing, and returns what the node's share has left.
+// Fallback decides a request for n tokens by the failure policy that [OnLoss] set, without asking the store. It is for
+// a caller that has asked the store itself and got the error cause. If n is 0, Fallback takes nothing, and the decision
+// reports what the node's share has left.
 func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -116,8 +117,9 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	return r.answer, r.err
 }
 
-// carry makes a renewal of a lease that carries a request for n tokens, and reports whether that request is paid. If
-// the request is given up, the renewal still ends normally, but the tokens for the request are lost.
+// carry starts a renewal of a lease. The renewal also asks the store for the n tokens of a request, and carry reports
+// whether the request is paid. If the context ends before the answer comes, the renewal still ends normally, but the
+// tokens that the store grants for the request are lost.
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
 	queue, item := l.place(key, held.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)
@@ -145,7 +147,7 @@ type reply struct {
 	err     error
 }
 
-// wait waits for the reply, which the queue sends within its time limit, or until the context is done.
+// wait waits for the reply, or until the context is done. The queue always sends a reply within its time limit.
 func wait(ctx context.Context, replies <-chan reply) reply {
 	select {
 	case r := <-replies:

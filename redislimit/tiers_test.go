@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// For each algorithm, a key that changes its tier keeps the tokens that it has taken, and one call of the store
-// decides. A tier that the limiter does not have is refused without a call.
+// For each algorithm, if a key changes its tier, the tokens that it has taken still count, and one call to the store
+// decides each request. If the limiter does not have the tier, the request is refused without a call.
 func TestTiers(t *testing.T) {
 	perDay := func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), 24*time.Hour), n) }
 	for name, of := range map[string]func(uint64) engine.Policy{
@@ -66,7 +66,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// Tiers that cannot share their keys are errors. So are tiers whose numbers the store cannot keep.
+// New returns an error for tiers that cannot share their keys with the policy, and for tiers whose numbers the store
+// cannot keep.
 func TestBadTiers(t *testing.T) {
 	bucket := engine.TokenBucket(engine.PerSecond(1), 1)
 	many := make([]engine.Policy, 65)

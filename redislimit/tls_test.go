@@ -25,12 +25,12 @@ import (
 )
 
 // issue makes a certificate for 127.0.0.1 and writes the certificate and its key to files. authority signs it. If
-// authority is nil, the certificate signs itself.
+// authority is nil, the certificate is self-signed.
 func issue(t *testing.T, dir, name string, authority *tls.Certificate) *tls.Certificate {
 	return issueFor(t, dir, name, authority, time.Now().Add(time.Hour))
 }
 
-// issueFor makes such a certificate, which expires at end.
+// issueFor does the same as issue, but the certificate expires at the time end.
 func issueFor(t *testing.T, dir, name string, authority *tls.Certificate, end time.Time) *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Source returns the limiter as a [limits.Source], for a limit of packages limits, httplimit and rpclimit. The source
-// has the limiter's quotas and tiers ([Tiers]).
+// Source returns the limiter as a [limits.Source], for a limit of package limits, httplimit or rpclimit. The source
+// supports the limiter's quotas and tiers ([Tiers]).
 //
 // All limits of a request that share a [Client] are decided together, all or nothing. The node first uses what it
 // knows: refusals that it remembers and tokens that leases have in hand. Then one call asks the store. In a cluster,
-// keys of different slots need different calls, one after the other. See docs/distributed.md.
+// keys in different slots need separate calls, which are made one after the other. See docs/distributed.md.
 func (l *Limiter) Source() limits.Source { return source{l.own} }
 
 // A source is a limiter under a quota.
@@ -104,7 +104,7 @@ func asking(parts []part, n int64) {
 	}
 }
 
-// admitted reports whether no part is refused.
+// admitted reports whether no part has been refused.
 func admitted(parts []part) bool {
 	for _, p := range parts {
 		if p.decided && !p.Decision.Allowed {
@@ -229,7 +229,8 @@ func takeEach(ctx context.Context, group []*part) error {
 	return nil
 }
 
-// askGroup asks the store for a group and waits. All keys must be in the same part of the store.
+// askGroup sends the store one question about a group, and waits for the answer. All keys must be in the same part of
+// the store.
 func (s store) askGroup(ctx context.Context, group []*part, ask func(*part) script.Ask) ([]script.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -282,8 +283,9 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return s.giveBack(ctx, parts)
 }
 
-// giveBack gives back the tokens that were taken. Tokens of the node's share or lease go back there, and all others to
-// the store, with one call for each part of the store. If one call fails, the others are still made.
+// giveBack gives back the tokens that were taken. Tokens of the node's share or lease go back to the share or lease.
+// All other tokens go back to the store, with one call for each part of the store. If one of these calls fails, the
+// others are still made.
 func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 	for i := range parts {
 		p := &parts[i]

@@ -18,11 +18,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// An errand is a request of the tests. It maps each limit's name to the request's key. A limit without a key here does
-// not apply to the request.
+// An errand is a request of the tests. It maps the name of each limit to the request's key for that limit. If a limit
+// has no entry, it does not apply to the request.
 type errand map[string]string
 
-// together makes strict limits in a store, and returns them as a set and by their names.
+// together makes strict limits in a store. It returns the set of these limits, and the limiters by their names.
 func together(t *testing.T, store *redislimit.Client, policies map[string]engine.Policy, options ...redislimit.Option) (*limits.Set[errand], map[string]*redislimit.Limiter) {
 	t.Helper()
 	all, list := map[string]*redislimit.Limiter{}, []limits.Limit[errand]{}
@@ -50,15 +50,16 @@ func limitOf(name string, l *redislimit.Limiter) limits.Limit[errand] {
 // textOf returns the text by which a limit stores a key.
 func textOf(key string) string { return "text:" + key }
 
-// used returns how many tokens a key of a limit has taken.
+// used returns how many tokens have been taken from a key of a limit.
 func used(t *testing.T, l *redislimit.Limiter, key string) uint64 {
 	d, err := l.Peek(t.Context(), textOf(key), 1)
 	require.NoError(t, err)
 	return d.Limit - d.Remaining
 }
 
-// A request with limits of every algorithm is one call of the store, whether it is admitted or refused. Its refund is
-// also one call. A refusal takes nothing from any limit, and the next request of the same client needs no call.
+// A request with limits of every algorithm needs one call to the store, whether it is admitted or refused. Its refund
+// is also one call. A refused request takes nothing from any limit, and the next request of the same client needs no
+// call.
 func TestARequestIsOneScript(t *testing.T) {
 	_, store := miniAs(t, true)
 	set, all := together(t, store, map[string]engine.Policy{
@@ -92,7 +93,8 @@ func TestARequestIsOneScript(t *testing.T) {
 	decide(limits.Admitted, 1)
 }
 
-// Requests that are refused take nothing, so refused clients do not hinder other clients, not even for a moment.
+// Refused requests take nothing from any limit. So the requests of refused clients never cause a refusal for other
+// clients, not even for a moment.
 func TestRefusedClientsHinderNoOther(t *testing.T) {
 	_, store := miniAs(t, true)
 	const victims = 300
@@ -178,7 +180,7 @@ func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 }
 
 // If a strict limit of the same store refuses, tokens that a lease paid go back to the lease's tokens in hand. If a
-// lease cannot decide, the store is asked for its tokens in the same call as for the other limits.
+// lease cannot decide, the call that asks the store about the other limits also asks for the tokens of the lease.
 func TestLeasesJoinAGroup(t *testing.T) {
 	_, store := miniAs(t, true)
 	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
@@ -244,8 +246,8 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	}
 }
 
-// A share decides as soon as an answer is missing, before the store counts as lost. If another limit refuses then, the
-// share gets its tokens back.
+// A share decides as soon as one answer does not come in time, even before the store counts as lost. If another limit
+// then refuses the request, the share gets its tokens back.
 func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Minute))
 	set, _ := together(t, store, map[string]engine.Policy{
@@ -269,8 +271,8 @@ func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	assert.Zero(t, store.Health().Lost)
 }
 
-// In a cluster, the limits of a request are in different slots. If one limit refuses, in the end nothing is taken from
-// the others. Requests are also decided while slots move.
+// In a cluster, the keys of a request's limits are in different slots. If one limit refuses, the others get their
+// tokens back. Requests are also decided while slots move.
 func TestGroupsInACluster(t *testing.T) {
 	c := redistest.StartCluster(t)
 	store := patient(t, c.URL())
@@ -280,7 +282,8 @@ func TestGroupsInACluster(t *testing.T) {
 	admitted := map[string]uint64{}
 	for i := range 200 {
 		user := fmt.Sprintf("user%d", i%25)
-		// Equal texts are in the same slot, so some of the limits are asked together and others are not.
+		// Limits whose key has the same text are in the same slot. So one call asks about some of the limits, and
+		// separate calls ask about the others.
 		res := set.Decide(t.Context(), errand{"all": "x", "user": user, "team": user})
 		if res.Verdict() == limits.Admitted {
 			admitted[user]++
@@ -334,7 +337,7 @@ func TestGroupsWhoseSlotMoves(t *testing.T) {
 	assert.Zero(t, store.Health().Failures)
 }
 
-// setOf returns a set of one limit, or of the limit's first tier if tier is true.
+// setOf returns a set that contains one limit. If tier is true, all requests are in the limit's first tier.
 func setOf(t *testing.T, l limits.Limit[errand], tier bool) *limits.Set[errand] {
 	t.Helper()
 	if tier {

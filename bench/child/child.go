@@ -1,6 +1,6 @@
 // Package child runs pieces of work in fresh processes of the same program, with a fresh memory layout and a fresh
-// scheduler. If processors contend on a row, a process settles into one of two speeds and keeps it as long as it lives.
-// So many processes give a better result than many iterations.
+// scheduler. On rows on which processors contend, a process has one of two speeds and keeps it for its whole life. So
+// measuring in many processes gives a better result than many iterations in one process.
 //
 // A child gets its work as JSON in an environment variable and answers with one line of JSON.
 package child
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// variable is the environment variable with a child's order.
+// variable is the environment variable that contains a child's order.
 const variable = "WEIR_BENCH_CHILD"
 
 // An order tells a child what to do.
@@ -81,8 +81,8 @@ func do(all map[string]Work, text string) (a answer) {
 	return a
 }
 
-// Run does work in a child with GOMAXPROCS set to cores, and stores its result. If the child takes longer than the
-// limit, Run kills it and returns an error.
+// Run does the named work in a child with GOMAXPROCS set to cores, and stores the child's result in result. If the
+// child takes longer than the limit, Run kills it and returns an error.
 func Run(ctx context.Context, limit time.Duration, cores int, work string, with, result any) error {
 	raw, err := json.Marshal(with)
 	if err != nil {

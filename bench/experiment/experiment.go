@@ -1,4 +1,4 @@
-// Package experiment contains the measurements. Each runs in a separate process.
+// Package experiment contains the measurements. Each measurement runs in a separate process.
 package experiment
 
 import "github.com/weir-go/weir/bench/child"

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Decisions are counted. A row fails if the counts are not as its name says.
+// A measurement counts how many requests are allowed. A row fails if this number does not match the row's name.
 func TestWrong(t *testing.T) {
 	admit, refuse := workload.Row{}, workload.Row{Refused: true}
 	for _, c := range []struct {
@@ -35,7 +35,7 @@ func TestWrong(t *testing.T) {
 	assert.Equal(t, "no decision was made", Wrong(&admit, measure.Sample{}))
 }
 
-// Every subject decides as the row says, whether it is measured alone or takes turns with others.
+// Every subject decides as the row requires, whether it is measured alone or takes turns with others.
 func TestRateOfEverything(t *testing.T) {
 	// Parts of a floor are measured on one processor, without contention.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

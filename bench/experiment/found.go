@@ -29,17 +29,18 @@ func (c Counted) Fraction() float64 { return float64(c.Found) / float64(max(c.Re
 const (
 	// between is the mean time between two requests of a key on the returning rows.
 	between = time.Second
-	// settling is how long requests run before they are counted. counting is how long they are counted. Each of the two
-	// times includes a sweep. If a lap of the stream is longer, each of them lasts a lap.
+	// settling is for how long requests run before they are counted, and counting is for how long they are counted.
+	// Each of the two times is long enough to include a sweep. If one pass through the stream of requests takes longer,
+	// each of them lasts for one pass.
 	settling = engine.DefaultSweepInterval * 3 / 2
 	counting = engine.DefaultSweepInterval
 )
 
-// MeasureFound counts the requests of a row that find the record of their key. It only uses the table, which has
-// different calls for a hit and for a miss. Other measurements do not count hits, because a shared counter would cost
-// the timed decisions a cache line that travels between processors. The clock shows the times of the requests. So
-// sweeps come at their default interval, although no run lasts that long. A key comes back after a second on average,
-// or at the times of the row if the row has times.
+// MeasureFound counts the requests of a row that find the record of their key. It uses only the table of a limiter,
+// which has different calls for a hit and for a miss. Other measurements do not count hits, because a shared counter
+// would slow down the timed decisions: its cache line would travel between processors. The clock of MeasureFound shows
+// the planned times of the requests. So sweeps come at their default interval, although no run lasts that long. If the
+// row has times, the requests come at these times. Otherwise a key comes back after a second on average.
 func MeasureFound(of FoundOf) (Counted, error) {
 	row, err := workload.Find(of.Row)
 	if err != nil {
@@ -142,7 +143,7 @@ func (c *counter) ask(key string) (found bool) {
 	return found
 }
 
-// sweep moves the time forward, and does what the background sweeper does in that time.
+// sweep moves the clock forward to the time now, and does what the background sweeper would have done by then.
 func (c *counter) sweep(now int64) {
 	for ; now-c.swept >= int64(engine.DefaultSweepInterval); c.swept += int64(engine.DefaultSweepInterval) {
 		c.table.SweepEpoch(c.swept+int64(engine.DefaultSweepInterval), nil)

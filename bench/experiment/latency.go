@@ -13,14 +13,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// These are the kinds of work that run while the latency of calls is measured.
+// These are the kinds of background work that run while the latency of calls is measured.
 const (
 	Quiet = "nothing else"
 	Sweep = "the sweeper at work"
 	Flood = "a flood of new keys"
 )
 
-// LatencyOf says what to measure.
+// LatencyOf describes a measurement of latency.
 type LatencyOf struct {
 	Beside string        `json:"beside"`
 	Empty  bool          `json:"empty"` // measures a call that does nothing, to show the noise of the machine
@@ -37,8 +37,8 @@ var Percentiles = []float64{0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99,
 type Delays struct {
 	// Service is the time from the start of the call to its end.
 	Service []int64 `json:"service_ns"`
-	// Response is the time from the planned start of the call to its end. So if a call waits for an earlier one that is
-	// late, the wait counts too. This corrects for coordinated omission.
+	// Response is the time from the planned start of the call to its end. So if a call must wait because an earlier
+	// call took too long, the wait counts too. This corrects for coordinated omission.
 	Response []int64 `json:"response_ns"`
 	Calls    int64   `json:"calls"`
 	// Sweeps, Evictions and Flooded show that the planned background events happened.
@@ -54,7 +54,7 @@ func MeasureLatency(of LatencyOf) (Delays, error) {
 		return Delays{}, err
 	}
 	before, requests := row.Load()
-	// Keys are in use for a second after a request, so a flood of new keys finds no idle ones to replace.
+	// Keys are in use for a second after a request, so a flood of new keys finds no idle keys that it can replace.
 	l, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 10), engine.MaxKeys(row.Capacity),
 		engine.Prefault(), engine.SweepInterval(interval(of.Beside)))
 	if err != nil {
@@ -86,7 +86,8 @@ func MeasureLatency(of LatencyOf) (Delays, error) {
 	return d, err
 }
 
-// interval returns the time between two sweeps. It is the shortest possible time if the sweeper must work all the time.
+// interval returns the time between two sweeps. If the sweeper must work all the time, interval returns the shortest
+// possible time.
 func interval(beside string) time.Duration {
 	if beside == Sweep {
 		return time.Millisecond

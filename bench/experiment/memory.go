@@ -20,15 +20,15 @@ type MemoryOf struct {
 // A Held is the memory that a limiter uses, in bytes.
 type Held struct {
 	Keys int `json:"keys"`
-	// Resident is by how much the process's memory in RAM has grown since before the limiter was made. It is 0 if the
-	// system does not report it.
+	// Resident is the growth of the process's memory in RAM: its size now, minus its size before the limiter was made.
+	// It is 0 if the system does not report the size.
 	Resident int64 `json:"resident"`
 	Heap     int64 `json:"heap"`               // the same for the Go heap
 	Declared int64 `json:"declared,omitempty"` // as the limiter itself reports it: weir's Stats
 }
 
-// MeasureMemory makes a limiter and makes a request for each of a million keys. The text of the keys exists before, so
-// it is not counted, unless the limiter copies it.
+// MeasureMemory makes a limiter and makes a request for each of a million keys. The text of the keys exists before the
+// limiter is made, so it is not counted, unless the limiter copies it.
 func MeasureMemory(of MemoryOf) (Held, error) {
 	row, err := workload.Find("zipf-1m")
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// RateOf names a row and the subjects to measure on it. If the keys of a row take longer to make than to measure,
-// several subjects share a process and the keys. They take turns, each for a short time, so that they are measured
-// under the same noise.
+// RateOf names a row and the subjects to measure on it. If it takes longer to make the keys of a row than to measure
+// with them, several subjects share a process and its keys. These subjects take turns, each for a short time, so that
+// they are measured under the same noise.
 type RateOf struct {
 	Row      string        `json:"row"`
 	Subjects []string      `json:"subjects"`
@@ -25,9 +25,8 @@ type Rated struct {
 	Error string `json:",omitempty"` // why the figures must not be used
 }
 
-// slice returns how long one subject is measured before the next one. With many keys, the time is long enough for
-// requests for as many keys as the caches have lines. Otherwise it is short, so that noise affects all subjects
-// equally.
+// slice returns for how long one subject is measured before the next one takes its turn. With many keys, a turn is long
+// enough to replace everything in the caches. Otherwise it is short, so that noise affects all subjects equally.
 func slice(row *workload.Row) time.Duration {
 	if row.Keys >= 1_000_000 {
 		return 20 * time.Millisecond
@@ -72,7 +71,7 @@ func MeasureRate(of RateOf) (map[string]Rated, error) {
 	return results, nil
 }
 
-// alternate lets the deciders take turns, each turns times.
+// alternate lets the deciders take turns. The argument turns is the number of turns of each decider.
 func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.Duration, turns int,
 	samples []measure.Sample) {
 	for range turns {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TouchedOf says which pages a limiter for a million keys may use.
+// TouchedOf chooses the pages that MeasureTouched lets a limiter for a million keys use.
 type TouchedOf struct {
 	Huge bool `json:"huge"` // pages as the system gives them; otherwise only small pages
 }

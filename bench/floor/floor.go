@@ -1,7 +1,7 @@
-// Package floor implements the minimum that an exact limiter must do for a request. It is measured like the limiters:
-// with the same keys in the same order, in the same loop, and on a table of the same size.
+// Package floor implements the minimum that an exact limiter must do for a request. A floor is measured in the same way
+// as the limiters: with the same keys in the same order, in the same loop, and with a table of the same size.
 //
-// A floor does not compare keys, looks at one slot only, and decides nothing.
+// A floor does not compare keys, uses only one slot for a key, and does not make decisions.
 package floor
 
 import (
@@ -25,8 +25,8 @@ type Floor struct {
 	_     [56]byte
 }
 
-// New returns floors with a table of slots slots of 16 bytes. Like weir's table, it is in huge pages if the system has
-// them. The returned function frees it.
+// New returns floors with a table. The argument slots is the number of its slots, each of 16 bytes. Like weir's table,
+// it is in huge pages if the system has them. The returned function frees it.
 func New(clock Clock, slots uint64) (*Floor, func(), error) {
 	memory, release, err := Map(slots*16, true)
 	if err != nil {
@@ -36,7 +36,7 @@ func New(clock Clock, slots uint64) (*Floor, func(), error) {
 }
 
 // slot returns the record of a key. It hashes the key with weir's own function. One multiplication scales the hash to
-// the table, because the size of a table is its capacity and not a power of two.
+// the size of the table, because that size is the capacity and not a power of two.
 func (f *Floor) slot(key string) *atomic.Uint64 {
 	i, _ := bits.Mul64(keyhash.String(f.seed, key), uint64(len(f.table)))
 	return &f.table[i].state
@@ -68,7 +68,7 @@ func charge(w *atomic.Uint64, now uint64) bool {
 	}
 }
 
-// empty depends on the word and the time, and is always false.
+// empty reads the word and uses the time, like the check of a limiter, but it always returns false.
 func empty(w *atomic.Uint64, now uint64) bool { return w.Load() > now>>1|1<<62 }
 
 func (f AdmitCoarse) Allow(key string) bool   { return charge(f.slot(key), f.word.Load()) }

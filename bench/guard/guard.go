@@ -1,6 +1,6 @@
-// Package guard detects that weir has become much slower in comparison with its floor: `make bench-guard`, which is a
-// part of `make test`. It checks ratios within one run, never times. The bounds are about twice the targets, so only a
-// real regression exceeds them.
+// Package guard detects if weir has become much slower in comparison with its floor. It runs in `make bench-guard`,
+// which is a part of `make test`. It compares times of the same run with each other, and never checks absolute times.
+// The bounds are about twice the targets, so only a real regression exceeds them.
 package guard
 
 import (
@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// A Bound is the largest allowed cost of a subject on a row, as a multiple of a floor's cost or of another subject's.
+// A Bound is the largest allowed cost of a subject on a row. The cost is a multiple of the cost of a floor or of
+// another subject.
 type Bound struct {
 	Row   workload.Row
 	Name  string // the guarded subject
@@ -33,7 +34,8 @@ func Bounds() ([]Bound, error) {
 		{Name: measure.WeirTSC, Floor: measure.FloorPrecise, Most: 1.5, Row: workload.Row{Name: "allowed-1k"}},
 		{Name: measure.WeirCoarse, Floor: measure.FloorCoarse, Most: 3.5, Row: workload.Row{Name: "denied-1k"}},
 		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Most: 3.5, Row: workload.Row{Name: "zipf-1m"}},
-		// This subject misses its target (docs/benchmarks/history.md), so its bound is twice the measured ratio.
+		// This subject misses its target (see docs/benchmarks/history.md), so the bound is twice its measured ratio
+		// instead of twice the target.
 		{Name: measure.WeirTSC, Floor: measure.FloorTSC, Most: 7, Row: workload.Row{Name: "churn"}},
 		{Name: measure.WeirTSC, Floor: measure.WeirNeverIdle, Most: 1.6, Found: 0.98,
 			Row: workload.Row{Name: "returning-1k"}},

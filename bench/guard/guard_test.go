@@ -28,7 +28,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// changed is a limiter whose Allow calls ask.
+// changed is a limiter whose Allow method calls the function ask.
 type changed struct {
 	peers.Limiter
 	ask func(l peers.Limiter, key string) bool
@@ -53,7 +53,8 @@ func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
 // kept is used to store an allocation, so that the compiler cannot leave it out.
 var kept atomic.Pointer[[8]byte]
 
-// The guard fails if a subject is too slow, finds too few records, decides wrongly or allocates. Its error says why.
+// The guard returns an error if a subject is too slow, finds too few records, decides wrongly or allocates. The error
+// says which of these is the case.
 func TestGuardNotices(t *testing.T) {
 	slow := change(t, func(l peers.Limiter, key string) bool {
 		for range 99 {

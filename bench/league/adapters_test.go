@@ -20,21 +20,22 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// The adapters of the benchmark ask for one token. The adapters in this file ask for several tokens, for the wait, and
-// for reservations that can be given up, if a library has these. They ask no library for a cost below 0, because no
-// documentation says what it means.
+// The adapters of the benchmark ask for one token. The adapters in this file also use what else a library offers:
+// requests for several tokens, the time to wait, and reservations that can be canceled. They never pass a cost below 0
+// to a library, because no library documents what such a cost means.
 
 // A made is a function that makes a limiter for a limit.
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter
 
-// with replaces the adapter of an entry by an adapter that supports costs.
+// with replaces the adapter of an entry with one that supports costs.
 func (e entry) with(of made) entry {
 	delete(e.config.Skip, "Costs")
 	e.config.New = of
 	return e
 }
 
-// keyed does the same for a library without keys. The adapter has one of the library's limiters for each key.
+// keyed does the same as with, for a library without keys. The new adapter makes one of the library's limiters for each
+// key.
 func (e entry) keyed(of made) entry {
 	for _, part := range []string{"Burst", "Keys", "Forget", "Linear"} {
 		delete(e.config.Skip, part)
@@ -63,7 +64,7 @@ func yes(allowed bool) limitertest.Decision {
 	return limitertest.Decision{Allowed: allowed, RetryAfter: -1}
 }
 
-// A reserving limiter makes the reservations of x/time/rate, for each key.
+// A reserving limiter has a rate.Limiter of x/time/rate for each key, and makes reservations with it.
 type reserving struct {
 	limitertest.TakeFunc
 	reserve func(key string, n int64) *rate.Reservation
@@ -112,7 +113,7 @@ func ofTenants(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	}
 }
 
-// gcra makes throttled's limiter, which returns a RetryAfter.
+// gcra makes the limiter of throttled. Its decisions have a RetryAfter.
 func gcra(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
 	store, err := memstore.NewCtx(0)
 	if err != nil {
@@ -136,7 +137,7 @@ func (s silent) Header() http.Header         { return s.header }
 func (s silent) Write(b []byte) (int, error) { return len(b), nil }
 func (s silent) WriteHeader(int)             {}
 
-// increments makes httprate's limiter with WithIncrement.
+// increments makes the limiter of httprate. It passes the cost of a request by WithIncrement.
 func increments(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	limiter := httprate.NewRateLimiter(int(l.Tokens), l.Per, httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
 	request := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -149,8 +150,8 @@ func increments(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	})
 }
 
-// A tick is a clock whose first time is the latest multiple of a period, because a bucket of juju's library counts from
-// its first time on.
+// A tick is a clock for juju's library. A bucket of that library counts periods from the first time that it reads. So
+// the first time of a tick is rounded down to a multiple of the period.
 type tick struct {
 	period time.Duration
 	begun  bool
@@ -181,7 +182,7 @@ func buckets(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 }
 
 // permits makes a limiter with a bursty RateLimiter of failsafe-go for each key. A request takes all of its permits or
-// none. The periods of a RateLimiter begin when it is made, so all of them are made at the same time.
+// none. The periods of a RateLimiter begin when it is made, so the RateLimiters of all keys are made at the same time.
 func permits(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	made := make([]ratelimiter.RateLimiter[any], 5000)
 	for i := range made {

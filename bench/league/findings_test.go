@@ -17,11 +17,11 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// These are the programs of docs/audit.md. If a program no longer shows its finding, a table in that document must
-// change.
+// The tests in this file are the programs of docs/audit.md. If one of them no longer shows its finding, a table in that
+// document must change.
 
-// TestALateCallerRefills: if a caller passes an earlier time, x/time/rate sets its clock back to that time. The time
-// since then is then counted again.
+// TestALateCallerRefills: if a caller passes an earlier time, x/time/rate sets its clock back to that time. So the time
+// since that earlier time counts a second time.
 func TestALateCallerRefills(t *testing.T) {
 	lim, t0 := rate.NewLimiter(1, 5), time.Now()
 	admitted := 0
@@ -39,7 +39,8 @@ func TestALateCallerRefills(t *testing.T) {
 }
 
 // TestAnIdleKeyHasTwoBursts: tailscale's limiter counts time from the last refill, and it refills only when no tokens
-// are left. So the time for which a bucket was full counts as well, and gives another burst when the bucket is empty.
+// are left. So the time in which a bucket was full counts as well. It gives another burst as soon as the bucket is
+// empty.
 func TestAnIdleKeyHasTwoBursts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := &limiter.Limiter[string]{Size: 10, Max: 5, RefillInterval: time.Second}
@@ -76,7 +77,8 @@ func TestAKeyExpiresInUse(t *testing.T) {
 	})
 }
 
-// TestACancelThatIsRepeated: if a reservation of x/time/rate is canceled twice, it gives back more tokens than it had.
+// TestACancelThatIsRepeated: if a reservation of x/time/rate is canceled twice, more tokens are given back than the
+// reservation took.
 func TestACancelThatIsRepeated(t *testing.T) {
 	for times, want := range map[int]bool{1: false, 2: true} {
 		lim, t0 := rate.NewLimiter(1, 1), time.Now()
@@ -89,8 +91,8 @@ func TestACancelThatIsRepeated(t *testing.T) {
 	}
 }
 
-// TestCostsThatOverflow: these libraries multiply a cost by the time of a token, or add it to a count, without a check
-// for overflow. So a cost above the limit passes.
+// TestCostsThatOverflow: without a check for overflow, these libraries multiply the cost of a request by the time of a
+// token, or add it to a count. So a request whose cost is above the limit passes.
 func TestCostsThatOverflow(t *testing.T) {
 	daily := limitertest.Limit{Tokens: 1, Per: 24 * time.Hour, Burst: 1}
 	for name, c := range map[string]struct {
@@ -108,8 +110,8 @@ func TestCostsThatOverflow(t *testing.T) {
 	}
 }
 
-// TestARefusedCostIsCharged: the wait for a huge cost overflows in failsafe-go. The request is refused but still
-// charged.
+// TestARefusedCostIsCharged: in failsafe-go, the waiting time for a request with a huge cost overflows. The request is
+// refused, but its cost is still charged.
 func TestARefusedCostIsCharged(t *testing.T) {
 	lim := ratelimiter.NewBursty[any](1, 24*time.Hour)
 	assert.False(t, lim.TryAcquirePermits(1<<32))

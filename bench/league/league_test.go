@@ -1,5 +1,5 @@
-// Package league tests the limiters of the benchmark with package limitertest: the promises of each library, and the
-// findings of the audit. make audit prints the table.
+// Package league tests the limiters of the benchmark with package limitertest. It checks the promises of each library
+// and the findings of the audit. make audit prints the results as a table.
 package league
 
 import (
@@ -29,8 +29,8 @@ type entry struct {
 	config       limitertest.Config
 }
 
-// peer returns the entry for the benchmark's limiter with that name. skip lists what the library documents that it does
-// not do.
+// peer returns the entry for the benchmark's limiter with that name. skip lists what, by its documentation, the library
+// does not do.
 func peer(name, says string, promise limitertest.Promise, skip map[string]string) entry {
 	for _, p := range peers.All() {
 		if p.Name != name {
@@ -64,15 +64,15 @@ func peer(name, says string, promise limitertest.Promise, skip map[string]string
 	panic("no peer " + name)
 }
 
-// rounds allows a microsecond for rounding, as by floating point and whole nanoseconds.
+// rounds allows a microsecond of error for libraries that use floating point or round to whole nanoseconds.
 func (e entry) rounds() entry {
 	e.config.EarlyBy = func(limitertest.Limit) time.Duration { return time.Microsecond }
 	e.config.LateBy = e.config.EarlyBy
 	return e
 }
 
-// longer is for a limiter whose windows are one nanosecond longer than their period. It makes the limiter with a period
-// that is one nanosecond shorter.
+// longer is for a library whose windows are one nanosecond longer than their period. It makes the library's limiter
+// with a period that is one nanosecond shorter.
 func (e entry) longer() entry {
 	of := e.config.New
 	e.config.New = func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
@@ -82,15 +82,16 @@ func (e entry) longer() entry {
 	return e
 }
 
-// only leaves out the limits for which the library is not made.
+// only leaves out limits that the library is not meant for.
 func (e entry) only(is func(limitertest.Limit) bool) entry {
 	e.config.Limits = slices.DeleteFunc(append(limitertest.Limits(), limitertest.Limit{Tokens: 1, Per: 100 * time.Millisecond, Burst: 20}),
 		func(l limitertest.Limit) bool { return !is(l) })
 	return e
 }
 
-// daily reports whether windows that begin at multiples of the period since midnight also begin at multiples since
-// 1970. A bubble begins at midnight.
+// daily reports whether a day is a multiple of the limit's period. A synctest bubble begins at midnight. So for such a
+// period, windows that are counted from the start of the bubble begin at the same times as windows that are counted
+// from 1970.
 func daily(l limitertest.Limit) bool { return 24*time.Hour%l.Per == 0 }
 
 // sethvargo returns go-limiter as its documentation configures it. The benchmark's adapter counts by the hour instead.

@@ -19,8 +19,8 @@ func Begin(command string) string {
 	return fmt.Sprintf("<!-- figures: %s --docs writes what follows -->\n", command)
 }
 
-// Fill writes the figures of a command into a document, between the two lines that mark their place. It returns an
-// error if the document does not have these lines.
+// Fill writes the figures of a command into a document, between the lines Begin(command) and End. It returns an error
+// if the document does not have these lines.
 func Fill(path, command, figures string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Aged times the table's capacity is a number of keys after which no slot is unused: the probe windows are already full
-// when the last of these keys are placed.
+// An aged table gets Aged times as many keys as its capacity. Afterwards no slot is unused, because all probe windows
+// are full before the last of these keys are placed.
 const Aged = 5
 
-// openAged returns a limiter of a policy. Each slot of its table has had a key. All of these keys are idle and have
-// been swept.
+// openAged returns a limiter in which each slot of the table was used by an earlier key. All of these keys are idle and
+// have been swept.
 func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engine.Limiter, error) {
-	// With a token per hour, none of these keys becomes idle while the others come.
+	// With a token per hour, no earlier key becomes idle while the remaining ones are added.
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engi
 	for i := range uint64(Aged * r.Capacity) {
 		l.AllowKey(l.KeyUint64(i))
 	}
-	// With a token per nanosecond, all of them become idle.
+	// With a token per nanosecond, all of these keys become idle.
 	if err := l.SetPolicy(engine.TokenBucket(engine.PerSecond(1e9), 1)); err != nil {
 		l.Close()
 		return nil, err

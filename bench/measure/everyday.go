@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// everydayCalls are the calls of weir, apart from Allow, that are measured on the everyday rows. The key is the
-// subject's name.
+// everydayCalls contains the calls of weir, apart from Allow, that are measured on the everyday rows, by the name of
+// the subject.
 var everydayCalls = map[string]func(*workload.Row, *workload.Stream) (Decider, func(), error){
 	WeirTake:   openTake,
 	WeirAddr:   openAddr,
@@ -25,12 +25,12 @@ var everydayCalls = map[string]func(*workload.Row, *workload.Stream) (Decider, f
 	WeirAt:     openAt,
 }
 
-// A call makes a limiter of a function, for calls other than Allow.
+// A call turns a function into a limiter, so that calls other than Allow can be measured.
 type call func(key string) bool
 
 func (c call) Allow(key string) bool { return c(key) }
 
-// openTake opens a limiter that is called by Take.
+// openTake opens a limiter whose requests are decided by Take.
 func openTake(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	l, err := Weir(r, engine.ClockTSC())
 	if err != nil {
@@ -64,7 +64,8 @@ func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	})}, closing(l), nil
 }
 
-// openAll opens three limits that decide together: a client's limit per second and per minute, and one for all clients.
+// openAll opens three limits that decide together: a limit per second and a limit per minute for each client, and one
+// limit for all clients.
 func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	second, err := Weir(r, engine.ClockTSC())
 	if err != nil {
@@ -91,7 +92,7 @@ func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	})}, closing(second, perMinute, everyone), nil
 }
 
-// addressed asks a limiter about addresses that were parsed before.
+// addressed decides requests whose addresses were parsed before the measurement.
 type addressed struct {
 	limiter *engine.Limiter
 	addrs   []netip.Addr
@@ -122,7 +123,7 @@ func (a *addressed) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the keys that exist before the clock starts.
+// Before returns the decider for the requests that are made before the measurement, one for each key.
 func (a *addressed) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		addr, err := netip.ParseAddr(key)
@@ -130,8 +131,9 @@ func (a *addressed) Before() Decider {
 	})}
 }
 
-// decided asks the middleware, as a server does. A server has just read the request, so the request is in a cache. For
-// the same effect, decided uses one request again and again, with other addresses.
+// decided lets the middleware decide, as a server does. A server has just read a request when it decides, so the
+// request is in a cache. To get the same effect, decided uses one request object again and again, each time with
+// another address.
 type decided struct {
 	middleware *httplimit.Middleware
 	remote     *workload.Stream // addresses with ports, as net/http has them
@@ -168,7 +170,7 @@ func (d *decided) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the keys that exist before the clock starts.
+// Before returns the decider for the requests that are made before the measurement, one for each key.
 func (d *decided) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		result := d.middleware.Decide(&http.Request{RemoteAddr: key + port})
@@ -176,11 +178,13 @@ func (d *decided) Before() Decider {
 	})}
 }
 
-// timed passes to the limiter the times at which requests are due, under the limit that is not sped up.
+// timed passes to the limiter the time at which each request is due. So the limiter has the original limit, while the
+// other subjects have a limit that is sped up.
 //
-// The limiter's clock shows the same time, because the limiter does not trust a caller that is far ahead of its clock.
-// With every request of any processor, this time advances by the mean time between two requests. A decider gets the
-// times of step requests together. Among these, the times between requests are the original ones.
+// The limiter's clock must show about the same time, because the limiter does not trust a caller that is far ahead of
+// its clock. So all workers share one time, which advances with every request by the mean time between two requests. A
+// worker takes the times of step requests at once. Within these requests, the times between requests are the original
+// ones.
 type timed struct {
 	limiter *engine.Limiter
 	began   time.Time
@@ -201,8 +205,8 @@ func openAt(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 
 func (t *timed) at(since time.Duration) time.Time { return t.began.Add(since) }
 
-// step is how many requests get their time together. If a goroutine is suspended meanwhile, that many requests are
-// late.
+// step is the number of requests whose times a worker takes at once. If the worker's goroutine is suspended, up to that
+// many requests are late.
 const step = 50
 
 // Decide implements Decider.
@@ -227,7 +231,7 @@ func (t *timed) decide(s *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the keys that exist before the clock starts.
+// Before returns the decider for the requests that are made before the measurement, one for each key.
 func (t *timed) Before() Decider {
 	return Keyed{call(func(key string) bool { return t.limiter.TakeAt(t.limiter.Key(key), 1, t.began).Allowed })}
 }

@@ -58,7 +58,7 @@ func TestTakeAtGoesByTheTimes(t *testing.T) {
 	assert.Equal(t, row.Unhurried().Burst, allowed)
 }
 
-// Each address pays for its own requests, whichever call is used.
+// Each address is charged only for its own requests, no matter which call decides them.
 func TestAddressesOfTheEverydayRow(t *testing.T) {
 	row := smaller(t, "everyday")
 	row.Draw = workload.InTurn // keys that are not addresses
@@ -67,7 +67,8 @@ func TestAddressesOfTheEverydayRow(t *testing.T) {
 	assert.ErrorContains(t, err, "client 1: ")
 }
 
-// The keys of a returning row are idle when they come back. The keys of the row that it is compared with are not.
+// The keys of a returning row are idle when they come back. The keys of the subject with which it is compared are not
+// idle.
 func TestReturningKeysAreIdleAndTheOthersNot(t *testing.T) {
 	for _, name := range []string{"returning-1k", "returning-1k/aged"} {
 		row, err := workload.Find(name)

@@ -99,7 +99,7 @@ func (s *served) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the keys that exist before the clock starts.
+// Before returns the decider for the requests that are made before the measurement, one for each key.
 func (s *served) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		e := s.pool.Get().(*exchange)

@@ -1,5 +1,5 @@
-// Package measure times and counts decisions. The things that it measures are called subjects, and each has a name.
-// They are weir with each of its clocks, the floors and their parts, and the peers.
+// Package measure times and counts decisions. The things that it measures are called subjects, and each has a name. The
+// subjects are weir with each of its clocks, the floors and their parts, and the peers.
 //
 //	measure.go  the loops that make decisions, and the Sample that they return
 //	subject.go  the names, and what is opened by them
@@ -42,7 +42,7 @@ type Sample struct {
 	Nanos   int64  // wall-clock time
 	Ops     int    // decisions
 	Allowed int    // how many of them were allowed
-	Mallocs uint64 // objects that the whole process allocated meanwhile
+	Mallocs uint64 // objects that the whole process allocated in that time
 	Bytes   uint64
 }
 

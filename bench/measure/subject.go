@@ -124,7 +124,7 @@ func Cannot(r *workload.Row, name string) string {
 	return ""
 }
 
-// Slots returns how many slots weir's table has for keys keys.
+// Slots returns the number of slots of weir's table for a given number of keys.
 func Slots(keys int) uint64 { return uint64(float64(keys) / 0.6) }
 
 // clocks contains the clocks of weir by the name of the subject.

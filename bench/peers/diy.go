@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// gcra is the do-it-yourself limiter. It has a theoretical arrival time (TAT), and the burst offset by which the TAT
-// may be ahead.
+// gcra is the do-it-yourself limiter. Each key has a theoretical arrival time (TAT). gcra contains the time between two
+// tokens, and how far the TAT may be ahead of the clock.
 type gcra struct {
 	start     time.Time
 	every     int64
@@ -60,8 +60,9 @@ var diyXsync = Peer{
 	Cannot: map[Ability]string{Bound: neverForgets},
 }
 
-// diyCounter is diyXsync with weir's default clock, but without the code that keeps that clock correct: it treats ticks
-// of the counter as nanoseconds. So the comparison only shows the difference between the tables.
+// diyCounter is diyXsync with the counter that weir's default clock reads, but without the code that keeps that clock
+// correct: it treats ticks of the counter as nanoseconds. So a comparison with weir only shows the difference between
+// the tables.
 var diyCounter = Peer{
 	Name:   DIYCounter,
 	Module: "github.com/puzpuzpuz/xsync/v4",

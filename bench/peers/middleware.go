@@ -12,7 +12,8 @@ import (
 	"github.com/labstack/echo/v5/middleware"
 )
 
-// A Middleware is a limiter in front of a handler. It has a limit for each address and sends its default headers.
+// A Middleware is a limiter in front of a handler. It limits each client address, and sends the headers that it sends
+// by default.
 type Middleware struct {
 	Name string
 	New  func(limit Limit, next http.Handler) http.Handler

@@ -1,5 +1,5 @@
-// Package peers gives the limiters of other projects one interface. Each is the newest version, and is configured as
-// its documentation recommends.
+// Package peers gives the limiters of other projects a common interface. Each limiter is in its newest version, and is
+// configured as its documentation recommends.
 package peers
 
 import "time"
@@ -7,8 +7,8 @@ import "time"
 // A Limiter decides whether a request for a key may pass.
 type Limiter interface{ Allow(key string) bool }
 
-// A Limit is the limit of each key: Tokens every Per. A limiter with buckets has Burst tokens in a full bucket; a
-// limiter with windows counts up to Tokens.
+// A Limit is the limit of each key: Tokens per time Per. For a limiter with buckets, a full bucket has Burst tokens.
+// For a limiter with windows, a window has Tokens tokens.
 type Limit struct {
 	Tokens int
 	Per    time.Duration
@@ -37,7 +37,7 @@ type Peer struct {
 	Module  string // the module whose version is printed
 	How     string // how it is configured, in one sentence
 	Package bool   // a published library; otherwise a few lines that users write themselves
-	// New returns a limiter for about keys keys.
+	// New returns a limiter for the approximate number of keys in the argument keys.
 	New func(limit Limit, keys int) (Limiter, error)
 	// Cannot says why the peer lacks an ability.
 	Cannot map[Ability]string
@@ -46,7 +46,7 @@ type Peer struct {
 // An Absent is a peer that is not measured, with the reason.
 type Absent struct{ Name, Reason string }
 
-// allow makes a Limiter from a function.
+// allow turns a function into a Limiter.
 type allow func(key string) bool
 
 func (a allow) Allow(key string) bool { return a(key) }

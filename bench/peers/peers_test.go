@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every peer enforces the limit that it is given: five requests pass, the sixth does not, and another key has its own
-// five.
+// Every peer enforces its configured limit: five requests of a key pass, the sixth does not, and then five requests of
+// another key pass.
 func TestPeersLimit(t *testing.T) {
 	for _, p := range All() {
 		t.Run(p.Name, func(t *testing.T) {

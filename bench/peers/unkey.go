@@ -32,12 +32,12 @@ func (w *windows) counter(key string, sequence int64) *atomic.Int64 {
 	return c.(*atomic.Int64)
 }
 
-// attempts is how often Allow tries to change a counter that other requests change meanwhile. Then it refuses the
-// request.
+// attempts is how often Allow tries to change a counter that other requests change at the same time. After that many
+// failures, it refuses the request.
 const attempts = 1000
 
-// Allow counts the requests that were admitted in the current window. It also counts those of the previous window, in
-// proportion to the part of it that the sliding window still covers.
+// Allow counts the requests that were admitted in the current window, plus a part of those of the previous window. The
+// part is the fraction of the previous window that the sliding window still covers.
 func (w *windows) Allow(key string) bool {
 	now := time.Now().UnixMilli()
 	sequence := now / w.length

@@ -31,10 +31,11 @@ type Row struct {
 	Rounds []Round        `json:"rounds"`
 }
 
-// A Round is one run of wrk against a server. The server is either a fresh process, or one that takes its turn.
+// A Round is one run of wrk against a server. The server is either a fresh process, or a running process that takes its
+// turn.
 type Round struct {
 	Load
-	CPU time.Duration `json:"cpu_ns"` // processor time of the server, from its start to its end, or in its turn
+	CPU time.Duration `json:"cpu_ns"` // processor time of the server, from its start to its end, or during its turn
 }
 
 // Write writes the run as JSON.
@@ -98,7 +99,7 @@ func p99(r Round) float64       { return float64(r.P99) }
 // cpu returns the processor time per request.
 func cpu(r Round) float64 { return float64(r.CPU) / float64(r.Requests) }
 
-// check returns an error if the answers are not as the mode requires.
+// check returns an error if the numbers of admitted and refused requests do not match the mode.
 func (r Round) check(mode server.Mode) error {
 	switch {
 	case r.Failed > 0:
@@ -110,7 +111,8 @@ func (r Round) check(mode server.Mode) error {
 	case mode != server.Refuse:
 		return nil
 	}
-	// The first request of every client is admitted. Requests that are in progress at the end are not counted.
+	// The first request of every client is admitted. wrk does not count requests that are in progress at its end, so
+	// the number may be lower.
 	const least, most = server.Once*clients - wrkConnections, server.Once * clients
 	if admitted := r.Requests - r.Refused; admitted < least || admitted > most {
 		return fmt.Errorf("%d of %d requests were admitted: want %d to %d", admitted, r.Requests, least, most)

@@ -1,4 +1,4 @@
-// Package proxy measures what a limiter costs the web server to which it belongs. It measures weir, nginx and HAProxy,
+// Package proxy measures what a limiter costs the web server that contains it. It measures weir, nginx and HAProxy,
 // each with and without its limiter, in alternating rounds.
 package proxy
 
@@ -18,11 +18,11 @@ import (
 // These are the bounds of a Schedule.
 const (
 	MostRounds  = 1000
-	MostSeconds = 30 // because after a minute Refuse admits a client again
+	MostSeconds = 30 // because after a minute, the mode Refuse would admit a client again
 	MostTurns   = 10 * MostRounds
 )
 
-// A Schedule says what to measure.
+// A Schedule describes what to measure, and how often.
 type Schedule struct {
 	Servers []*server.Server
 	Rounds  int // 1 to MostRounds
@@ -44,14 +44,15 @@ func (p Schedule) Check() error {
 	return nil
 }
 
-// Steps returns how many times wrk will run: rounds times for Seconds each, and turns times for one second each.
+// Steps returns how many times wrk will run: rounds is the number of runs of Seconds each, and turns is the number of
+// runs of one second each.
 func (p Schedule) Steps() (rounds, turns int) {
 	return len(p.rows()) * p.Rounds, len(p.turned()) * p.Turns
 }
 
-// Do measures. It calls before, with a description, ahead of every run or turn of wrk. It returns the first error,
-// because a round without one of the servers compares nothing. When Do returns, every process that it started has
-// ended.
+// Do makes the measurements of the schedule. Ahead of every run of wrk, it calls before with a description of the run.
+// It returns the first error, because a round that lacks a server is useless for the comparison. When Do returns, every
+// process that it started has ended.
 func (p Schedule) Do(ctx context.Context, command string,
 	before func(what string)) (_ *Run, err error) {
 	if err := p.Check(); err != nil {

@@ -83,7 +83,7 @@ func headline(r *Run) string {
 
 func tables(r *Run) []table { return []table{proxies(r), speed(r), latency(r), refusals(r)} }
 
-// pairs calls do for every server that was measured both with and without its limiter.
+// pairs calls the function do for every server that was measured both with and without its limiter.
 func (r *Run) pairs(do func(name string, without, with *Row)) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -93,7 +93,8 @@ func (r *Run) pairs(do func(name string, without, with *Row)) {
 	}
 }
 
-// proxies returns a table that compares the processor time per request with that of Go's own proxy, from the turns.
+// proxies returns a table of the processor time per request, as measured in the turns. It compares each server with the
+// proxy of Go's standard library.
 func proxies(r *Run) table {
 	t := table{head: []string{"by turns", "limiter", "requests/s", "CPU a request", "by that of " + server.BareName, "range"}}
 	bare := find(r.Turns, rowName{server.BareName, server.Without})
@@ -154,7 +155,7 @@ func ratios(a, b *Row, of func(Round) float64) result.Summary {
 	return result.Summarize(result.Ratios(a.figures(of), b.figures(of)))
 }
 
-// differences returns a summary of a - b, taken round by round.
+// differences returns a summary of the differences a - b, one for each round.
 func differences(a, b *Row, of func(Round) float64) result.Summary {
 	figures := a.figures(of)
 	for i, f := range b.figures(of) {

@@ -11,14 +11,15 @@ import (
 // turnTime is how long a turn lasts, in seconds. It is the shortest time that wrk accepts.
 const turnTime = 1
 
-// A turner is a server that runs all the time, but only gets requests in its turns.
+// A turner is a server that runs during the whole measurement, but gets requests only in its turns.
 type turner struct {
 	row     *Row
 	process *server.Process
 }
 
-// turned returns the rows that targets compare, without rounds. The servers of these rows take turns, because other
-// load on the machine changes during the seconds of a round, and differs less between two consecutive turns.
+// turned returns the rows that targets compare, without results. The servers of these rows are measured in short turns
+// instead of rounds of several seconds. Other load on the machine changes within seconds, so it differs less between
+// two consecutive turns than between two rounds.
 func (p Schedule) turned() (rows []Row) {
 	for _, row := range p.rows() {
 		for _, t := range targets {
@@ -31,8 +32,9 @@ func (p Schedule) turned() (rows []Row) {
 	return rows
 }
 
-// takeTurns measures the rows that targets compare, in turns. Every other time, the order is reversed. All servers run
-// all the time, so the processor time does not include their start and end.
+// takeTurns measures the rows that targets compare, in turns. In every second pass through the servers, the order is
+// reversed. All servers run during the whole measurement, so the processor time of a turn does not include the start
+// and the end of the server.
 func (p Schedule) takeTurns(ctx context.Context, m *meter, before func(what string)) (rows []Row, err error) {
 	rows = p.turned()
 	turners := make([]turner, len(rows))

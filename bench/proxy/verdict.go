@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// A target is a bound on the ratio of one figure between two rows.
+// A target is a bound on a ratio: a figure of one row divided by the same figure of another row.
 type target struct {
 	name  string
 	of    func(Round) float64
 	a, b  rowName
 	bound float64
-	most  bool // the bound is the largest ratio that meets the target; otherwise the smallest
+	most  bool // the bound is the largest ratio that meets the target; if false, the smallest
 }
 
 // A rowName identifies a row.
@@ -23,8 +23,8 @@ type rowName struct {
 	mode   server.Mode
 }
 
-// targets are the targets of weir. For the processor time, weir is measured with its limiter, and the other servers
-// have none.
+// targets are the targets of weir. For the targets about processor time, weir is measured with its limiter, and the
+// other servers are measured without one.
 var targets = []target{
 	{"requests/s of weir with/without", perSecond, rowName{server.WeirName, server.With},
 		rowName{server.WeirName, server.Without}, 0.97, false},
@@ -35,7 +35,8 @@ var targets = []target{
 }
 
 // verdict returns a text that says whether the turns of a run meet the target, or that they differ too much to decide.
-// The median alone would meet the target by chance half of the time if the effect is small compared with the noise.
+// It does not use the median alone. If the effect is small compared with the noise, the median would meet the target by
+// chance half of the time.
 func (t target) verdict(r *Run) string {
 	a, b := find(r.Turns, t.a), find(r.Turns, t.b)
 	if a == nil || b == nil {
@@ -61,9 +62,9 @@ func (t target) verdict(r *Run) string {
 	return fmt.Sprintf("%s%s (95 %% interval of the median %.3f - %.3f)", said, is, low, high)
 }
 
-// interval returns bounds between which the median is with a confidence of at least 95 %, for any distribution. They
-// are the k-th smallest and the k-th largest figure. k is the largest number such that n coin tosses have fewer than k
-// heads with a probability of at most 2.5 %. Fewer than 6 figures have no such bounds.
+// interval returns two bounds. For any distribution, the median is between them with a confidence of at least 95 %. The
+// bounds are the k-th smallest and the k-th largest of the n figures. k is the largest number for which the probability
+// of fewer than k heads in n coin tosses is at most 2.5 %. With fewer than 6 figures there are no such bounds.
 func interval(figures []float64) (low, high float64, ok bool) {
 	const tail = 0.025
 	n, k := len(figures), 0

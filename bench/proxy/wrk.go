@@ -8,20 +8,22 @@ import (
 	"time"
 )
 
-// Every run uses one thread, so that the other processors are free for the server, and the same number of connections.
+// Every run of wrk uses the same number of connections, and only one thread, so that the other processors are free for
+// the server.
 const (
 	wrkThreads     = 1
 	wrkConnections = 32
 )
 
-// clientHeader is the field with a client's name. clients is the number of names that clientScript sends.
+// clientHeader is the header field that contains the name of a client. clients is the number of different names that
+// wrk sends.
 const (
 	clientHeader = "X-Client"
 	clients      = 1000
 )
 
-// clientScript returns a script that makes wrk send the names of clients clients in turn. The script makes the requests
-// before the measurement starts.
+// clientScript returns a script with which wrk sends the names of all clients, one after the other. The script prepares
+// the requests before the measurement starts.
 func clientScript() string {
 	return fmt.Sprintf(`local requests, n = {}, 0
 
@@ -38,7 +40,8 @@ end
 `, clients, clientHeader, clients)
 }
 
-// runWrk measures the server at a URL for seconds seconds. program is wrk, and script is the file with clientScript.
+// runWrk measures the server at a URL. program is the path of wrk, script is the path of a file with the text of
+// clientScript, and seconds is the length of the run.
 func runWrk(ctx context.Context, program, script, url string, seconds int) (Load, error) {
 	const patience = 30 * time.Second // for connections that do not close in time
 	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+patience)

@@ -55,7 +55,8 @@ func parseWrk(text string) (Load, error) {
 	return r, nil
 }
 
-// addUp returns the sum of the numbers of a line. The first element of the slice is the line itself.
+// addUp returns the sum of the numbers of a line. The argument is the match of a regular expression: its first element
+// is the line itself, and the others are the numbers.
 func addUp(line []string) (total int64, err error) {
 	for i, text := range line {
 		if i == 0 {

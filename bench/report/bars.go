@@ -62,12 +62,12 @@ func floorOf(row *result.Row) string {
 	}
 	base := measure.FloorOf(&found, "")
 	if _, ok := row.Entry(base); !ok {
-		base = measure.FloorPrecise // for a machine without a counter
+		base = measure.FloorPrecise // for a machine without a trusted time stamp counter
 	}
 	return base
 }
 
-// rowBars returns the chart of a row, whose bars are relative to the row's floor.
+// rowBars returns the chart of a row. The bars of the chart are relative to the row's floor.
 func rowBars(row *result.Row) bars {
 	base := floorOf(row)
 	c := bars{

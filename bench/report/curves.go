@@ -45,8 +45,8 @@ func (c curves) Legend() template.HTML {
 	return chart.Legend(keys...)
 }
 
-// nines returns the position of a percentile on an axis on which every further nine takes the same space. The slowest
-// call has the position of 99.9999 %.
+// nines returns the position of a percentile on an axis on which 90 %, 99 %, 99.9 % and so on are equally far from each
+// other. The slowest call has the position of 99.9999 %.
 func nines(percentile float64) float64 {
 	const all = 6
 	if percentile >= 100 {
@@ -120,8 +120,8 @@ func latencyCurves(r *result.Run) []curves {
 	return charts
 }
 
-// scalingCurves returns charts for the rows that were measured with more than one number of processors. A chart shows
-// how many decisions all processors make together.
+// scalingCurves returns charts for the rows that were measured with more than one number of processors. Each chart
+// shows how many decisions all processors together make per second.
 func scalingCurves(r *result.Run) []curves {
 	var charts []curves
 	for _, name := range []string{"allowed-1k", "denied-1k", "allowed-1", "zipf-1m", "churn", "uniform-10m"} {

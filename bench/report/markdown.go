@@ -15,7 +15,7 @@ import (
 const docsCommand = "weir bench"
 
 // Document writes the figures of a run into a Markdown document, between the two lines that mark their position. It
-// leaves out the summary, which Short writes, and the spread. It returns an error if the document does not have these
+// leaves out the spread, and the summary, which Short writes. It returns an error if the document does not have the two
 // lines.
 func Document(path string, r *result.Run) error {
 	var b strings.Builder
@@ -33,9 +33,9 @@ func Document(path string, r *result.Run) error {
 	return markdown.Fill(path, docsCommand, b.String())
 }
 
-// Short writes the figures that a new reader looks for into a Markdown document, between the same lines. These are the
-// summary tables, the summary tables of runs on other machines, and the pictures that WriteCharts has made from the
-// first run in the folder images.
+// Short writes a summary for new readers into a Markdown document, between the same two lines as Document. The summary
+// consists of the summary tables of the run r, those of runs on other machines, and the pictures that WriteCharts has
+// made from r in the folder images.
 func Short(path string, r *result.Run, others ...*result.Run) error {
 	var b strings.Builder
 	note := ""
@@ -81,7 +81,7 @@ func weirOnRows(r *result.Run) table {
 	return t
 }
 
-// markdown writes the table. Remarks under a line go into the line's last cell.
+// markdown writes the table. It writes the remarks under a line into the last cell of that line.
 func (t *table) markdown(b *strings.Builder) {
 	head, under := t.Head, false
 	for _, l := range t.Rows {

@@ -119,7 +119,7 @@ func said(r *result.Run) []string {
 		words = append(words, x.Row, x.Target, x.Verdict, x.Why)
 	}
 	for _, row := range r.Rows {
-		if row.Name != "returning-1k/zipf" { // variants have one common table, by their names
+		if row.Name != "returning-1k/zipf" { // variants share one table, which contains their names
 			words = append(words, row.Title)
 		}
 		words = append(words, row.Name)
@@ -165,8 +165,8 @@ func TestPageSaysEverything(t *testing.T) {
 	}
 }
 
-// In a document, a row's table has the times on every number of cores, even for subjects that were measured on only
-// some.
+// In a document, a row's table has columns for every number of cores, even if some subjects were measured on only some
+// of these numbers.
 func TestSideBySide(t *testing.T) {
 	six := func(ns float64) []float64 { return []float64{ns, ns, ns, ns, ns, ns} }
 	entry := func(name string, ns float64) result.Entry {
@@ -197,7 +197,7 @@ func TestSideBySide(t *testing.T) {
 	assert.Equal(t, "Without one limit: juju; no time for it in this run: echo.", all[0].Note)
 }
 
-// A target has one line in a document, however many rows and verdicts it has.
+// Each target has exactly one line in a document, no matter how many rows and verdicts it has.
 func TestTargetsTogether(t *testing.T) {
 	lines := together(&result.Run{Targets: []result.Target{
 		{Row: "a, 1 core", Target: "fast", Measured: "1.61", Spread: "1.50 - 1.69, 20 rounds", Verdict: target.Missed, Why: "x"},
@@ -212,8 +212,8 @@ func TestTargetsTogether(t *testing.T) {
 	assert.Equal(t, []string{"short", "", "", "gc: 9 ms (1 ms, empty; busy)"}, lines[1].Cells)
 }
 
-// A document gets all tables between its two lines and keeps the text around them. Writing them again gives the same
-// document.
+// Document writes all tables between the two lines and keeps the text around these lines. Writing the tables again
+// gives the same document.
 func TestDocument(t *testing.T) {
 	r := sample()
 	path := filepath.Join(t.TempDir(), "doc.md")

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// These are the files that WriteCharts writes. The names of further pictures contain the row and its number of cores.
+// These are the files that WriteCharts writes. Other pictures have names that contain the row and its number of cores.
 const (
 	SpeedChart  = "bench-speed.svg"
 	MemoryChart = "bench-memory.svg"
@@ -30,9 +30,9 @@ func chartOf(row *result.Row) string {
 	return fmt.Sprintf("bench-%s-%d.svg", row.Name, row.Cores)
 }
 
-// WriteCharts writes the charts of the documentation into a folder, which must exist. They show the time of a decision
-// with 1,000 keys, by library, and the memory per key. WriteCharts returns an error if the run does not have these
-// figures. Charts of further rows are left out if the run has not measured them.
+// WriteCharts writes the charts of the documentation into a folder, which must exist. They show, for each library, the
+// time of a decision with 1,000 keys and the memory per key. WriteCharts returns an error if the run does not have
+// these figures. It also draws charts of other rows, but leaves out those that the run has not measured.
 func WriteCharts(folder string, r *result.Run) error {
 	speed, ok := r.Row("full-1k", 1)
 	if !ok {

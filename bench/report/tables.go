@@ -41,13 +41,13 @@ func tables(r *result.Run) []table {
 	return append(all, costs(r)...)
 }
 
-// costs returns the tables of the measurements that are not rows, and of the libraries that were measured.
+// costs returns the tables of the measurements that are not rows, and the table of the libraries that were measured.
 func costs(r *result.Run) []table {
 	return []table{returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r), absent(r)}
 }
 
-// glance returns the tables that a new reader looks for first. They show weir next to the libraries that people use, on
-// common rows. There is one table for each number of processors.
+// glance returns the tables that a new reader looks for first. They show weir next to widely used libraries, on rows
+// that resemble common workloads. There is one table for each number of processors.
 func glance(r *result.Run) (all []table) {
 	for i := range r.Rows {
 		cores := r.Rows[i].Cores
@@ -91,8 +91,8 @@ func glanceOn(r *result.Run, cores int, title string) table {
 	return t
 }
 
-// besideWeir writes the time of a subject and its ratio to weir's time. It adds the number of rounds if it differs from
-// rounds.
+// besideWeir writes the time of a subject and its ratio to weir's time. If the number of rounds is not the argument
+// rounds, besideWeir adds that number.
 func besideWeir(row *result.Row, name string, rounds int) string {
 	base := measure.WeirTSC
 	if strings.HasSuffix(name, "middleware") {
@@ -110,7 +110,7 @@ func besideWeir(row *result.Row, name string, rounds int) string {
 		strings.TrimSuffix(target.Interval(s), fmt.Sprintf(", %d rounds", rounds)))
 }
 
-// atGlance contains the libraries of that table.
+// atGlance contains the libraries in the tables of glance.
 var atGlance = []string{"diy GCRA, xsync map", "sethvargo/go-limiter", "tailscale util/limiter", "x/time/rate, xsync map",
 	"throttled, LRU", measure.WeirHandler, "httprate, middleware", "tollbooth, middleware", "echo, middleware"}
 
@@ -152,8 +152,9 @@ func row(r *result.Row, known []result.Peer) table {
 	return t
 }
 
-// underRow returns a text that says how many requests found their record. It also compares weir with the do-it-yourself
-// limiter that reads the same clock. on says where that was measured.
+// underRow returns a text that says how many requests found their record. The text also compares weir with the
+// do-it-yourself limiter that reads the same clock. The argument on is a text that says where the comparison was
+// measured.
 func underRow(r *result.Row, on string) string {
 	found, all := foundText(r), []string{}
 	if found != "" {
@@ -196,7 +197,8 @@ func without(r *result.Row, known []result.Peer) string {
 		if _, ok := r.Entry(p.Name); ok {
 			continue
 		}
-		// The reason is taken from the run, because the run may be from another machine.
+		// The reason comes from the run and not from this machine, because the run may have been made on another
+		// machine.
 		why := ""
 		if found.Want() < 1 {
 			why = p.Cannot[peers.Refuse]
@@ -221,8 +223,8 @@ func isVariant(r *result.Row) bool {
 	return err == nil && found.Differences() > 0
 }
 
-// returning returns a table of the rows of keys that come back, and of their variants. Each line compares a row with
-// the same keys when they are never idle.
+// returning returns a table of the rows of keys that come back, and of their variants. Each line compares the times of
+// a row with the times for the same keys under a limit with which they are never idle.
 func returning(r *result.Run) table {
 	t := table{
 		Title: "Keys that come back idle, beside the same keys that never are",
@@ -259,7 +261,8 @@ func foundText(r *result.Row) string {
 	return fmt.Sprintf("%.2f %%", 100*r.Found.Fraction())
 }
 
-// order returns the sort key of an entry. The fastest entry comes first, and entries without a time come last.
+// order returns the number by which entries are sorted: the fastest entry comes first, and entries without a time come
+// last.
 func order(e *result.Entry) float64 {
 	switch {
 	case e.Cannot != "":
@@ -272,8 +275,8 @@ func order(e *result.Entry) float64 {
 
 func percent(s result.Summary) string { return fmt.Sprintf("±%.0f %%", 100*s.Spread) }
 
-// count writes the number of allocations per decision. The few objects per second that the runtime allocates count as
-// none.
+// count returns the number of allocations per decision as text. The runtime itself allocates a few objects per second,
+// so very small numbers count as zero.
 func count(n float64) string {
 	if n < 0.05 {
 		return "0"
@@ -281,7 +284,7 @@ func count(n float64) string {
 	return fmt.Sprintf("%.3g", n)
 }
 
-// bounded returns a table of the libraries, with the abilities that each lacks.
+// bounded returns a table of the libraries, with the abilities that each library lacks.
 func bounded(r *result.Run) table {
 	t := table{Title: "Libraries", Head: []string{"", "version"}}
 	for _, p := range r.Peers {

@@ -70,7 +70,8 @@ func memory(r *result.Run) table {
 	return t
 }
 
-// touched returns a table of the memory of a program whose limiter has room for a million keys, of which it uses a few.
+// touched returns a table of the memory of a program whose limiter has room for a million keys but gets requests for
+// only a few.
 func touched(r *result.Run) table {
 	t := table{
 		Title: "Memory that is touched: a limiter for a million keys that few have asked",
@@ -106,7 +107,7 @@ func collections(r *result.Run) table {
 	return t
 }
 
-// callName returns the name of a measurement of latency.
+// callName returns the name of a measurement of latency, for the reports.
 func callName(l result.Latency) string {
 	if l.Empty {
 		return "a call that does nothing, beside " + l.Beside

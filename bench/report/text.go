@@ -28,7 +28,7 @@ type line struct {
 // add adds a line.
 func (t *table) add(cells ...string) { t.Rows = append(t.Rows, line{Cells: cells}) }
 
-// Text writes the run for a terminal, the targets first.
+// Text writes the run for a terminal. The targets come first.
 func Text(w io.Writer, r *result.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", headline(r))

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// A Summary of figures contains their median, their range, and their median distance from the median.
+// A Summary of figures contains their median, an interval for the true median, and the median distance of the figures
+// from their median.
 type Summary struct {
 	Median, Min, Max float64
-	// Low and High are the bounds of an interval that contains the true median with a probability of at least 95 %: see
-	// interval. For fewer than six rounds there is no such interval, so the bounds are 0 and infinity.
+	// Low and High are the bounds of an interval that contains the true median with a probability of at least 95 % (see
+	// the function interval). For fewer than six rounds there is no such interval, so the bounds are 0 and infinity.
 	Low, High float64
 	// Spread is the median distance from the median, as a fraction of the median. It is scaled so that it equals the
 	// standard deviation for normally distributed figures.
@@ -37,9 +38,10 @@ func Summarize(figures []float64) Summary {
 	return s
 }
 
-// interval returns the narrowest pair of figures, equally far from the ends of the list, that contains the median of
-// the distribution with a probability of at least 95 %. This is the interval of the sign test: for any distribution, a
-// figure is below the median with the same probability with which a coin falls on heads.
+// interval returns two of the sorted figures, which are equally far from the ends of the list. The median of the
+// distribution is between them with a probability of at least 95 %. They are the closest pair for which this is true.
+// This is the interval of the sign test. The sign test works for any distribution, because a figure is below the median
+// with the same probability with which a coin falls on heads.
 func interval(sorted []float64) (low, high float64) {
 	n := len(sorted)
 	low, high = 0, math.Inf(1)

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Do measures. It calls done after every piece of work. It returns early, with an error, only if the context ends.
+// Do makes the measurements of the schedule. It calls done after every piece of work. It stops early only if the
+// context ends, and then returns an error.
 func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
 	r := &result.Run{
 		Machine: result.ThisMachine(),
@@ -54,7 +55,7 @@ func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result
 	return r, nil
 }
 
-// most returns the number of rounds in which there is something to do.
+// most returns the number of rounds of the run, which is the largest number of rounds of any cell or step.
 func (p *Schedule) most(steps []step) int {
 	most := 0
 	for _, c := range p.cells {
@@ -104,7 +105,7 @@ func prepareUnable(row *result.Row) {
 	}
 }
 
-// rate measures a cell and writes the results into the entries of its subjects.
+// rate measures a cell in one round, and writes the results into the entries of the cell's subjects.
 func rate(ctx context.Context, c cell, round int, entry func(name string) *result.Entry) {
 	var got map[string]experiment.Rated
 	err := child.Run(ctx, limit, c.cores, experiment.Rate,
@@ -168,7 +169,7 @@ func Broken(r *result.Run) (broken []string) {
 		}
 	}
 	for _, t := range r.Touched {
-		if t.Error != "" && t.Huge { // because not every system has small pages
+		if t.Error != "" && t.Huge { // because not every system lets a process choose small pages
 			broken = append(broken, "memory that is touched: "+t.Error)
 		}
 	}

@@ -69,8 +69,8 @@ func TestSchedulesAreComplete(t *testing.T) {
 	}
 }
 
-// The number of variants of returning rows that are measured depends on the effort. Each is measured in one process,
-// and the requests that find their record are counted once for each row.
+// The effort determines which variants of returning rows are measured. Each variant is measured in one process, and the
+// requests that find their record are counted once for each row.
 func TestScheduleOfVariants(t *testing.T) {
 	for effort, want := range map[Effort]int{Quick: 0, Default: 4, Full: 11} {
 		p, err := NewSchedule(effort, []string{"returning-1k"}, 0)
@@ -90,8 +90,9 @@ func TestScheduleOfVariants(t *testing.T) {
 	}
 }
 
-// A row that cannot be loaded is in the run, with the reason. A process reads the log only once. So if the environment
-// names a log, another test may have read it already.
+// If a row cannot be loaded, the run contains the row with the reason. The test uses the row of the access log. A
+// process reads the log only once. So the test is skipped if the environment named a log that another test has read
+// already.
 func TestDoNamesAMissingRow(t *testing.T) {
 	t.Setenv("WEIR_ACCESS_LOG", "")
 	row, err := workload.Find("access-log")
@@ -110,7 +111,7 @@ func TestDoNamesAMissingRow(t *testing.T) {
 	assert.Empty(t, Broken(r))
 }
 
-// The run contains the counts of found records and the figures of memory.
+// The run contains the number of requests that found their record, and the figures about memory.
 func TestDoCountsAndTouches(t *testing.T) {
 	p, err := NewSchedule(Quick, []string{"returning-1k"}, 1)
 	require.NoError(t, err)
@@ -134,7 +135,7 @@ func TestDoCountsAndTouches(t *testing.T) {
 	assert.Equal(t, 10, run.Touched[0].Keys)
 }
 
-// A run works in separate processes. The run is as short as possible.
+// TestDo checks that a run measures in separate processes. To save time, the run is as short as possible.
 func TestDo(t *testing.T) {
 	p, err := NewSchedule(Quick, []string{"denied-1k", Parts, Calls}, 1)
 	require.NoError(t, err)

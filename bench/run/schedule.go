@@ -29,12 +29,12 @@ func Selectable() []string {
 	return append(workload.Names(), Parts, Tables, Memory, Collect, Latency, Calls)
 }
 
-// Effort says how much to measure.
+// Effort determines how much is measured.
 type Effort int
 
 const (
 	Quick   Effort = iota // the targets, and three peers
-	Default               // every peer on the rows that are set up quickly, five on the others
+	Default               // every peer on the rows that are set up quickly, five peers on the others
 	Full                  // everything
 )
 
@@ -51,7 +51,7 @@ var efforts = [...]struct {
 	Full:    {20, 10, 150 * time.Millisecond, 15 * time.Second, 3},
 }
 
-// A cell is a measurement for one process.
+// A cell is what one process measures in a round.
 type cell struct {
 	row      workload.Row
 	cores    int
@@ -60,7 +60,7 @@ type cell struct {
 	rounds   int // the cell is measured in this many rounds, from the run's first round on
 }
 
-// A Schedule says what to measure.
+// A Schedule describes what to measure, and how often.
 type Schedule struct {
 	Rounds   int
 	slow     int // number of rounds for slow rows
@@ -110,9 +110,9 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	return p, nil
 }
 
-// measures reports whether the effort leaves time for a variant. With the default effort, these are the variants with
-// another order of keys, and the variants of the rows of a thousand and of a hundred thousand keys that differ in one
-// other thing.
+// measures reports whether the effort leaves time for a variant of a row. With the default effort, it returns true for
+// two kinds of variants: those with another order of keys, and those that differ in only one other thing, if the row
+// has a thousand or a hundred thousand keys.
 func (p *Schedule) measures(v *workload.Row) bool {
 	one := v.Differences() == 1
 	return p.effort == Full ||
@@ -130,7 +130,7 @@ func (p *Schedule) coresOf(row *workload.Row) []int {
 	}
 	var cores []int
 	for n := 1; n < all; n++ {
-		// The numbers are 1, 2, 4, 8, ..., or every number if the effort leaves time for it.
+		// The numbers of processors are 1, 2, 4, 8, ..., or all numbers if the effort leaves time for them.
 		if p.effort == Full || n&(n-1) == 0 && (p.effort == Default || n == 1) {
 			cores = append(cores, n)
 		}
@@ -138,7 +138,7 @@ func (p *Schedule) coresOf(row *workload.Row) []int {
 	return append(cores, all)
 }
 
-// addRow adds the cells of a row. If the row says so, weir and the floors share a process.
+// addRow adds the cells of a row. If the row's Together reports true, weir and the floors share a process.
 func (p *Schedule) addRow(row workload.Row, cores int) {
 	each := efforts[p.effort].each
 	ours := slices.DeleteFunc(measure.Of(&row), func(name string) bool { return measure.Cannot(&row, name) != "" })
@@ -158,7 +158,8 @@ func (p *Schedule) addRow(row workload.Row, cores int) {
 	}
 }
 
-// roundsOf returns the number of rounds for a row. Six is the smallest number of rounds that has an interval.
+// roundsOf returns the number of rounds for a row. Six is the smallest number of rounds for which a summary has an
+// interval.
 func (p *Schedule) roundsOf(row *workload.Row) int {
 	if row.Keys > 10_000 && !row.Shown || row.Returning {
 		return p.slow
@@ -166,13 +167,13 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 	return p.Rounds
 }
 
-// few contains the peers that are measured if there is no time for all: the usual do-it-yourself limiters, and the
-// fastest published libraries.
+// few contains the peers that are measured if there is no time for all peers: the usual do-it-yourself limiters, and
+// the fastest published libraries.
 var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
 
-// fewer contains the peers for rows that take long to set up: two whose memory grows, one that is swept, and one whose
-// memory is bounded.
+// fewer contains the peers that are measured on rows that take long to set up: two peers whose memory grows, one that
+// sweeps its keys, and one whose memory is bounded.
 var fewer = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
 // peersOf returns the peers to measure on a row.
@@ -183,7 +184,7 @@ func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 		chosen := slices.Contains(few, peer.Name)
 		switch {
 		case peer.Name == peers.DIYCounter && p.effort < Full && (row.Draw != workload.InTurn || row.Refused):
-		case row.Busy && peer.Name == "throttled, LRU": // one of two whose memory is bounded
+		case row.Busy && peer.Name == "throttled, LRU": // throttled is one of the two peers with bounded memory
 			names = append(names, peer.Name)
 		case row.Batch || row.Aged || row.Differences() > 0 || measure.Cannot(row, peer.Name) != "":
 		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // not with all others
@@ -209,7 +210,7 @@ func (p *Schedule) Steps() int {
 	return n
 }
 
-// Estimate returns about how long the schedule takes. The estimate is based on a machine with two cores.
+// Estimate returns the approximate duration of the schedule, based on a machine with two cores.
 func (p *Schedule) Estimate() time.Duration {
 	var total float64 // seconds
 	for _, c := range p.cells {

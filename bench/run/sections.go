@@ -112,8 +112,8 @@ func (p *Schedule) partStep(i int, name string) step {
 	}}
 }
 
-// tableRounds is the number of rounds for a table. It is smaller than for a row, because these figures only explain
-// other figures.
+// tableRounds is the number of rounds for the measurement of a table. It is smaller than for a row, because the figures
+// of a table only explain other figures.
 const tableRounds = 3
 
 func (p *Schedule) tableStep(i int, size uint64, huge bool) step {

@@ -25,7 +25,7 @@ type Result struct {
 	Errors    int // how many of those decisions returned an error
 	Decisions int
 
-	Admitted, Bound float64 // tokens of one key, for which all nodes together ask far too often
+	Admitted, Bound float64 // tokens of one key, of which all nodes together request far too many
 
 	PauseLongest time.Duration // the longest decision during a pause of the store
 	PauseBack    time.Duration // time after the pause until the store decided again
@@ -36,13 +36,13 @@ type Result struct {
 	HerdTook     time.Duration
 }
 
-// A Plan says how long each part of the measurement takes.
+// A Plan contains the duration of each part of the measurement.
 type Plan struct {
 	Cost, Excess, Pause time.Duration
 	Rounds              int
 }
 
-// Run measures all subjects in turn, and calls progress.
+// Run measures all subjects, one after the other. It calls progress to report what it measures.
 func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, progress func(string)) ([]Result, error) {
 	s, err := StartServer(ctx, binary)
 	if err != nil {
@@ -114,7 +114,8 @@ func (s *Server) open(ctx context.Context, subject Subject, n int, rate Rate) (t
 	return takes, end, nil
 }
 
-// cost measures admitted decisions: 16 goroutines of one node request a hundred keys in turn.
+// cost measures admitted decisions: 16 goroutines of one node make requests for a hundred keys, one key after the
+// other.
 func (s *Server) cost(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1_000_000, Burst: 1_000_000})
 	if err != nil {
@@ -191,13 +192,13 @@ func (s *Server) excess(ctx context.Context, plan Plan, subject Subject, r *Resu
 	took := time.Since(began)
 	r.Admitted = float64(admitted.Load())
 	r.Bound = float64(rate.Burst) + float64(rate.PerSecond)*took.Seconds()
-	if subject.IsWindow { // every window has the whole limit
+	if subject.IsWindow { // every window has the complete limit
 		r.Bound = float64(rate.PerSecond) * float64(int(took.Seconds())+1)
 	}
 	return nil
 }
 
-// pause stops the store for a while, during which eight goroutines continue to ask.
+// pause stops the store for a while. Eight goroutines continue to make requests during that time.
 func (s *Server) pause(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1000, Burst: 200})
 	if err != nil {

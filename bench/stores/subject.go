@@ -20,15 +20,15 @@ type Rate struct {
 	PerSecond, Burst int
 }
 
-// A Subject is a limiter that is measured. New returns the limiter of one node: take asks it for a token, and end
-// closes it.
+// A Subject is a limiter that is measured. New makes the limiter of one node, and returns two functions: take requests
+// a token from it, and end closes it.
 type Subject struct {
 	Name, How string
 	IsWindow  bool
 	New       func(ctx context.Context, address string, rate Rate) (take Take, end func(), err error)
 }
 
-// Take asks for a token of a key. If it returns an error, the error comes from the store.
+// Take requests a token of a key. An error that it returns comes from the store.
 type Take func(ctx context.Context, key string) (allowed bool, err error)
 
 // Subjects returns all subjects.

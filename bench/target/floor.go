@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// sameClock returns the targets against the floor, for all rows that are not in ratios.
+// sameClock returns the targets that compare weir with the floor with the same clock, except for comparisons that are
+// in ratios.
 func sameClock(r *result.Run) (all []result.Target) {
 	for _, row := range workload.Rows() {
 		for _, clock := range clocks {
@@ -30,7 +31,7 @@ var clocks = []struct{ name, weir, floor string }{
 	{"precise", measure.WeirPrecise, measure.FloorPrecise},
 }
 
-// named reports whether ratios has a target for the same two subjects of the row.
+// named reports whether ratios has a target for the same row and the same two subjects.
 func named(c ratio) bool {
 	for _, other := range ratios {
 		if other.row == c.row && other.a == c.a && other.b == c.b {

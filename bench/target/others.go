@@ -40,7 +40,8 @@ func churnBytes(r *result.Run) []result.Target {
 	return one(t, measured, worst < nothing, fmt.Sprintf("%.3f objects a key", worst))
 }
 
-// deniedScaling returns the target for the speedup by more processors on a row that only reads.
+// deniedScaling returns the target for the speedup by additional processors on a row whose requests are all refused, so
+// that decisions only read.
 func deniedScaling(r *result.Run) []result.Target {
 	t := result.Target{Row: denied,
 		Target: "scales with the cores as the floor does, within a fifth: a refusal writes nothing"}
@@ -65,7 +66,8 @@ func deniedScaling(r *result.Run) []result.Target {
 	return one(t, true, weir.Median >= 0.8*floor.Median, "more cores bring weir less than they bring the floor")
 }
 
-// speedup returns how many times as many decisions are made with more processors.
+// speedup returns how many times as many decisions per second a subject makes on the processors of the row last as on
+// those of the row first.
 func speedup(first, last *result.Row, name string) (result.Summary, bool) {
 	a, okA := first.Entry(name)
 	b, okB := last.Entry(name)

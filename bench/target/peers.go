@@ -12,7 +12,7 @@ import (
 )
 
 // faster returns the target for every peer on every row, for every number of processors. Peers that do not distinguish
-// keys do less work, so they are left out here and measured only for reference.
+// keys do less work, so they are measured only for reference and have no target.
 func faster(r *result.Run) (all []result.Target) {
 	const text = "faster than every library that distinguishes keys"
 	for i := range r.Rows {
@@ -27,7 +27,8 @@ func faster(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// flooded returns the targets for new keys in a full table, against every peer that bounds its memory.
+// flooded returns the targets for requests with new keys while the table is full. They compare weir with every peer
+// whose memory is bounded.
 func flooded(r *result.Run) (all []result.Target) {
 	bounded := func(p result.Peer) bool { return p.Cannot[peers.Bound] == "" }
 	for i := range r.Rows {
@@ -50,8 +51,8 @@ type rival struct {
 	result.Summary
 }
 
-// rivalsOn returns the peers that were measured on a row and distinguish keys. If some is not nil, only peers for which
-// it returns true are included.
+// rivalsOn returns the peers that were measured on a row and that distinguish keys. If the function some is not nil,
+// only peers for which it returns true are included.
 func rivalsOn(r *result.Run, row *result.Row, some func(result.Peer) bool) (rivals []rival) {
 	weir := measure.WeirTSC
 	if e, ok := row.Entry(weir); !ok || e.Cannot != "" {
@@ -67,8 +68,9 @@ func rivalsOn(r *result.Run, row *result.Row, some func(result.Peer) bool) (riva
 	return rivals
 }
 
-// judge returns the target that the time of every rival is at least times weir's time. The measured value is that of
-// the fastest rival. One faster rival is enough to miss the target.
+// judge returns a target about weir and its rivals: the time of every rival, divided by weir's time, must be at least
+// the argument times. The measured value is that of the fastest rival. One rival below the bound is enough to miss the
+// target.
 func judge(row, text string, rivals []rival, times float64) result.Target {
 	c := ratio{limit: times, least: true}
 	nearest := slices.MinFunc(rivals, func(a, b rival) int { return cmp.Compare(a.Median, b.Median) })

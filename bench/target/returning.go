@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// returning returns the targets for keys that come back idle, compared with the same keys when they are never idle. The
-// keys are 0.6 of MaxKeys, and come uniformly or in a Zipf distribution.
+// returning returns the targets for keys that are idle when they come back. They are compared with the same keys under
+// a limit with which they are never idle. The number of keys is 0.6 times MaxKeys. The keys come uniformly or in a Zipf
+// distribution.
 func returning(r *result.Run) (all []result.Target) {
 	for _, row := range workload.Rows() {
 		if !row.Returning {

@@ -1,4 +1,4 @@
-// Package target contains the list of weir's performance targets, and evaluates a run by them.
+// Package target contains the list of weir's performance targets, and evaluates whether a run meets them.
 package target
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// These are the verdicts. The same statistic is used for floors and libraries: the median of the ratios of the rounds,
-// and the interval that contains it with a probability of 95 % ([result.Summary]).
+// These are the verdicts. For floors and for libraries, they use the same statistic: the median of the rounds' ratios,
+// and the interval that contains the true median with a probability of at least 95 % ([result.Summary]).
 const (
 	Met        = "met"       // the whole interval meets the target
-	Missed     = "missed"    // the whole interval misses it
-	Undecided  = "undecided" // neither of the two, or too few rounds for an interval
+	Missed     = "missed"    // the whole interval misses the target
+	Undecided  = "undecided" // the interval does neither, or there are too few rounds for an interval
 	Unmeasured = "not measured"
 )
 
@@ -33,7 +33,7 @@ func Evaluate(r *result.Run) []result.Target {
 	return all
 }
 
-// A ratio is a target for the time of a divided by the time of b on a row.
+// A ratio is a target for a quotient: the time of a, divided by the time of b, on a row.
 type ratio struct {
 	row, a, b string
 	text      string
@@ -109,7 +109,7 @@ func ratioTarget(row, text string, s result.Summary, verdict string) result.Targ
 	}
 }
 
-// Interval writes the interval of a summary, and the number of its rounds.
+// Interval returns the interval of a summary and the number of its rounds as text.
 func Interval(s result.Summary) string {
 	if math.IsInf(s.High, 1) {
 		return fmt.Sprintf("none by %d rounds", s.Rounds)
@@ -124,7 +124,8 @@ func verdict(met bool) string {
 	return Missed
 }
 
-// explain returns a text that says by how much the measured ratio misses the target, in nanoseconds at b's median.
+// explain returns a text that says by how many nanoseconds the measured ratio misses the target. It computes the
+// nanoseconds from the median time of b.
 func (c ratio) explain(row *result.Row, measured float64) string {
 	a, _ := row.Entry(c.a)
 	b, _ := row.Entry(c.b)
@@ -150,7 +151,7 @@ func (c ratio) verdict(s result.Summary) string {
 	return verdict(low)
 }
 
-// published returns the target against every published library with keys.
+// published returns the targets that compare weir with every published library that distinguishes keys.
 func published(r *result.Run) (all []result.Target) {
 	const text = "coarse clock: at least 5 x faster than every published library with keys"
 	for i := range r.Rows {

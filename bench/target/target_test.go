@@ -74,7 +74,7 @@ func TestRatioTargets(t *testing.T) {
 	assert.Equal(t, Unmeasured, lookFor(t, r, "churn", "at most 2 x the floor").Verdict, "wrong decisions are no measurement")
 }
 
-// For every row, each floor and clock has exactly one target.
+// Every row that has a floor has at least one target that compares weir with a floor.
 func TestEveryRowHasItsFloor(t *testing.T) {
 	targets := map[string]int{}
 	for _, c := range ratios {
@@ -121,7 +121,7 @@ func TestFasterThanEveryPeer(t *testing.T) {
 	assert.Contains(t, got.Why, "none by 2 rounds")
 }
 
-// During a flood, subjects whose memory grows are not included in the target.
+// The target for floods of new keys does not include peers whose memory grows.
 func TestFlooded(t *testing.T) {
 	run := func(cores int, bounded float64) *result.Run {
 		return &result.Run{

@@ -82,8 +82,8 @@ func parseAccessLog(path string) ([]logged, error) {
 	return all, nil
 }
 
-// loadAccessLog returns the clients of the log and its requests. Without a log, both are empty, and [Row.Missing] says
-// why.
+// loadAccessLog returns the clients of the log and its requests. If there is no log, both streams are empty, and
+// [Row.Missing] returns the reason.
 func loadAccessLog() (before, requests *Stream) {
 	all, _ := readAccessLog()
 	before, requests = newStream(len(all)), newStream(len(all))

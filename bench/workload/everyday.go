@@ -11,15 +11,15 @@ import (
 	"github.com/weir-go/weir/bench/peers"
 )
 
-// The everyday row has a policy and clients like those of many services. Each of 100,000 clients has its own address
-// and makes 1 to 50 requests per second, distributed by Zipf, at the times of a Poisson process. The policy is 100 per
-// second with a burst of 200. So almost nothing is refused, and most buckets are full again when their client comes
-// back.
+// The everyday row has a policy and clients like those of many services. Each of 100,000 clients has a separate address
+// and makes requests at the times of a Poisson process. The rates of the clients are 1 to 50 requests per second, in a
+// Zipf distribution. The policy is 100 per second with a burst of 200. So almost nothing is refused, and most buckets
+// are full again when their client comes back.
 //
-// The requests are sped up: they follow each other as fast as the subject decides. The limiters read the real clock,
-// because reading it is part of the cost of a request, and because libraries do not accept another time. So the rate of
-// the policy is sped up by about the same factor. In addition, weir's TakeAt is measured with the precomputed times,
-// which need not be sped up.
+// The requests are sped up: each one follows as soon as the subject has decided the previous one. The limiters read the
+// real clock, because reading it is part of the cost of a request, and because libraries do not accept another clock.
+// So the rate of the policy is increased by about the same factor. In addition, weir's TakeAt is measured with the
+// planned times of the requests, so its policy does not need to be sped up.
 
 const (
 	clients              = 100_000
@@ -30,15 +30,15 @@ const (
 var everyday = Row{Name: "everyday", Title: "100/s burst 200, 100,000 clients at 1 to 50/s", Keys: clients,
 	Draw: Poisson, Requests: million / 2, Capacity: clients / 6 * 10, Shown: true}
 
-// pace is about how many requests per second a processor decides on the everyday row. Even if a subject is twice as
-// fast, every client stays below its limit.
+// pace is the approximate number of requests that a processor decides per second on the everyday row. Even with a
+// subject that is twice as fast, every client stays below its limit.
 const pace = 15_000_000.0
 
 // everydayLimit returns the everyday policy, sped up by the same factor as the requests.
 func everydayLimit(r *Row) peers.Limit {
 	if r.Draw == Logged {
-		// Requests from a log of hours are decided in microseconds. No limit can have a rate that is higher by that
-		// factor.
+		// The requests of a log of several hours are decided in microseconds. No limit can have a rate that is
+		// increased by such a factor, so this row has the largest possible rate.
 		return peers.Limit{Tokens: 1e9, Per: second, Burst: limitSize}
 	}
 	total := 0.0
@@ -49,8 +49,8 @@ func everydayLimit(r *Row) peers.Limit {
 	return peers.Limit{Tokens: limitRate * speedUp, Per: second, Burst: limitSize}
 }
 
-// rounded returns the number out of 1, 2, 5, 10, 20, 50, ... whose logarithm is nearest to that of x. With such a rate,
-// the time between two tokens is a whole number of nanoseconds.
+// Of the numbers 1, 2, 5, 10, 20, 50, ..., rounded returns the one whose logarithm is nearest to the logarithm of x.
+// With such a rate, the time between two tokens is a whole number of nanoseconds.
 func rounded(x float64) int {
 	nearest := 1
 	for ten := 1; ten <= 1_000_000; ten *= 10 {
@@ -63,13 +63,14 @@ func rounded(x float64) int {
 	return nearest
 }
 
-// Unhurried returns the limit of an everyday row for subjects that get the time at which each request is due.
+// Unhurried returns the limit of an everyday row, without the speedup. It is for subjects that get the time at which
+// each request is due.
 func (r *Row) Unhurried() peers.Limit {
 	return peers.Limit{Tokens: limitRate, Per: second, Burst: limitSize}
 }
 
-// rates returns the requests per second of every client, the most frequent client first. The first client has mostRate,
-// and the rate falls by a power of the rank to leastRate for the last client.
+// rates returns the requests per second of every client, the most frequent client first. The rate is mostRate for the
+// first client. It falls as a power of the client's rank, and is leastRate for the last client.
 func rates(clients int) []float64 {
 	power := math.Log(mostRate/leastRate) / math.Log(float64(clients))
 	all := make([]float64, clients)
@@ -92,7 +93,7 @@ func loadEveryday(r *Row, dice *rand.Rand) (before, requests *Stream) {
 	for _, i := range dice.Perm(r.Keys) {
 		before.addText(names[i])
 	}
-	below := rates(r.Keys) // the sum of the rates of all clients up to and including each
+	below := rates(r.Keys) // for each client, the sum of its rate and those of all clients before it
 	for i := range below[1:] {
 		below[i+1] += below[i]
 	}
@@ -109,7 +110,7 @@ func loadEveryday(r *Row, dice *rand.Rand) (before, requests *Stream) {
 	return before, requests
 }
 
-// address returns IPv4 address number n. Different n below 2^24 give different addresses.
+// address returns the n-th IPv4 address of the workload. Different n below 2^24 give different addresses.
 func address(n uint64) string {
 	n = mixed24(n)
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}).String()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The clients make between 50 requests per second and 1, falling by a power of their rank.
+// The clients' rates are between 50 requests per second and 1. They fall as a power of the client's rank.
 func TestRates(t *testing.T) {
 	all := rates(1000)
 	assert.Equal(t, 50.0, all[0])
@@ -31,7 +31,8 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// The policy is sped up with the number of processors, so its distance to every client's rate stays the same.
+// The speedup of the policy grows with the number of processors. So the ratio of the policy's rate to every client's
+// rate stays the same.
 func TestEverydayLimit(t *testing.T) {
 	row, err := Find("everyday")
 	require.NoError(t, err)
@@ -44,8 +45,8 @@ func TestEverydayLimit(t *testing.T) {
 	}
 }
 
-// The times between requests are those of a Poisson process with the rate of all clients together, and each client
-// makes as many requests as its rate says.
+// The times between requests are those of a Poisson process with the rate of all clients together, and the number of
+// requests of each client matches its rate.
 func TestEverydayArrivals(t *testing.T) {
 	row := small(t, "everyday", 1000, 400_000)
 	before, requests := row.Load()
@@ -131,7 +132,7 @@ func TestParseAccessLog(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// If there is no log, the row says why it cannot be measured.
+// If there is no log, Missing returns the reason why the row cannot be measured.
 func TestAccessLogRow(t *testing.T) {
 	row, err := Find("access-log")
 	require.NoError(t, err)

@@ -20,8 +20,8 @@ func Names() []string {
 	return names
 }
 
-// Find returns the row, or the variant of a row, with that name. If there is none, the error lists all names, the
-// nearest first.
+// Find returns the row, or the variant of a row, with that name. If there is no such row, the error suggests a similar
+// name and lists all names.
 func Find(name string) (Row, error) {
 	for _, r := range Rows() {
 		for _, r := range append(r.Variants(), r) {
@@ -33,7 +33,8 @@ func Find(name string) (Row, error) {
 	return Row{}, fmt.Errorf("row %q: %swant one of %s", name, suggest(name), strings.Join(Names(), ", "))
 }
 
-// suggest returns a text that names a row whose name begins or ends like the name, if there is one.
+// suggest returns a text that suggests a row whose name begins or ends like the given name. It returns "" if there is
+// no such row.
 func suggest(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	for _, n := range Names() {

@@ -11,9 +11,9 @@ import (
 
 // A Stream contains the keys of requests in their order, as text.
 //
-// The text of a request follows the text of the previous request, as in the buffers of a server. So the text is in a
-// cache when the limiter is called, and cache misses are caused by the limiter, not by the benchmark. A Stream has no
-// pointers, so it costs the garbage collector nothing.
+// In memory, the text of each request follows the text of the previous request, as in the buffers of a server. So the
+// text is in a cache when the limiter is called, and cache misses are caused by the limiter, not by the benchmark. The
+// data of a Stream contain no pointers, so the garbage collector does not need to scan them.
 type Stream struct {
 	text  []byte
 	spans []span
@@ -37,7 +37,7 @@ func (s *Stream) At(i int) string {
 // times.
 func (s *Stream) Due(i int) time.Duration { return s.due[i] }
 
-// Lap returns how long a stream with such times takes until its first request is due again.
+// Lap returns the time, in a stream with such times, after which the first request is due again.
 func (s *Stream) Lap() time.Duration { return s.lap }
 
 // With returns the same requests, with suffix after each key.
@@ -57,15 +57,15 @@ func (s *Stream) addText(key string) {
 	s.spans = append(s.spans, span{uint32(from), uint32(len(key))})
 }
 
-// add appends key number n.
+// add appends the key that appendKey makes from n.
 func (s *Stream) add(n uint64) {
 	from := len(s.text)
 	s.text = appendKey(s.text, n)
 	s.spans = append(s.spans, span{uint32(from), uint32(len(s.text) - from)})
 }
 
-// repeat appends the requests so far again and again, each time in another order, until there are at least n. The text
-// of the keys is shared.
+// repeat appends the existing requests again and again, each time in another order, until there are at least n
+// requests. The repetitions share the text of the keys.
 func (s *Stream) repeat(n int, dice *rand.Rand) {
 	for all := slices.Clone(s.spans); len(s.spans) < n; {
 		dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -79,7 +79,7 @@ func newStream(n int) *Stream {
 	return &Stream{text: make([]byte, 0, n*length), spans: make([]span, 0, n)}
 }
 
-// appendKey appends key number n: an address with a port, a user of a tenant, or an API key. It has 12 to 40 bytes.
+// appendKey appends the n-th key: an address with a port, a user of a tenant, or an API key. It has 12 to 40 bytes.
 // Different n below 2^40 give different keys.
 func appendKey(b []byte, n uint64) []byte {
 	switch n % 3 {
@@ -103,7 +103,7 @@ func appendKey(b []byte, n uint64) []byte {
 	return strconv.AppendUint(b, n, 16)
 }
 
-// mix maps n to another number of 64 bits, one to one (the finalizer of SplitMix64).
+// mix maps n to another number of 64 bits. It is one to one. (It is the finalizer of SplitMix64.)
 func mix(n uint64) uint64 {
 	n += 0x9e3779b97f4a7c15
 	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9

@@ -23,26 +23,25 @@ const (
 type Row struct {
 	Name  string
 	Title string
-	Keys  int // keys that exist before the measurement starts; each has had one request by then
+	Keys  int // keys that have had one request before the measurement starts
 	Draw  Draw
 	// Requests is the number of requests in the stream. At its end, the stream starts over, unless Ends reports true.
 	Requests int
 	// Capacity is the number of keys for which the limiters are made.
 	Capacity int
-	// Busy rows have the limit that a victim of an attack would have, 10 per hour, so that no key becomes idle during
-	// the measurement.
+	// Busy rows simulate an attack. Their limit is 10 per hour, so no key becomes idle during the measurement.
 	Busy bool
 	// Refused rows refuse every request, or half of the requests if Draw is Mixed. Other rows admit every request.
 	Refused bool
 	// Hot is set for the row with one key, whose floor is a single contended compare-and-swap.
 	Hot bool
-	// Aged is set for rows in which every slot of weir's table has had a key. A search for a missing key ends early at
-	// a slot that was never used, and this table has no such slot.
+	// Aged is set for rows in which every slot of weir's table has had a key. In other tables, a search for a missing
+	// key ends early at a slot that was never used. An aged table has no such slot.
 	Aged bool
 	// Batch is set for the row that compares single calls with a batch.
 	Batch bool
-	// Shown is set for rows that resemble what most people have. These rows are in the tables and pictures that readers
-	// see first, and have the most rounds.
+	// Shown is set for rows that resemble common workloads. These rows are in the tables and pictures that readers see
+	// first, and they have the most rounds.
 	Shown bool
 	// Returning is set for rows of keys whose bucket is full whenever they come back: see returning.go.
 	Returning bool
@@ -52,8 +51,8 @@ const million = 1_000_000
 
 // Rows returns all rows.
 func Rows() []Row {
-	// The number of requests is a multiple of the keys. Repetitions share the text of the keys, but not their order.
-	// Otherwise branch predictors would learn the order.
+	// The number of requests is a multiple of the number of keys, so each key is repeated. Repetitions share the text
+	// of the keys, but each repetition has another order. Otherwise branch predictors would learn the order.
 	const few = 64_000
 	rows := []Row{
 		{Name: "allowed-1", Title: "allowed, 1 key", Keys: 1, Requests: few, Capacity: million},
@@ -93,20 +92,21 @@ func (r *Row) Want() float64 {
 	return 1
 }
 
-// Ends reports whether the row ends with its stream, because repeating the requests would be another workload. Next
-// returns further requests for such a row.
+// Ends reports whether the row's stream must not be repeated, because repeated requests would be another workload. For
+// such a row, Next returns new requests.
 func (r *Row) Ends() bool { return r.Draw == Fresh || r.Draw == Mixed }
 
 // Everyday reports whether the row's requests come at times like those of real clients.
 func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
 
-// Together reports whether the subjects of the row take turns in one process. They do if making the keys takes longer
-// than measuring, or if two subjects differ only slightly.
+// Together reports whether the subjects of the row take turns in one process. This is true if making the keys takes
+// longer than measuring, or if the subjects that are compared differ only slightly.
 func (r *Row) Together() bool { return r.Large() || r.Returning }
 
-// Limit returns the row's limit, which is the same for all limiters. Refused rows have one token in ten days, and Busy
-// rows have ten per hour. The everyday and mixed rows have separate limits. All other rows have a token per nanosecond:
-// no caller can use them up, and a key is idle again at once.
+// Limit returns the row's limit, which is the same for all limiters. The limit of Refused rows is one token in ten
+// days, and that of Busy rows is ten tokens per hour. The everyday rows and the mixed row have special limits. The
+// limit of all other rows is a token per nanosecond. No caller can use up that many tokens, and a key is idle again at
+// once.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {
 		return peers.Limit{Tokens: 1, Per: 240 * hour, Burst: 1}
@@ -151,8 +151,8 @@ func (r *Row) Load() (before, requests *Stream) {
 	return before, requests
 }
 
-// Next returns the requests of another pass of a row that ends. Their keys do not exist before, and occur in no other
-// pass.
+// Next returns the requests of another pass, for a row whose Ends is true. The keys of these requests are new, and
+// occur in no other pass.
 func (r *Row) Next(pass int) *Stream {
 	if r.Draw == Mixed {
 		return r.mixed(pass)
@@ -178,7 +178,8 @@ func order(r *Row, dice *rand.Rand) []uint32 {
 func (r *Row) drawer(dice *rand.Rand) func() uint64 {
 	if r.Draw == Zipf {
 		z := rand.NewZipf(dice, 1.1, 1, uint64(r.Keys-1))
-		// The multiplier is a prime that divides no number of keys. It distributes the ranks over the kinds of keys.
+		// The multiplier is a prime number and not a divisor of any row's number of keys. So it is one to one, and
+		// distributes the ranks over the kinds of keys.
 		return func() uint64 { return z.Uint64() * 7_368_787 % uint64(r.Keys) }
 	}
 	return func() uint64 { return dice.Uint64N(uint64(r.Keys)) }

@@ -91,8 +91,8 @@ func TestFresh(t *testing.T) {
 	assert.Len(t, distinct(keys), 2000, "no key comes twice, in no pass")
 }
 
-// All visitors make the same number of requests. In every tenth of the middle of the stream, about half of the requests
-// exceed what a visitor gets.
+// All visitors make the same number of requests. The test divides the middle of the stream into tenths. In each tenth,
+// about half of the requests exceed the limit of their visitor.
 func TestMixed(t *testing.T) {
 	row := small(t, "mixed", 1000, 1000*asked)
 	before, requests := row.Load()

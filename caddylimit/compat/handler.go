@@ -30,12 +30,13 @@ func init() { caddy.RegisterModule((*Handler)(nil)) }
 // module distinguishes the zones of this handler from the limits of package caddylimit.
 const module = "rate_limit"
 
-// A Handler checks requests against zones, and refuses a request that exceeds one with the error 429. A request takes
-// an event from all zones that match it, or from none if one refuses.
+// A Handler checks requests against zones. If a request exceeds a zone, the Handler refuses it with the error 429. A
+// request counts as an event in all zones that match it, or in none of them if one refuses.
 type Handler struct {
 	// RateLimits are the zones by name. Handlers that use the same name share the zone.
 	RateLimits map[string]*RateLimit `json:"rate_limits,omitempty"`
-	// Jitter is the largest addition to Retry-After, as a part of the wait: 0 to 1,000; 0.2 is a fifth.
+	// Jitter is the largest random addition to Retry-After, as a fraction of the wait. It is 0 to 1,000. For example,
+	// 0.2 adds up to a fifth of the wait.
 	Jitter float64 `json:"jitter,omitempty"`
 	// SweepInterval is how often idle keys are forgotten, 1ms to 24h. The default is 1m. It does not affect decisions.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
@@ -48,7 +49,7 @@ type Handler struct {
 	sharing.Sharing
 
 	// Distributed and Storage are the fields by which several machines share zones in the original. Here they have no
-	// effect. Without Store, each machine counts alone, and a log line warns about it.
+	// effect. If Store is not set, each machine counts alone, and a log line warns about this.
 	Distributed *Distributed    `json:"distributed,omitempty"`
 	Storage     json.RawMessage `json:"storage,omitempty"`
 
@@ -119,7 +120,7 @@ func (h *Handler) check() error {
 	return nil
 }
 
-// countsByItself reports whether this machine counts alone although the configuration asks for shared zones.
+// countsByItself reports whether this machine counts alone although the configuration requests shared zones.
 func (h *Handler) countsByItself() bool {
 	return (h.Distributed != nil || isSet(h.Storage)) && h.Store == ""
 }
@@ -127,7 +128,7 @@ func (h *Handler) countsByItself() bool {
 // isSet reports whether raw has a value other than null.
 func isSet(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
 
-// provision finds the zones, the tightest first.
+// provision finds the zones, and sorts them so that the tightest zone comes first.
 func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 	spec, err := sharing.Spec(&h.Sharing)
 	if err != nil {
@@ -169,8 +170,8 @@ func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 	h.by = map[string]*part{}
 	var limits []httplimit.Limit
 	for i, p := range parts {
-		// Zones may have any name, and limits of the middleware may not. So the limits are named by numbers, which no
-		// client sees.
+		// A zone may have any name, but a limit of the middleware may not. So the names of the limits are numbers,
+		// which no client sees.
 		described := httplimit.Limit{Name: strconv.Itoa(i), Key: p.key.Key, Match: p.match}
 		limits, h.by[described.Name] = append(limits, p.use.Limit(described)), p
 	}
@@ -181,7 +182,7 @@ func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 	return err
 }
 
-// ServeHTTP passes an admitted request on, and returns an error for any other.
+// ServeHTTP passes an admitted request to the next handler, and returns an error for any other request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if h.limits == nil {
 		return next.ServeHTTP(w, r)
@@ -204,8 +205,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return next.ServeHTTP(w, r)
 }
 
-// refuse returns the error for a refused request. It names the zone with the longest wait, because the request only
-// passes when that wait is over.
+// refuse returns the error for a refused request. The error names the zone with the longest wait, because the request
+// can pass only when that wait is over.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {
 	c, ok := res.Tightest()
 	if !ok || res.Status() != http.StatusTooManyRequests {

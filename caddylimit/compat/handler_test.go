@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// TestExactLog: each interval of a window's length has at most the allowed number of events. An event no longer counts
-// when it is older than the window.
+// TestExactLog: in each interval that is as long as the window, at most the allowed number of events pass. An event no
+// longer counts when it is older than the window.
 func TestExactLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := testcaddy.Provision(t, module, zones(`"exact":{"key":"k","window":"10s","max_events":3}`))
@@ -75,7 +75,7 @@ func TestNoEventsRefuseAll(t *testing.T) {
 }
 
 // TestTheZoneWithTheLongestWaitIsNamed: if several zones refuse, the error names the zone with the longest wait,
-// because the client gets its wait.
+// because Retry-After is the wait of that zone.
 func TestTheZoneWithTheLongestWaitIsNamed(t *testing.T) {
 	c := start(t, zones(`"minute":{"window":"1m","max_events":1}, "hour":{"window":"1h","max_events":1}`))
 	require.Equal(t, 1, passed(c, 1, "192.0.2.1:1"))
@@ -96,7 +96,8 @@ func TestMatchersAndPrefixes(t *testing.T) {
 	assert.Equal(t, 0, passed(c, 9, "[2001:db8::ffff:1]:1", post))
 }
 
-// TestTooManyEventsForALog: above 4,096 events, or fewer if windows are short, a zone uses the sliding window counter.
+// TestTooManyEventsForALog: if a zone allows more than 4,096 events, it uses the sliding window counter. For short
+// windows, it already does so above a smaller number.
 func TestTooManyEventsForALog(t *testing.T) {
 	for _, c := range []struct {
 		events int

@@ -32,7 +32,7 @@ var (
 
 func newMetrics() *metrics { return new(metrics) }
 
-// newTime returns a histogram. Its zone keeps it across configurations, as it keeps its counts.
+// newTime returns the histogram of a zone. The zone keeps the histogram across configurations, as it does its counts.
 func newTime() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "caddy_rate_limit_process_time_seconds", Help: "Time that the decision on a request took.",

@@ -19,23 +19,23 @@ import (
 
 // A RateLimit is a zone.
 type RateLimit struct {
-	// MatcherSets selects the requests of the zone. The default is all.
+	// MatcherSets selects the requests of the zone. The default is all requests.
 	MatcherSets caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
 	// Key is a text with placeholders that identifies a client. If the text has no placeholder, all clients together
 	// have one limit.
 	Key string `json:"key,omitempty"`
 	// Window is the time in which MaxEvents are allowed: 1µs to 365 days.
 	Window caddy.Duration `json:"window,omitempty"`
-	// MaxEvents is how many events a key may have in any interval of length Window; 0 refuses all. Up to 4,096 events
-	// are counted exactly, by a sliding log, if the window is not too short for that. More, up to 16,777,215, are
-	// counted by a sliding window counter.
+	// MaxEvents is how many events a key may have in any interval of length Window; 0 refuses all. If MaxEvents is at
+	// most 4,096 and the window is not too short, a sliding log counts exactly. Otherwise, up to 16,777,215 events, a
+	// sliding window counter counts.
 	MaxEvents int `json:"max_events,omitempty"`
-	// IPv4Prefix and IPv6Prefix are how many bits count of a key that is an address; 0 stands for the whole address.
+	// If a key is an address, only its first IPv4Prefix or IPv6Prefix bits count. 0 stands for the whole address.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
-	// MaxKeys is the number of keys for which the zone has room. The default is 100,000 for a sliding log, or fewer if
-	// 256 MiB is too small for that many, and a million for a sliding window counter. The original has no such option
-	// and no bound.
+	// MaxKeys is the number of keys for which the zone has room. The default for a sliding window counter is a million.
+	// The default for a sliding log is 100,000, or as many keys as fit into 256 MiB if that is less. The original has
+	// no such option and no bound.
 	MaxKeys int `json:"max_keys,omitempty"`
 }
 
@@ -83,7 +83,7 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zon
 // mostEvents is the largest number of events that a sliding window counter counts.
 const mostEvents = 1<<24 - 1
 
-// policy returns an exact policy, if there is one for the numbers, or else a sliding window counter.
+// policy returns an exact policy if the numbers allow one. Otherwise it returns a sliding window counter.
 func (l *RateLimit) policy() (engine.Policy, error) {
 	window := time.Duration(l.Window)
 	if window < spec.MinWindow || window > spec.MaxWindow {

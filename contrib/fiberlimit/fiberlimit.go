@@ -24,8 +24,8 @@ import (
 // is safe for concurrent use.
 //
 // In addition to the cost of the limits, the middleware makes an [http.Request] from Fiber's request, because the
-// functions of the limits need one. This takes some microseconds, and allocates. The examples show how to decide with
-// package engine without this cost.
+// functions of the limits need one. This takes some microseconds, and allocates. The example in examples/fiber shows
+// how to decide with package engine, which avoids this cost.
 func Handler(limits *httplimit.Middleware) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		r, err := request(c.RequestCtx())
@@ -58,8 +58,8 @@ func Handler(limits *httplimit.Middleware) fiber.Handler {
 }
 
 // request returns the request for the limits. It has everything except the body. It keeps all lines of a header field.
-// (fasthttpadaptor is not used, because it keeps only the last line. A program that reads the first line would then see
-// another key than the limits.)
+// (It does not use fasthttpadaptor, which keeps only the last line. A program that reads the first line would then see
+// another key than the limits see.)
 func request(ctx *fasthttp.RequestCtx) (*http.Request, error) {
 	target := string(ctx.RequestURI())
 	to, err := url.ParseRequestURI(target)

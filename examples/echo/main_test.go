@@ -21,8 +21,8 @@ func TestClients(t *testing.T) {
 	}.Clients(t)
 }
 
-// TestGoodLogins: successful logins do not count, before and after failed ones. When the limit of failed logins is used
-// up, a login with the right password is refused, too.
+// TestGoodLogins: successful logins do not count, neither before nor after failed ones. When the limit of failed logins
+// is used up, even a login with the right password is refused.
 func TestGoodLogins(t *testing.T) {
 	url := exampletest.Start(t) + "/login"
 	login := func(password string) int { return exampletest.Do(t, "POST", url, "password="+password, form...).Status }

@@ -15,16 +15,16 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A limit is one limit of a route. key returns the key that a request is charged to. It returns false if the limit does
-// not apply.
+// A limit is one limit of a route. The function key returns the key that is charged for a request. It returns false if
+// the limit does not apply to the request.
 type limit struct {
 	name    string
 	limiter *engine.Limiter
 	key     func(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool)
 }
 
-// limited returns a Fiber middleware that takes a token from each of the limits, or from none of them. The names of
-// limits must be printable ASCII without quotes.
+// limited returns a Fiber middleware. For each request, it takes a token from each of the limits, or from none of them
+// if one refuses. The names of limits must be printable ASCII without quotes.
 func limited(limits ...limit) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		requests, applied := make([]engine.Request, 0, len(limits)), make([]limit, 0, len(limits))
@@ -41,7 +41,7 @@ func limited(limits ...limit) fiber.Handler {
 		if err != nil {
 			return err // the program has listed the same limit twice
 		}
-		shown := 0 // the limit to show: with the fewest tokens left, or after a refusal with the longest wait
+		shown := 0 // the limit to show: the one with the fewest tokens left, or after a refusal the longest wait
 		for i, a := range answers {
 			d, tightest := a.Decision, answers[shown].Decision
 			if allowed && d.Remaining < tightest.Remaining || !allowed && d.RetryAfter > tightest.RetryAfter {
@@ -67,7 +67,7 @@ func limited(limits ...limit) fiber.Handler {
 // seconds returns d in whole seconds, rounded up, so that a client that waits that long does not come too early.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// clientKey returns the key function for the client's address. Addresses are cut to a prefix, which is /64 for IPv6.
+// clientKey returns a key function for the client's address. An IPv6 address is cut to its /64 prefix.
 func clientKey(ip *httplimit.ClientIP) func(*engine.Limiter, *fasthttp.RequestCtx) (engine.Key, bool) {
 	return func(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool) {
 		return l.KeyAddr(ip.PrefixOf(clientAddr(ip, ctx)).Addr()), true
@@ -78,9 +78,9 @@ func clientKey(ip *httplimit.ClientIP) func(*engine.Limiter, *fasthttp.RequestCt
 // Fiber's own c.IP() is not safe: it reads the configured header from every client, and takes the first address of a
 // list, which the client may have written.
 //
-// All lines of the header are read, because a proxy may add its line after the client's line. The strings share memory
-// with fasthttp's buffers, which are used again for the next request. This is safe, because they are only read here,
-// and the returned address is a value.
+// All lines of the header are read, because a proxy may add its line after the client's line. The strings of these
+// lines share memory with fasthttp's buffers, which fasthttp uses again for the next request. This is safe, because
+// clientAddr only reads the strings, and the address that it returns is a value.
 func clientAddr(ip *httplimit.ClientIP, ctx *fasthttp.RequestCtx) netip.Addr {
 	var peer netip.Addr // stays the zero Addr for a Unix socket, where ctx.RemoteIP() returns 0.0.0.0
 	if tcp, ok := ctx.RemoteAddr().(*net.TCPAddr); ok {
@@ -96,14 +96,14 @@ func clientAddr(ip *httplimit.ClientIP, ctx *fasthttp.RequestCtx) netip.Addr {
 	})
 }
 
-// userKey is the key function for the user of an API key. An unknown key has no bucket. Otherwise a client could get a
-// new bucket with each request.
+// userKey is the key function for the user of an API key. An unknown API key has no bucket. Otherwise a client could
+// get a new bucket with each request by making up keys.
 func userKey(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool) {
 	user, known := users[string(ctx.Request.Header.Peek("X-API-Key"))]
 	return l.Key(user), known
 }
 
-// everyone is the key function of a limit for all requests together.
+// everyone is the key function of a limit that all requests share.
 func everyone(l *engine.Limiter, _ *fasthttp.RequestCtx) (engine.Key, bool) {
 	return l.Key("everyone"), true
 }

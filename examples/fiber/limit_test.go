@@ -35,8 +35,8 @@ func request(peer net.Addr, lines ...string) *fasthttp.RequestCtx {
 	return ctx
 }
 
-// TestClientAddr: the address is the same as httplimit would return. For a client that is connected directly, finding
-// it does not allocate.
+// TestClientAddr: clientAddr returns the same address as httplimit. For a client that is connected directly, it does
+// not allocate.
 func TestClientAddr(t *testing.T) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestClientAddr(t *testing.T) {
 }
 
 // TestBuffersAreReused: many clients send requests over few connections, and fasthttp uses the buffers of a connection
-// again for each request. Each client must be admitted exactly as often as its limit says.
+// again for each request. Nevertheless, each client must be admitted exactly as often as its limit allows.
 func TestBuffersAreReused(t *testing.T) {
 	const connections, clients, each = 8, 64, 10
 	ip, err := httplimit.NewClientIP(httplimit.TrustUnixSocket()) // an in-memory connection counts as the proxy
@@ -92,8 +92,8 @@ func TestBuffersAreReused(t *testing.T) {
 		assert.NoError(t, <-served)
 	}()
 
-	// The addresses have different lengths. If a shorter one is written over a longer one, the end of the longer one
-	// remains.
+	// The addresses have different lengths. If fasthttp writes a shorter address over a longer one in a buffer, the end
+	// of the longer one remains in the buffer.
 	addresses := make([]string, clients)
 	for i := range addresses {
 		addresses[i] = fmt.Sprintf("203.0.113.%d", i)

@@ -1,6 +1,6 @@
 // A server with Fiber. Each client may make ten requests per minute, with a burst of five. All clients together may
-// make a thousand per second, and a user may make two writes per minute. limit.go is the middleware. README.md says how
-// to try it.
+// make a thousand requests per second, and a user may make two writes per minute. The middleware is in limit.go.
+// README.md says how to try it.
 package main
 
 import (

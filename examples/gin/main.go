@@ -29,7 +29,7 @@ func main() {
 	ip := must(httplimit.NewClientIP(proxies...)) // Gin's ClientIP trusts every proxy, unless configured otherwise
 	tokens := must(engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5)))
 
-	// costs is a Gin middleware for the routes that take n tokens. All of them share the limiter.
+	// costs returns a Gin middleware for routes whose requests take n tokens. All routes share the limiter.
 	costs := func(n uint64) gin.HandlerFunc {
 		return ginlimit.Handler(must(httplimit.New([]httplimit.Limit{{
 			Name: "tokens", Limiter: tokens, Key: ip.Key, Cost: func(*http.Request) uint64 { return n },

@@ -18,8 +18,8 @@ func TestClients(t *testing.T) {
 	}.Clients(t)
 }
 
-// TestCosts: a search takes three of five tokens. The two that are left are not enough for another search, but are
-// enough for a note.
+// TestCosts: a search takes three of five tokens. The two tokens that are left are not enough for another search, but
+// they are enough for a note.
 func TestCosts(t *testing.T) {
 	url := exampletest.Start(t)
 	answer := exampletest.Do(t, "GET", url+"/search", "")

@@ -73,7 +73,7 @@ func TestClients(t *testing.T) {
 	law.Holds(t, func(i int) bool { return passes(t, behind, fmt.Sprintf("192.0.2.%d", i), "203.0.113.3") })
 }
 
-// TestCosts: List takes three tokens of five.
+// TestCosts: a call of List takes three of the five tokens.
 func TestCosts(t *testing.T) {
 	c := client(t, exampletest.Start(t, "-calls", "0"))
 	_, err := c.List(context.Background(), &grpc_health_v1.HealthListRequest{})
@@ -83,7 +83,8 @@ func TestCosts(t *testing.T) {
 	assert.True(t, passes(t, c), "two are left")
 }
 
-// TestItsOwnCalls: if the program makes the calls itself, it prints what README.md shows.
+// TestItsOwnCalls: with the command of README.md by which the program makes the calls itself, it prints what README.md
+// shows.
 func TestItsOwnCalls(t *testing.T) {
 	wait := exampletest.Says(t, `Check: ResourceExhausted, again in (\S+)`)
 	_, err := time.ParseDuration(wait)

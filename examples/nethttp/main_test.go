@@ -18,7 +18,7 @@ func TestClients(t *testing.T) {
 	}.Clients(t)
 }
 
-// TestAllOrNothing: a post that is refused takes no token from the limit of its client's requests.
+// TestAllOrNothing: if a post is refused, it takes no token from the client's limit for all requests.
 func TestAllOrNothing(t *testing.T) {
 	url := exampletest.Start(t) + "/notes"
 	for _, want := range []string{`^"posts";r=1;t=60$`, `^"posts";r=0;t=\d+$`} {

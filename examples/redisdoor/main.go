@@ -31,15 +31,15 @@ func main() {
 	}
 }
 
-// throttle takes one token from a key that gets ten tokens per minute, with a burst of five. If there is none, it
-// returns how long to wait.
+// throttle takes one token from a key that gets ten tokens per minute, with a burst of five. If no token is available,
+// it returns how long to wait.
 func throttle(ctx context.Context, client *redis.Client, key string) (allowed bool, wait time.Duration, err error) {
 	const beyondTheFirst, count, period = 4, 10, 60 // the burst of five is the first token and four more
 	answer, err := client.Do(ctx, "CL.THROTTLE", key, beyondTheFirst, count, period).Int64Slice()
 	if err != nil {
 		return false, 0, err
 	}
-	// The answer contains limited, limit, remaining, retry after and reset after. Times are in seconds. Retry after is
-	// -1 if the token was taken.
+	// The answer contains five numbers: limited (0 or 1), limit, remaining, retry after and reset after. Times are in
+	// seconds. Retry after is -1 if the token was taken.
 	return answer[0] == 0, time.Duration(max(answer[3], 0)) * time.Second, nil
 }

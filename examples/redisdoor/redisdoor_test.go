@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// TestGoRedis runs the example against the program, with both versions of the protocol, with single commands and with
-// pipelines.
+// TestGoRedis runs the example against the program weir, with both versions of the Redis protocol, with single commands
+// and with pipelines.
 func TestGoRedis(t *testing.T) {
 	program := exampletest.Weir(t, "..")
 	for protocol := 2; protocol <= 3; protocol++ {

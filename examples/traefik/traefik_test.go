@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read decodes a YAML file into v. A key that v does not have fails the test.
+// read decodes a YAML file into v. If the file has a key for which v has no field, the test fails.
 func read(t *testing.T, name string, v any) {
 	t.Helper()
 	file, err := os.Open(name)

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// TestConformance runs the cases without a store. The cases with a store run in module redislimit.
+// TestConformance runs the conformance cases without a store. Module redislimit runs the cases with a store.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name: "Connect", Promise: promisetest.Promise(1, nil), Runs: rpcfront.Runs, InBubble: rpcfront.InBubble,
@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// conforming is a server whose limits can change, with clients of it.
+// conforming is a server whose limits can change, together with clients of this server.
 type conforming struct {
 	*overhttp.Client
 	env      *conformance.Env

@@ -19,12 +19,12 @@ import (
 
 type interceptor struct{ limits *rpclimit.Limits }
 
-// New returns an interceptor that checks the calls of handlers or clients against the limits. It checks unary calls,
-// and streams when they open. If there is a limit on messages ([rpclimit.Messages]), it also checks every request
-// message of a stream.
+// New returns an interceptor that checks the calls of handlers or clients against the limits. It checks each unary
+// call, and each stream when it opens. If there is a limit on messages ([rpclimit.Messages]), it also checks every
+// request message of a stream.
 //
-// Interceptors run in the order in which they are given. If a key needs the authenticated caller, put the interceptor
-// that authenticates before this one.
+// Interceptors run in the order in which they are given. If a key depends on the authenticated caller, put the
+// interceptor that authenticates before this one.
 func New(limits *rpclimit.Limits) connect.Interceptor { return interceptor{limits} }
 
 // WrapUnary implements [connect.Interceptor].
@@ -78,7 +78,7 @@ func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) con
 	}
 }
 
-// header is the metadata of a call. In it, binary values are still as they were sent, in any variant of base64. Values
+// header is the metadata of a call. It contains binary values as they were sent, in any variant of base64. Values
 // decodes them.
 type header http.Header
 
@@ -105,8 +105,8 @@ func newCall(ctx context.Context, spec connect.Spec, peer connect.Peer, metadata
 		call.Target = peer.Addr
 		return call
 	}
-	// On a Unix socket, the address of the peer is a name that the client has chosen for its end. The name may look
-	// like a network address.
+	// On a Unix socket, the address of the peer is a name that the client has chosen for its end of the socket. The
+	// name may look like a network address.
 	if _, unix := ctx.Value(http.LocalAddrContextKey).(*net.UnixAddr); !unix {
 		call.Peer = rpclimit.ParsePeer(peer.Addr)
 	}

@@ -31,8 +31,8 @@ type number = wrapperspb.Int64Value
 
 const unary, sum, echo = "/test.Service/Unary", "/test.Service/Sum", "/test.Service/Echo"
 
-// A server answers a number with the same number. It answers a negative number with an error whose code is the positive
-// number.
+// A server returns the number that it gets. For a negative number, it returns an error whose code is the absolute value
+// of the number.
 type server struct {
 	*httptest.Server
 	calls, messages atomic.Int64
@@ -132,7 +132,7 @@ func within(t testing.TB) context.Context {
 
 const ok, refused = connect.Code(0), connect.CodeResourceExhausted
 
-// call makes a call with headers and returns its code, or 0 if it succeeds.
+// call makes a call with headers and returns the code of its error, or 0 if the call succeeds.
 func call(t testing.TB, c *connect.Client[number, number], n int64, headers ...string) connect.Code {
 	t.Helper()
 	r := connect.NewRequest(wrapperspb.Int64(n))
@@ -151,7 +151,7 @@ func codeOf(err error) connect.Code {
 }
 
 // exchange sends numbers on a stream. It sends each number after the answer to the previous one. It returns how many
-// were answered, and the code with which the stream ends.
+// numbers were answered, and the code with which the stream ended.
 func exchange(t testing.TB, c *connect.Client[number, number], numbers ...int64) (answered int, code connect.Code) {
 	t.Helper()
 	stream := c.CallBidiStream(within(t))
@@ -236,8 +236,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestAHandlerCannotHideARefusal: a handler treats the error of a refused message as the end of the stream. The client
-// gets the refusal nevertheless.
+// TestAHandlerCannotHideARefusal: even if a handler treats the error of a refused message as the normal end of the
+// stream, the client gets the refusal.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
 	s := start(t, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	s.swallow = true
@@ -325,8 +325,8 @@ func TestAClientWaits(t *testing.T) {
 	assert.GreaterOrEqual(t, time.Since(begin), 60*time.Millisecond)
 }
 
-// TestAClientsMessagesAreHeldBack: a message that the client's limits refuse is not sent, and ends the stream on both
-// sides.
+// TestAClientsMessagesAreHeldBack: if the client's limits refuse a message, the message is not sent, and the stream
+// ends on both sides.
 func TestAClientsMessagesAreHeldBack(t *testing.T) {
 	s := start(t)
 	set := onMessages(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Everyone})
@@ -375,8 +375,8 @@ func TestLimitsThatAreMissing(t *testing.T) {
 	assert.Equal(t, connect.CodeInternal, code)
 }
 
-// TestABrokenStreamGetsNothingBack: if the server cannot read a message, the stream ends with a code of the server. A
-// client could choose to cause this, so it must not get its tokens back.
+// TestABrokenStreamGetsNothingBack: if the server cannot read a message, the stream ends with an error code of the
+// server. A client could cause this on purpose, so the client must not get its tokens back.
 func TestABrokenStreamGetsNothingBack(t *testing.T) {
 	all := rpclimit.RefundCodes(connect.CodeInvalidArgument, connect.CodeInternal, connect.CodeUnimplemented, connect.CodeUnknown)
 	s := start(t, one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: all}))

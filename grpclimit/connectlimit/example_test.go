@@ -19,7 +19,7 @@ import (
 // limiter uses the system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
-// Each client address may make one call a second, and two at once.
+// Each client address may make one call per second, with a burst of two.
 func ExampleNew() {
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 2), stopped)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight returns a limit of that many calls in flight for all clients together, and a function that returns how many
-// more may enter.
+// inFlight returns a limit of n calls in flight for all clients together, and a function that returns how many more
+// calls may enter.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
@@ -57,8 +57,8 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestACallOfAClientIsInFlightUntilItEnds: a client's call is in flight until it ends. It also ends if the client only
-// closes it, or if only its context ends.
+// TestACallOfAClientIsInFlightUntilItEnds: a client's call is in flight until it ends. A call also ends if the client
+// only closes it, or if its context ends.
 func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	s := start(t)
 	set, left := inFlight(t, 1)
@@ -87,7 +87,7 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	require.Zero(t, left())
 	cancel()
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
-	_ = stream.CloseResponse() // net/http does not inform the server if a context ends after the response has begun
+	_ = stream.CloseResponse() // if the context ends after the response has begun, net/http does not tell the server
 }
 
 // TestACallThatAnotherInterceptorRefuses: if another interceptor refuses a call, the call must not stay in flight,

@@ -56,9 +56,9 @@ func (c *handlerConn) Send(m any) error {
 	return err
 }
 
-// WrapStreamingClient implements [connect.Interceptor]. The stream is checked against the limits only when its first
-// message is sent or its sending side is closed, because its header may change until then. A refused call or message is
-// not sent, and ends the stream.
+// WrapStreamingClient implements [connect.Interceptor]. The stream is checked against the limits when its first message
+// is sent or its sending side is closed. It is not checked earlier, because its header may still change. A refused call
+// or message is not sent, and ends the stream.
 func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		conn := &clientConn{limits: i.limits, ctx: ctx}
@@ -68,12 +68,12 @@ func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conne
 	}
 }
 
-// A clientConn checks the stream and the messages that are sent against the limits.
+// A clientConn checks a client's stream, and the messages that the client sends on it, against the limits.
 type clientConn struct {
 	connect.StreamingClientConn
 	limits *rpclimit.Limits
 	ctx    context.Context // the context of the call
-	own    context.Context // the context of the stream; cancel ends it
+	own    context.Context // the context of the stream; cancel cancels it
 	cancel context.CancelFunc
 
 	opening sync.Once
@@ -86,7 +86,7 @@ type clientConn struct {
 	result  rpclimit.Result // the decision on opening the stream
 }
 
-// open checks the call against the limits. It does so only once.
+// open checks the call against the limits. Only its first call does so.
 func (c *clientConn) open() error {
 	c.opening.Do(func() {
 		c.call = newCall(c.ctx, c.Spec(), c.Peer(), c.RequestHeader())
@@ -141,7 +141,7 @@ func (c *clientConn) refusal() error {
 	return c.refused
 }
 
-// Send checks a message against the limits and sends it. If m is nil, Send sends only the header.
+// Send checks a message against the limits and sends the message. If m is nil, Send sends only the header.
 func (c *clientConn) Send(m any) error {
 	if err := c.open(); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// An Index compares a request with many matches. It compares the path only with patterns that begin with the same first
-// segment or with no fixed one. Its methods are safe for concurrent use.
+// An Index compares a request with many matches. It compares the path only with patterns that begin with the same
+// segment, and with patterns whose first segment is not fixed. Its methods are safe for concurrent use.
 type Index struct {
 	matches []*Match
 	first   map[string][]indexed // patterns by their first segment, in the form of [appendFirst]

@@ -57,8 +57,8 @@ func (m *Match) Matches(r *http.Request) bool {
 }
 
 // Meets reports whether the request matches in any reading. Use it for limits: then a limit applies whenever a server
-// behind it might read the request in a way that matches. client is called only if [Match.UsesClient] reports true, and
-// may be nil otherwise. It does not allocate for plain paths of up to 32 segments.
+// behind it might read the request in a way that matches. The function client is called only if [Match.UsesClient]
+// reports true, and may be nil otherwise. It does not allocate for plain paths of up to 32 segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 	return m.meetsBesidePath(r, client) && m.meetsPath(r)
 }

@@ -129,8 +129,8 @@ func (p *Parsed) readQuery(query string) {
 	})
 }
 
-// eachParameter calls the function each for every value of the parameter, in every reading of the query. got is the
-// name in the query, which some server treats as name. value may contain zero bytes.
+// eachParameter calls the function each for every value of the parameter, in every reading of the query. The parameter
+// got is the name in the query, which some server treats as name. value may contain zero bytes.
 func eachParameter(u *url.URL, name string, each func(got, value string)) {
 	eachPair(u.RawQuery, func(of pair) { of.parameter(name, each) })
 }

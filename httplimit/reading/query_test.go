@@ -57,7 +57,7 @@ func TestSpellingsOfAWantedParameter(t *testing.T) {
 }
 
 // Only some servers remove Unicode blanks around the value of a header. With such blanks, a rule for the value applies
-// to the request, and an exception does not.
+// to the request, and an exception does not apply.
 func TestBlanksAroundAWantedHeader(t *testing.T) {
 	m := Match{Headers: []Field{HeaderField("X-Env", "prod")}}
 	for value, certain := range map[string]bool{"prod": true, " prod\t": true, "prod\xa0": false, "prod\x85": false,

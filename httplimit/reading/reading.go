@@ -8,9 +8,9 @@ import (
 )
 
 // Servers read a path in several ways. They undo escapes before or after they split the path. Escapes are undone once,
-// or twice if a proxy in front has already undone them. Servers remove ";x" from a segment or keep it, resolve dots or
-// keep them, and treat a backslash as a slash or not. If a limit uses one reading and the server another, a client can
-// avoid the limit. So a pattern is compared with every reading.
+// or twice if a proxy in front of the server undoes them, too. Servers remove ";x" from a segment or keep it, resolve
+// dots or keep them, and treat a backslash as a slash or not. If a limit uses one reading and the server another, a
+// client can avoid the limit. So a pattern is compared with every reading.
 
 // A reading is one way to read a path. The zero reading splits the path, undoes the escapes in each segment, and leaves
 // everything else unchanged.
@@ -44,16 +44,16 @@ const (
 	dotsEnd
 )
 
-// These constants bound the work of reading a path. maxPath bounds its bytes. maxRead bounds its bytes, and maxSplit
-// its segments, each times the number of its readings. No ordinary program sends a longer path, and without a bound a
-// client could cause much work.
+// These constants bound the work of reading a path. maxPath bounds the number of its bytes. maxRead bounds this number
+// multiplied by the number of readings of the path. maxSplit bounds the number of its segments multiplied by the number
+// of readings. No ordinary program sends a longer path, and without a bound a client could cause much work.
 const (
 	maxPath  = 8 << 10
 	maxRead  = 8 << 10
 	maxSplit = 2 << 10
 )
 
-// readings are the readings of a path, one after the other.
+// readings makes the readings of a path, one after the other.
 type readings struct {
 	escaped string
 	again   string // the path without escapes, if it still has escapes; it is also read as if it had been sent

@@ -41,7 +41,7 @@ var patterns = map[string]struct {
 	"script": {"/run.php", regexp.MustCompile(`^/run\.php/?$`)},
 }
 
-// paths has spellings of paths. want has the names of the patterns that a request for the path must meet.
+// paths has spellings of paths. The field want has the names of the patterns that a request for the path must meet.
 var paths = []struct{ raw, want string }{
 	{"/login", "login"}, {"/login/", "login"}, {"/LOGIN", "login"}, {"/Login/", "login"}, {"//login", "login root"},
 	{"///login//", "login root"}, {"/./login", "login"}, {"/login/.", "login"}, {"/login/./", "login"},

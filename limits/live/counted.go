@@ -148,7 +148,8 @@ func (c *counted) forgive(k engine.Key) {
 	c.Spread.Reset()
 }
 
-// takeBack reduces the n tokens that a key owes by back. No other call may take tokens meanwhile.
+// takeBack reduces the debt of a key, which is n tokens, by the number of tokens in the parameter back. No other call
+// may take tokens meanwhile.
 func (c *counted) takeBack(k engine.Key, n, back uint64) {
 	if c.Spread != nil {
 		c.forgive(k)

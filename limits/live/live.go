@@ -64,9 +64,9 @@ func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f for
 }
 
 // Share returns a Limiter with the same engine.Limiter for another limit, which must have different keys. It has one
-// user. after is how long a key of that limit may owe something, and now is the clock for that time. most is the
-// largest number of owed tokens that a key hands over. It matters for a limit that also counts refused requests: see
-// [Limiter.RaiseMost]. The limits share the previous limiters of l.
+// user. The parameter after is how long a key of that limit may owe something, and now is the clock for that time. The
+// parameter most is the largest number of owed tokens that a key hands over. It matters for a limit that also counts
+// refused requests: see [Limiter.RaiseMost]. The limits share the previous limiters of l.
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
 	to := newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 	if l.formers.Any() {
@@ -185,7 +185,7 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
-// keep adds an owner to each previous limiter, and to of if it is not nil, and returns all of them.
+// keep adds an owner to each previous limiter, and also to the parameter of if it is not nil, and returns all of them.
 func (fs *Formers) keep(of *counted) (all []*former) {
 	if of != nil {
 		of.owners.Add(1)
@@ -203,12 +203,12 @@ func (fs *Formers) keep(of *counted) (all []*former) {
 	return all
 }
 
-// Move charges what the key of a request owes the previous limiters to the key to of the limiter l. The previous
-// limiters then forget it. keyOf returns the key of the request for a previous limiter; false means that the request
-// has no key there. If l has no room for a debt, or only for a part of it, the debt stays in the previous limiter until
-// l has room for the rest. The debt also stays if the key to is under [engine.Blocked] or [engine.Unlimited]. So a
-// limit that is lowered and raised again hands out no token twice, and a debt does not come back at the rates of both
-// limiters together.
+// Move moves the debt of a request's key from the previous limiters to the limiter l. In l, it charges the debt to the
+// key in the parameter to. The previous limiters then forget the debt. keyOf returns the key of the request for a
+// previous limiter; false means that the request has no key there. If l has no room for a debt, or only for a part of
+// it, the debt stays in the previous limiter until l has room for the rest. The debt also stays if the key to is under
+// [engine.Blocked] or [engine.Unlimited]. So a limit that is lowered and raised again hands out no token twice, and a
+// debt does not come back at the rates of both limiters together.
 //
 // No request finds the debt in neither limiter, because Move charges l before the previous limiter forgets the debt.
 // Other requests that find the debt at the same time wait for a lock, so it is charged only once.

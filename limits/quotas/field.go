@@ -23,8 +23,9 @@ type Field struct {
 	Unit string
 }
 
-// A longer field is not parsed. maxField is the number of bytes in all lines of a field, maxItems the number of its
-// items, and maxParams the number of parameters of all items together.
+// maxField is the largest number of bytes in all lines of a field, maxItems is the largest number of its items, and
+// maxParams is the largest number of parameters of all items together. A field that exceeds one of these bounds is not
+// parsed.
 const maxField, maxItems, maxParams = 4096, 64, 256
 
 // An Item is an item of the field. Value is a String or a Token, of any Go type whose kind is string. Param returns a

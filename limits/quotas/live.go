@@ -40,9 +40,9 @@ func (l *Live) Table() *Table { return l.table.Load() }
 // Of returns the policy of a key: see [Table.Of].
 func (l *Live) Of(key string) (engine.Policy, bool) { return l.table.Load().Of(key) }
 
-// Follow reads the table again and again, at intervals of every, until ctx is done. After an error the current table
-// stays. Follow calls told with each table that differs from the previous table, with each error that differs from the
-// previous error, and with the current table when reading succeeds again after an error.
+// Follow reads the table again and again, at intervals of the duration every, until ctx is done. After an error the
+// current table stays. Follow calls the function told with each table that differs from the previous table, with each
+// error that differs from the previous error, and with the current table when reading succeeds again after an error.
 func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table, error)) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -44,8 +44,8 @@ func TestFollow(t *testing.T) {
 			defer mu.Unlock()
 			tables, errs = append(tables, t), append(errs, err)
 		})
-		// until lets time pass. Then it returns anna's limit in the table, how often told was called meanwhile, and the
-		// last error.
+		// until lets time pass. Then it returns anna's limit in the table, how often the function told was called
+		// meanwhile, and the last error.
 		until := func(d time.Duration) (p engine.Policy, told int, last error) {
 			mu.Lock()
 			tables, errs = nil, nil

@@ -58,7 +58,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// For a file without a key, File returns an error, because the file may have been truncated.
+// TestNoKeys: for a file without a key, File returns an error, because the file may have been truncated.
 func TestNoKeys(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "key,plan\n", "# nobody\n", "\ufeff"} {
 		_, err := reader(t).CSV([]byte(text))
@@ -89,7 +89,7 @@ func pairs(texts ...string) func(func(key, limit string) error) error {
 	}
 }
 
-// Pairs from a hash may have the same texts as a file. If a key occurs twice, its last limit applies.
+// TestPairs: pairs from a hash may have the same texts as a file. If a key occurs twice, its last limit applies.
 func TestPairs(t *testing.T) {
 	table, err := reader(t).Pairs(pairs("anna", "paid", "berta", "paid", `carl, the "second"`, "9/m,4", "dora", "unlimited", "emil", "0",
 		"fred", ",3", "#gerd", "free", "anna", "free", "berta", "paid"))
@@ -147,7 +147,7 @@ func TestALongLimit(t *testing.T) {
 	has(t, table, map[string]engine.Policy{"a": paid})
 }
 
-// The error for a bad file names the line and the wrong value, but no key.
+// TestBadCSV: the error for a bad file names the line and the wrong value, but no key.
 func TestBadCSV(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,free\nsecret,gold\n":             `line 2: "gold": want the name of a plan, or a rate such as 10/s, 0 or unlimited`,
@@ -216,7 +216,7 @@ func TestFile(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// In a table of any size, exactly the keys that were added are found.
+// TestManyKeys: in a table of any size, exactly the keys that were added are found.
 func TestManyKeys(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 10, 1000, 30_000} {
 		var text strings.Builder

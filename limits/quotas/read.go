@@ -41,7 +41,7 @@ type Reader struct {
 // that begin with # are comments. JSON is an object whose names are keys. Each value is the name of a plan, a rate, or
 // {"rate": "10/s", "burst": 20}, where rate or burst may be missing.
 //
-// A rate or a burst has at most 256 bytes. An error quotes its beginning.
+// A rate or a burst has at most 256 bytes. An error quotes only the beginning of a longer text.
 //
 // A duplicate key is an error, even with the same limit. A file without keys is an error, too, because it is probably
 // truncated, and without the error all keys would be under another limit.

@@ -29,11 +29,11 @@ func StoredPolicy(base engine.Policy) engine.Policy {
 	return base
 }
 
-// Room returns the argument of [engine.MaxQuota] for a limiter with the policy own whose requests may have quotas of up
-// to most tokens.
+// Room returns the argument of [engine.MaxQuota] for a limiter with the policy own whose requests may have quotas. The
+// parameter most is the largest quota in tokens.
 func Room(own engine.Policy, most uint64) uint64 {
 	if own.Algorithm() == engine.AlgorithmTokenBucket {
-		return MaxBurst // for these algorithms, it takes no more memory than 1
+		return MaxBurst // for these algorithms, it takes no more memory than a room of 1
 	}
 	return max(own.Limit(), most)
 }

@@ -29,9 +29,10 @@ import (
 // StoreName is the key of the attribute that names the store to which a number belongs.
 const StoreName = attribute.Key("weir.store.name")
 
-// Register reports the leases of a limiter, and the decisions that the store failed to make. It reports them under a
-// name until Unregister is called. It returns the errors of [otellimit.Register]. To report the limiter's decisions,
-// use a front ([otellimit.RegisterHTTP]). A collection visits every lease, as [redislimit.Limiter.Stats] does.
+// Register reports the leases of a limiter, and the number of decisions that the store failed to make. It reports them
+// under a name until Unregister is called. It returns the errors of [otellimit.Register]. To report the limiter's
+// decisions, use a front ([otellimit.RegisterHTTP]). A collection visits every lease, as [redislimit.Limiter.Stats]
+// does.
 func Register(p metric.MeterProvider, name string, limiter *redislimit.Limiter, options ...otellimit.Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otelredis.Register", Kind: "limiter in a store", Key: otellimit.LimitName, Name: name}
 	if err := s.Apply(options); err != nil {
@@ -79,8 +80,8 @@ var leases = []instrument.Reading[redislimit.Stats]{
 	},
 }
 
-// errorType is the key that the semantic conventions have for a class of errors, timeout is the class of errors that
-// this package distinguishes, and other is the value that the conventions have for all other errors.
+// errorType is the attribute key that the semantic conventions define for the class of an error. timeout is the only
+// class that this package distinguishes. other is the value that the conventions define for all other errors.
 const (
 	errorType = attribute.Key("error.type")
 	timeout   = "timeout"
@@ -90,8 +91,8 @@ const (
 // partState is the key of the attribute that says whether parts of a store are available or lost.
 const partState = attribute.Key("weir.store.part.state")
 
-// store returns the readings of the health of a client. Call it once for each client, because its readings have a
-// state.
+// store returns the readings of the health of a client. Call it once for each client, because the readings keep state
+// between collections.
 func store() []instrument.Reading[redislimit.Health] {
 	failures := func(kind string, count func(redislimit.Health) uint64) instrument.Reading[redislimit.Health] {
 		return instrument.Reading[redislimit.Health]{
@@ -126,9 +127,9 @@ func store() []instrument.Reading[redislimit.Health] {
 	}
 }
 
-// rising is a counter whose value is the difference of two counters. A call that timed out counts as a timeout first,
-// and as a failure a moment later. In between, the difference is too small. It is never too large, so the largest value
-// that was seen is right.
+// rising is a counter whose value is the difference of two counters: failures minus timeouts. A call that times out
+// counts as a timeout first, and as a failure a moment later, so between these moments the difference is too small. It
+// is never too large, so rising reports the largest difference that it has seen.
 type rising struct{ seen atomic.Int64 }
 
 func (r *rising) to(n int64) uint64 {

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// patience is how long the tests wait for a change that another goroutine makes. Only a failure takes that long.
+// patience is how long the tests wait for a change that another goroutine makes. Only a test that fails waits that
+// long.
 const patience = 20 * time.Second
 
 func provider(t *testing.T) (*sdk.MeterProvider, func() collected.Series) {

@@ -9,8 +9,8 @@ import (
 )
 
 // TestFailuresNeverFall: a call that times out counts as a timeout a moment before it counts as a failure.
-// Nevertheless, no counter may fall. If a counter fell, monitoring systems would treat it as a counter that has started
-// over, and would add its complete value again.
+// Nevertheless, no reported counter may fall. If a counter falls, monitoring systems assume that it has started over at
+// zero, and add its complete value again.
 func TestFailuresNeverFall(t *testing.T) {
 	readings := store()
 	of := func(failures, timeouts int64) (counts []uint64) {

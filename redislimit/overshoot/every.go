@@ -12,8 +12,8 @@ type every struct {
 	failures int
 }
 
-// settleEvery calls settle every interval, for the first time after offset and one interval. Different offsets keep
-// nodes from settling at the same moment.
+// settleEvery calls the function settle once per interval. The first call comes after the time offset plus one
+// interval. Different offsets keep nodes from settling at the same moment.
 func settleEvery(interval, offset time.Duration, settle func(context.Context) error) *every {
 	ctx, stop := context.WithCancel(context.Background())
 	e := &every{stop: stop, done: make(chan struct{})}

@@ -95,7 +95,7 @@ func (l *link) closeEnds() {
 	}
 }
 
-// disturb cuts links as the scenario says, from start until the context is done.
+// disturb cuts links at the times of the scenario, from start until the context is done.
 func (s Scenario) disturb(ctx context.Context, start time.Time, links []*link) {
 	set := func(cut bool, links []*link) {
 		for _, l := range links {

@@ -20,7 +20,7 @@ import (
 // A Task is the task of one node. The node reads it as a line of JSON from its standard input.
 type Task struct {
 	Scenario Scenario `json:"scenario"`
-	Way      string   `json:"way"` // one of Ways
+	Way      string   `json:"way"` // one of the texts that Ways returns
 	Store    string   `json:"store"`
 	Key      string   `json:"key"`
 	Node     int      `json:"node"` // number of the node, from 0
@@ -57,7 +57,8 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 	if !ok {
 		return nil, fmt.Errorf("overshoot: way %q: want one of %q", t.Way, Ways())
 	}
-	// The store must not count as lost because the machine is busy, unless the scenario measures a lost store.
+	// With this timeout, the store does not count as lost just because the machine is busy. Scenarios that measure a
+	// lost store use a shorter one.
 	timeout := time.Second
 	if t.Scenario.isDisturbed() {
 		timeout = 50 * time.Millisecond
@@ -160,8 +161,8 @@ func Node(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// offer sends every request at its planned time, even if earlier ones have not been answered. Requests that are due at
-// the same moment are sent in the order of their times, each in its own goroutine.
+// offer sends every request at its planned time, even if earlier ones have not been answered. If several requests are
+// overdue at one moment, they are sent in the order of their planned times, each in its own goroutine.
 func offer(t Task, d *decider, start time.Time) NodeResult {
 	perSecond := t.Scenario.Offered * t.Scenario.Shares[t.Node] / t.Scenario.meanCost()
 	n := int(perSecond * t.Scenario.Time.Seconds())

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/redislimit/overshoot"
 )
 
-// TestMain runs a node if the environment says so, because the tests start their own program as the node command.
+// TestMain runs a node instead of the tests if an environment variable is set, because the tests start the test program
+// as the command of a node.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "node" {
 		if err := overshoot.Node(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -62,7 +63,8 @@ func TestTwoNodesForHalfASecond(t *testing.T) {
 	assert.Equal(t, 2+len(results), strings.Count(table.String(), "\n"))
 }
 
-// At times the server cannot be reached, by all nodes or by one of them. The bound must still hold.
+// TestDisturbances checks that the bound holds even if the nodes cannot always reach the server. In one scenario, all
+// nodes are cut off from it at regular intervals. In the other one, one node is cut off for half of the time.
 func TestDisturbances(t *testing.T) {
 	s := server(t)
 	for _, change := range []func(*overshoot.Scenario){
@@ -100,8 +102,8 @@ func TestAWrongWayIsNamed(t *testing.T) {
 	}
 }
 
-// The test prints the cost of a decision with tokens in hand. It does not compare it with a bound, because other
-// programs share the machine.
+// The test prints the cost of a decision with tokens in hand. It does not compare the cost with a strict bound, because
+// other programs share the machine.
 func TestCost(t *testing.T) {
 	s := server(t)
 	store, err := redislimit.Open(t.Context(), "redis://"+s.Address, redislimit.Timeout(10*time.Second))

@@ -26,8 +26,8 @@ type Result struct {
 	OfExact  float64       `json:"of_exact"`        // Admitted in % of Exact
 	Refused  float64       `json:"refused"`         // refused tokens in % of Offered
 	Falsely  float64       `json:"falsely_refused"` // Exact - Admitted, in % of Offered
-	// Bound is burst + rate*Time + N*D, where D is 0 in strict mode. No tokens are in hand at the start. 0 means that
-	// the way promises no bound.
+	// Bound is burst + rate*Time + N*D, where D is 0 in strict mode. No tokens are in hand at the start. Bound is 0 if
+	// the way of sharing the limit promises no bound.
 	Bound  uint64        `json:"bound"`
 	Calls  float64       `json:"calls"`     // script calls per second
 	Median int64         `json:"median_ns"` // ns per decision: the median of the nodes' medians
@@ -44,8 +44,8 @@ type node struct {
 	out     *bufio.Reader
 }
 
-// Run runs a scenario for one way of sharing the limit. It starts a process for each node: command, which must call
-// [Node].
+// Run runs a scenario for one way of sharing the limit. For each node, it starts a process of the program command,
+// which must call [Node].
 func Run(ctx context.Context, s *Server, scenario Scenario, way string, command ...string) (r Result, err error) {
 	ctx, stop := context.WithTimeout(ctx, 2*scenario.Time+30*time.Second)
 	defer stop()
@@ -94,7 +94,7 @@ func Run(ctx context.Context, s *Server, scenario Scenario, way string, command 
 	if err != nil {
 		return r, err
 	}
-	// The start is on a whole second, so the number of windows equals the number of seconds.
+	// The run starts on a whole second, so the number of its one-second windows equals the number of its seconds.
 	start := time.Now().Add(1200 * time.Millisecond).Truncate(time.Second)
 	for _, n := range nodes {
 		if _, err := fmt.Fprintln(n.in, start.UnixNano()); err != nil {

@@ -10,7 +10,7 @@ type Scenario struct {
 	Name    string   `json:"name"`
 	Rate    float64  `json:"rate"`    // of the limit, per second
 	Burst   uint64   `json:"burst"`   // of the limit
-	Offered float64  `json:"offered"` // tokens per second that the requests of all nodes together ask for
+	Offered float64  `json:"offered"` // tokens per second that all nodes request in total
 	Costs   []uint64 `json:"costs"`   // costs of a node's requests, used one after the other in a loop; none means 1
 	Differ  bool     `json:"differ"`  // nodes have different options, and half of them are strict
 
@@ -69,11 +69,12 @@ func Scenarios(t time.Duration) []Scenario {
 	return all
 }
 
-// isDisturbed reports whether the server cannot be reached at times. The nodes' shares decide at these times.
+// isDisturbed reports whether there are times at which nodes cannot reach the server. At these times, the nodes' shares
+// decide.
 func (s Scenario) isDisturbed() bool { return s.Stall > 0 || s.CutOff > 0 }
 
-// isPlain reports whether the scenario has only a load, and no costs, differences or disturbances. Settling later is
-// measured in these scenarios.
+// isPlain reports whether the scenario has only a load, and no costs, differences or disturbances. The hybrid that
+// settles later is measured only in plain scenarios.
 func (s Scenario) isPlain() bool { return len(s.Costs) == 0 && !s.Differ && !s.isDisturbed() }
 
 // Ways returns the ways of sharing the limit, out of [Ways], for which the scenario is measured.
@@ -102,8 +103,8 @@ func (s Scenario) meanCost() float64 {
 }
 
 // Ways returns the ways of sharing a limit that are compared. Two are the modes of package redislimit. The others are
-// the hybrid that counts locally and settles later. It is measured in two forms, each with three intervals: with a
-// level that drains, and with fixed windows of a second and no burst.
+// forms of the hybrid that counts locally and settles later: a level that drains, and fixed windows of a second without
+// a burst. Each of the two is measured with three intervals between settlements.
 func Ways() []string {
 	return []string{
 		"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms",

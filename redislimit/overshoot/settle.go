@@ -14,9 +14,9 @@ import (
 //go:embed settle.lua
 var settleText string
 
-// A settler is one node of the common hybrid, for one key. It decides by the level that the store last reported and by
-// the tokens that it has admitted since. At every interval it adds these tokens to the level in the store. It does not
-// see the tokens that other nodes admit meanwhile.
+// A settler is one node of the common hybrid, for one key. It decides by the level that the store last reported, plus
+// the tokens that the node has admitted since then. Once per interval, it adds these tokens to the level in the store.
+// Between two settlements, it does not see the tokens that other nodes admit.
 type settler struct {
 	client      rueidis.Client
 	script      *rueidis.Lua
@@ -29,7 +29,8 @@ type settler struct {
 	unsettled float64
 }
 
-// settle adds the admitted tokens to the store's level and reads the level. If that fails, the next settle adds them.
+// settle adds the admitted tokens to the store's level and reads the level. If this fails, the next call of settle adds
+// them.
 func (s *settler) settle(ctx context.Context) error {
 	s.mu.Lock()
 	count := s.unsettled

@@ -43,9 +43,10 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 		r.Bound = s.Burst + uint64(due) + uint64(len(nodes))*Overdraft
 	}
 	if r.Bound > 0 && s.isDisturbed() {
-		// The bound grows by the full shares of all nodes, and by the tokens that come back in the store while some
-		// nodes have noticed that the server is back and others have not. Each of the two is at most one burst. If only
-		// some nodes are cut off, their shares also fill in addition to the store.
+		// Disturbances add two amounts to the bound: the full shares of all nodes, and the tokens that come back in the
+		// store while only some nodes have noticed that the server is back. Each amount is at most one burst. If only
+		// some nodes are cut off, the tokens that come back to their shares are added too, because the store fills at
+		// the same time.
 		r.Bound += 2*s.Burst + uint64(due/2*float64(s.CutOff)/float64(len(nodes)))
 	}
 	return r
@@ -57,7 +58,7 @@ type request struct {
 	cost uint64
 }
 
-// exact returns how many tokens an exact bucket, which is full at the start, grants to the requests.
+// exact returns how many tokens an exact bucket grants to the requests. The bucket is full at the start.
 func exact(s Scenario, asked []request) (admitted int64) {
 	slices.SortFunc(asked, func(a, b request) int { return cmp.Compare(a.at, b.at) })
 	tokens, last := float64(s.Burst), int64(0)
@@ -72,7 +73,8 @@ func exact(s Scenario, asked []request) (admitted int64) {
 	return admitted
 }
 
-// exactWindows does the same for windows of one second, the first of which begins at the start.
+// exactWindows returns how many tokens an exact limiter with windows of one second grants to the requests. The first
+// window begins at the start.
 func exactWindows(s Scenario, asked []request) (admitted int64) {
 	counts := map[int64]int64{}
 	for _, r := range asked {

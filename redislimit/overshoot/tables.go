@@ -15,8 +15,8 @@ import (
 const tooLate = 500 * time.Millisecond
 
 // Tables writes the results as the two tables of docs/distributed.md. The first contains the modes of package
-// redislimit, each next to the simulator's result for the same scenario. The second contains the ways that settle
-// later.
+// redislimit, each next to the simulator's result for the same scenario. The second table contains the forms of the
+// hybrid that settles later.
 func Tables(ctx context.Context, w io.Writer, results []Result) error {
 	rows := group(results)
 	text, late := "", time.Duration(0)
@@ -51,7 +51,7 @@ func Tables(ctx context.Context, w io.Writer, results []Result) error {
 	return err
 }
 
-// settling returns the table for the ways that settle later.
+// settling returns the table for the forms of the hybrid that settles later.
 func settling(rows []row) (text string) {
 	ways := []string{"window 200ms", "window 50ms", "window 10ms", "settle 200ms", "settle 50ms", "settle 10ms"}
 	for _, row := range rows {
@@ -115,8 +115,8 @@ func (r *Result) bound() string {
 	return fmt.Sprintf("%d > %d BROKEN", r.Admitted, r.Bound)
 }
 
-// simulate returns the simulator's results for a scenario, in brackets, by way. It returns nothing if the nodes have
-// different options, because the simulator does not support that.
+// simulate returns the simulator's results for a scenario, in brackets, by way. If the nodes have different options, it
+// returns no results, because the simulator does not support that.
 func simulate(ctx context.Context, s Scenario) (map[string]string, error) {
 	if s.Differ {
 		return nil, nil

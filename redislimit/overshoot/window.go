@@ -13,9 +13,9 @@ import (
 //go:embed window.lua
 var windowText string
 
-// A windower is one node of the hybrid with fixed windows of one second, each of which has a second's tokens as its
-// limit. An excess in one window is forgotten at the end of the window. In contrast, the level of a settler must drain
-// first.
+// A windower is one node of the hybrid with fixed windows of one second. The limit of a window is the number of tokens
+// that come back in one second. An excess in one window is forgotten at the end of the window. In contrast, a settler
+// refuses after an excess until its level has drained.
 type windower struct {
 	client rueidis.Client
 	script *rueidis.Lua

@@ -71,7 +71,7 @@ func (s *Scenario) keyWeights() []float64 {
 }
 
 // A lottery draws numbers by weight in constant time, by the alias method. Every number has a box, and all boxes have
-// the same size. If the number's own weight does not fill its box, one other number fills the rest.
+// the same size. If the weight of a number does not fill its box, one other number gets the rest of the box.
 type lottery struct {
 	own   []float64 // the part of a box that belongs to its own number
 	other []uint32

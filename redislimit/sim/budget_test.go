@@ -27,11 +27,11 @@ const (
 	budgetSilence = 200 * time.Millisecond
 )
 
-// A budgetCase contains the events of one minute.
+// A budgetCase describes a minute of the simulation.
 type budgetCase struct {
 	name   string
 	lost   float64     // part of the answers that are lost
-	away   [2]int64    // from and until when the store answers nothing, in seconds
+	away   [2]int64    // the times, in seconds, between which the store answers nothing
 	wiped  []int64     // when the store forgets the key, in seconds
 	killed map[int]int // by second: the node that is killed then; a new node replaces it
 	shares bool        // the bound includes the shares of all nodes
@@ -149,7 +149,7 @@ func (w *budgetWorld) run(d time.Duration) {
 	}
 }
 
-// client makes a request, and makes the next one when this one is over.
+// client sends a request. When this request is over, client sends the next one.
 func (w *budgetWorld) client(node int) {
 	n := w.nodes[node]
 	again := func(in time.Duration) {
@@ -224,8 +224,8 @@ func (w *budgetWorld) charge(n *budgetNode) {
 	w.ask(n, script.Ask{Debt: owed}, func(_ script.Answer, ok bool) { n.owed.End("key", ok) })
 }
 
-// probe asks a lost store whether it is back. If the store is not lost, probe charges it with the node's debts. It
-// repeats this four times per second.
+// If the store is lost, probe asks it whether it is back. Otherwise probe charges the store with the node's debts.
+// probe repeats this four times per second.
 func (w *budgetWorld) probe(node int) {
 	if n := w.nodes[node]; n.breaker.IsOpen() {
 		w.ask(n, script.Ask{Need: 1}, func(script.Answer, bool) {})
@@ -235,8 +235,8 @@ func (w *budgetWorld) probe(node int) {
 	w.after(int64(breaker.ProbeEvery), func() { w.probe(node) })
 }
 
-// ask asks the store. An answer takes some milliseconds, or is lost. If it is lost, the question may or may not have
-// arrived.
+// ask asks the store. An answer takes some milliseconds, or is lost. If no answer comes, the question may or may not
+// have arrived.
 func (w *budgetWorld) ask(n *budgetNode, ask script.Ask, answered func(script.Answer, bool)) {
 	sent := w.now
 	if !n.breaker.Allows(sent) {
@@ -273,7 +273,8 @@ func (w *budgetWorld) fails(n *budgetNode, sent int64, answered func(script.Answ
 }
 
 // check compares the admitted tokens with the bound of the documents, for every interval that begins and ends with a
-// request. The bound is burst + rate*T + H + E, plus what the second table of docs/distributed.md adds.
+// request. The bound is burst + rate*T + H + E (see docs/budgets.md), plus the terms for failures in the second table
+// of docs/distributed.md.
 func (w *budgetWorld) check(t *testing.T) {
 	slices.SortFunc(w.admitted, func(a, b *budgetRequest) int { return int(a.at - b.at) })
 	require.Greater(t, len(w.admitted), 80)
@@ -306,7 +307,8 @@ func (w *budgetWorld) check(t *testing.T) {
 	}
 }
 
-// givenBack returns the tokens that requests in flight at the time from have given back until the time to.
+// givenBack considers the requests that were in flight at the time from. It returns how many tokens they have given
+// back until the time to.
 func (w *budgetWorld) givenBack(from, to int64) (sum uint64) {
 	for _, q := range w.admitted {
 		if q.at >= from {

@@ -15,8 +15,8 @@ func (e *event) before(other *event) bool {
 	return e.at < other.at || e.at == other.at && e.order < other.order
 }
 
-// eventQueue is a binary heap whose first event is the earliest. It does not use container/heap, because its interface
-// would cause an allocation for each event.
+// eventQueue is a binary heap whose first event is the earliest. It does not use container/heap, because the interface
+// of that package would cause an allocation for each event.
 type eventQueue struct {
 	heap []event
 	puts uint64

@@ -5,8 +5,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// leases runs the nodes' own code, package lease. The rest of a node is simulated. Renewals, and requests that the
-// lease cannot decide, share calls with other questions. If an answer is lost, the node's share decides.
+// leases is the strategy of leases. It runs the code of real nodes, package lease, and simulates the rest of a node.
+// Renewals share calls with other questions, and so do requests that the lease cannot decide. If an answer is lost, the
+// node's share decides.
 type leases struct {
 	*transport
 	terms   *lease.Terms

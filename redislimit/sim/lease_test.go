@@ -8,9 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Below the limit, leases refuse at most 0.1 % of the tokens falsely for every cost of requests, and at most 0.25 % if
-// costs are mixed. They ask the store no more often than strict nodes do. Before requests went with renewals, a tenth
-// of the requests that cost 60 of a burst of 200 was refused.
+// The load is below the limit. If all requests have the same cost, leases falsely refuse at most 0.1 % of the tokens,
+// for each cost that is tested. If costs are mixed, they falsely refuse at most 0.25 %. They ask the store no more
+// often than strict nodes do. (In an earlier version, renewals did not carry requests. Leases then refused a tenth of
+// the requests that cost 60 tokens, with a burst of 200.)
 func TestCostsAreNotRefusedFalsely(t *testing.T) {
 	for _, costs := range [][]uint64{nil, {2}, {3}, {5}, {9}, {20}, {35}, {60}, {100}, {101}, {200}, {1, 60}, {1, 10, 60}, {5, 150}} {
 		for _, load := range []float64{0.5, 0.8} {

@@ -34,11 +34,12 @@ type Result struct {
 	Note     string `json:"note,omitempty"` // a remark for the reader
 	Admitted uint64 `json:"admitted"`       // of all keys together
 	Excess   uint64 `json:"excess"`         // tokens admitted beyond the ideal, summed key by key
-	// Refused are false refusals: requests that the ideal limit admitted and this strategy did not, summed key by key.
+	// Refused is the number of falsely refused tokens: tokens that the ideal limit admitted and this strategy did not,
+	// summed key by key.
 	Refused      uint64  `json:"false_refusals"`
 	RefusedShare float64 `json:"false_refusal_share"` // Refused as a part of the offered tokens, 0 to 1
 
-	// These two are about the first key, which has the most requests.
+	// The following fields, up to FirstAsked, are about the first key, which has the most requests.
 	FirstAdmitted  uint64  `json:"first_admitted"`
 	FirstOfLimit   float64 `json:"first_of_limit"`         // admitted/(rate*T)
 	FirstOfAllowed float64 `json:"first_of_allowed"`       // admitted/(burst + rate*T)
@@ -51,17 +52,18 @@ type Result struct {
 
 	// Held is O, the most tokens of one key that all nodes held together at any time.
 	Held uint64 `json:"held"`
-	// Bound is burst + rate*T + O + N*D over the run, where O is Held. D is 0 except for leases and for settling later,
-	// because settling later is compared with what leases may admit. With shares, Bound also includes one burst for
-	// each loss of the store, and the tokens that come back from then until all nodes have noticed that the store is
-	// back.
+	// Bound is burst + rate*T + O + N*D over the run, where O is Held. D is the overdraft for leases and for settling
+	// later, which is compared with what leases may admit. For other strategies, D is 0. With shares, Bound also
+	// includes one burst for each loss of the store, and the tokens that come back from the loss until all nodes have
+	// noticed that the store is back.
 	Bound float64 `json:"bound"`
 	// Worst is the largest excess of any key over any interval: the admitted tokens, minus rate*T and minus the tokens
 	// in hand when the interval began. For windows, the interval always begins at the start of the run and ends at the
-	// end of any window, so windows that are kept exactly have no excess. WorstBound is burst + N*D. With shares, it
-	// adds the tokens that shares have when the store is lost, which are a burst or a token for each node. It also adds
-	// the tokens that come back until all nodes have noticed that the store is back, which are at most a burst. Holds
-	// reports whether Worst is within WorstBound, and the tokens admitted of each key are within Bound.
+	// end of any window, so windows that are kept exactly have no excess. WorstBound is burst + N*D. With shares,
+	// WorstBound also includes the tokens that shares have when the store is lost: a burst in total, or one token for
+	// each node. It also includes the tokens that come back until all nodes have noticed that the store is back, which
+	// are at most a burst. Holds is true if Worst is within WorstBound and the admitted tokens of each key are within
+	// Bound.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`
@@ -97,7 +99,7 @@ func (s *Scenario) cutOff() int {
 }
 
 // callTime returns how long a node waits for a call. It is shorter than the timeout, so that a caller gets the reason
-// in time.
+// for a failure before the timeout is over.
 func (s *Scenario) callTime() time.Duration { return s.Timeout - s.Timeout/10 }
 
 func (s *Scenario) partitions() int { return max(s.Partitions, 1) }
@@ -110,11 +112,11 @@ func (s *Scenario) awayPartitions() int {
 	return s.AwayPartitions
 }
 
-// afterLoss returns the tokens that all losses of the store add to the bound, if there are shares. all is the sum of
-// all full shares, as docs/distributed.md states it, without the rounding of a share. All tokens that shares admit are
-// charged when the store is back. Until the last node has noticed that it is back, the shares and the store both fill,
-// the store by at most a burst. If only some nodes are cut off, the store fills for the other nodes, and the shares
-// fill in addition to the store.
+// afterLoss returns the tokens that all losses of the store add to the bound, if there are shares. The argument all is
+// the sum of all full shares, as docs/distributed.md states it, without the rounding of a share. All tokens that shares
+// admit are charged when the store is back. Until the last node has noticed that the store is back, tokens come back
+// both to the shares and to the store. Those that come back to the store are at most a burst. If only some nodes are
+// cut off, the other nodes use the tokens that come back to the store, while tokens also come back to the shares.
 func (s *Scenario) afterLoss(all float64) float64 {
 	switch {
 	case s.OnLoss != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():

@@ -7,21 +7,21 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
-// limiting is a strategy that runs in its world.
+// limiting is a strategy that runs in a world.
 type limiting interface {
 	arrive(node, key uint32, n uint64) // handles a request for n tokens that comes now
 	happen(event)                      // handles an event from the queue that happens now
 }
 
-// Progress says how far a run has come.
+// Progress contains how much of a run is done.
 type Progress struct {
 	Doing string  // the current strategy
 	Done  float64 // part of all the work that is done, 0 to 1
 }
 
-// Run simulates the scenario and returns the report. It returns an error if a field is out of its range or ctx ends
-// first. If tell is not nil, Run calls it from time to time in the same goroutine. A request takes about a microsecond
-// for each strategy. A key that all nodes share takes 300 bytes of memory.
+// Run simulates the scenario and returns the report. It returns an error if a field is out of range, or if ctx ends
+// before the run is complete. If tell is not nil, Run calls it from time to time in the same goroutine. A request takes
+// about a microsecond for each strategy. A key that all nodes share takes 300 bytes of memory.
 func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, error) {
 	if err := scenario.Check(); err != nil {
 		return nil, err

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Scenario says what to simulate. All fields must be set except Traffic, Costs, Jitter, Loss, Away, AwayEvery,
-// CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft. [Default] sets each field that must be set. It uses
-// the default of package redislimit for a field if there is one.
+// A Scenario describes what to simulate. All fields must be set except Traffic, Costs, Jitter, Loss, Away, AwayEvery,
+// CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft. [Default] sets each field that must be set. If
+// package redislimit has a default for a field, [Default] uses it.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has its own limit
@@ -26,8 +26,9 @@ type Scenario struct {
 	Load  float64       // tokens requested of the first key, as a multiple of Rate, above 0 and at most 1000
 	Time  time.Duration // how long the run lasts, 1 ms to 24 h
 
-	// Traffic contains each node's part of the traffic, in any unit, not negative. It has one entry for each node, or
-	// is nil for equal parts. For example, 90, 5, 3, 2 stands for four nodes of which one is busy.
+	// Traffic contains each node's part of the traffic. The parts may be in any unit, but not negative. Traffic has one
+	// entry for each node, or is nil for equal parts. For example, 90, 5, 3, 2 stands for four nodes of which one is
+	// busy.
 	Traffic []float64
 
 	// Costs are the costs of requests, in tokens. All occur equally often. nil means 1 for all.
@@ -39,31 +40,32 @@ type Scenario struct {
 	Away      Span          // when the store cannot be reached; the zero Span means never
 	AwayEvery time.Duration // the period at which Away repeats; 0 if Away occurs once
 	CutOff    int           // how many nodes, from the first, cannot reach the store while it is away; 0 means all
-	Timeout   time.Duration // time after which a node gives a reply up, 1 ms to 10 s; a call has nine tenths of it
+	Timeout   time.Duration // how long a node waits for a reply, 1 ms to 10 s; a call gets nine tenths of it
 
-	// Partitions is the number of parts of the store that can fail independently. Each has separate calls. A cluster
-	// has 64 unless redislimit.Partitions says otherwise, and one server has 1. Partitions is 1 to 4,096; 0 means 1.
+	// Partitions is the number of parts of the store that can fail independently. A call carries questions to only one
+	// part. A cluster has 64 unless redislimit.Partitions says otherwise, and one server has 1. Partitions is 1 to
+	// 4,096; 0 means 1.
 	Partitions     int
 	AwayPartitions int // how many partitions, from the first, are away while the store is; 0 means all
 
-	Skew      time.Duration // of the last node's clock to the first one's, the others evenly between; 0 to 1 h
-	Overdraft uint64        // tokens of a key that a node may spend before it has them, as in redislimit.Overdraft
+	Skew      time.Duration // last node's clock minus first node's, the others evenly in between; 0 to 1 h
+	Overdraft uint64        // see redislimit.Overdraft
 	Seed      uint64        // for the random numbers
 
-	// OnLoss decides about requests when the store does not: FailShare or FailClosed.
+	// OnLoss is the failure policy, which decides the requests that the store does not decide: FailShare or FailClosed.
 	OnLoss redislimit.FailurePolicy
 
 	Strategies []Strategy // in the order of the report
 }
 
-// A Span is the time from From until To in simulated time. To does not belong to it.
+// A Span is an interval of simulated time. It includes From and excludes To.
 type Span struct {
 	From time.Duration `json:"from"`
 	To   time.Duration `json:"to"`
 }
 
 // Default returns the scenario with which other scenarios are compared. It has 4 nodes, one key, a limit of 1000 per
-// second, a load of ten times the limit, a network with a round trip of 1 ms, and lasts 10 s.
+// second, a load of ten times the limit, and a network with a round trip of 1 ms. It lasts 10 s.
 func Default() Scenario {
 	return Scenario{
 		Nodes: defaults.Nodes, Keys: 1, Zipf: 1, Rate: engine.PerSecond(1000), Burst: 200, Load: 10, Time: 10 * time.Second,
@@ -131,7 +133,8 @@ func (s *Scenario) Check() error {
 	return s.checkTraffic()
 }
 
-// checkRate returns an error for a rate that is not made of whole numbers, because the ideal must be exact.
+// checkRate returns an error for a rate whose tokens or whose microseconds are not a whole number, because the ideal
+// limit must be exact.
 func (s *Scenario) checkRate() error {
 	tokens, period := s.Rate.Tokens, s.Rate.Period
 	if tokens < 1 || tokens > 1e6 || tokens != math.Trunc(tokens) {

@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// settle first counts on the node and later reports to the store. A node reports only the keys that had requests since
-// its last report.
+// settle is a strategy in which each node counts locally and later reports its counts to the store. A node reports only
+// the keys that have had requests since its last report.
 type settle struct {
 	*transport
 	interval, period int64 // ns; the period is the window
@@ -19,7 +19,7 @@ type count struct {
 	window  int64
 	known   uint64 // tokens of all nodes, by the last reply
 	own     uint64 // own tokens that known does not include
-	told    uint64 // own tokens that were already reported to the store, for this window
+	told    uint64 // own tokens of this window that the node has already reported to the store
 	about   int64
 	answer  uint64
 	talking bool
@@ -90,7 +90,7 @@ func (s *settle) answered(_ uint32, q *question) {
 	}
 }
 
-// add adds to the count of a window and returns it.
+// add adds n to the count of a window, and returns the new count.
 func (t *total) add(window int64, n uint64) uint64 {
 	i := window & 1
 	if t.windows[i] != window {

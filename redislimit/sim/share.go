@@ -8,9 +8,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// localShares decide instead of a store that does not answer. Depending on the scenario, every node admits its share of
-// the limit, or nothing. A share starts full, or empty if it is less than one token. When the store answers again, it
-// is charged with the tokens that shares admitted.
+// localShares decides requests when the store does not answer. Depending on the scenario, every node admits its share
+// of the limit, or nothing. A share of one token or more starts full, and a smaller share starts empty. When the store
+// answers again, it is charged with the tokens that shares admitted.
 type localShares struct {
 	*world
 	limit *script.Limit

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
-// run simulates the default scenario after a change to it.
+// run changes the default scenario by the function change, and simulates it.
 func run(t *testing.T, change func(*Scenario)) *Report {
 	t.Helper()
 	s := Default()
@@ -88,13 +88,14 @@ func TestLeasesHardlyRefuseBelowTheLimit(t *testing.T) {
 	assert.Less(t, r.Results[0].RefusedShare, 0.001)
 }
 
-// The gateways' way of counting gives the figures for which it is known. This also shows that a strategy can fail the
-// bound.
+// The simulation of the strategy that gateways use, settling later, gives the known figures. It also shows that a
+// strategy can exceed the bound.
 func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	for load, want := range map[float64][]float64{2: {1.30, 1.075, 1.016}, 10: {2.50, 1.376, 1.078}} {
 		r := run(t, func(s *Scenario) { s.Load, s.Strategies = load, Strategies()[2:] })
 		for i, o := range r.Results {
-			// The way in which the nodes' intervals overlap makes a difference, which is larger for longer intervals.
+			// The result depends on how the intervals of the nodes overlap. The tolerance is larger for results that
+			// exceed the limit by more, which longer intervals give.
 			assert.InDelta(t, want[i], o.FirstOfLimit, 0.02+0.15*(want[i]-1), "%gx %s", load, o.Strategy)
 			if load == 10 {
 				assert.False(t, o.Holds, o.Strategy)
@@ -104,8 +105,8 @@ func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	}
 }
 
-// A check of whole runs would miss tokens that are admitted at once in the middle of a run, so every interval is
-// checked.
+// If tokens are admitted all at once in the middle of a run, the total of the run does not show it. So the simulation
+// must check every interval.
 func TestTheWorstIntervalIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -143,13 +144,13 @@ func TestTheWorstIntervalIsFound(t *testing.T) {
 	}
 }
 
-// While fewer than eight calls of a node are in progress, each question is sent alone. Otherwise questions are sent
-// together.
+// While a node has fewer than eight calls in progress, it sends each question in a separate call. Otherwise questions
+// share calls.
 func TestQuestionsTravelTogether(t *testing.T) {
 	with := func(trip time.Duration) (Result, *Report) {
 		r := run(t, func(s *Scenario) {
 			s.Nodes, s.RTT, s.Timeout, s.Strategies = 1, trip, time.Second, []Strategy{Strict()}
-			s.OnLoss = redislimit.FailClosed               // otherwise charges of shares would be questions, too
+			s.OnLoss = redislimit.FailClosed               // otherwise charges of shares would also be questions
 			s.Rate, s.Load = engine.PerSecond(20_000), 0.5 // no request is refused, so no refusal is remembered
 		})
 		return r.Results[0], r
@@ -168,8 +169,8 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	assert.Less(t, full.Calls, r.Offered/10)
 }
 
-// With shares, a store that was away adds to the excess the tokens of the shares, and the tokens that come back until
-// the last node has noticed that the store is back.
+// If the store was away, two amounts are added to the excess: the tokens of the shares, and the tokens that come back
+// until the last node has noticed that the store is back.
 func TestAStoreThatIsAway(t *testing.T) {
 	with := func(onLoss redislimit.FailurePolicy, from, to time.Duration) []Result {
 		return run(t, func(s *Scenario) {
@@ -199,8 +200,8 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// If clocks differ, the results stay the same for strategies that only use the store's time, or only the time of one
-// node.
+// If the clocks of nodes differ, the results of strict nodes stay the same, because strict nodes use only the store's
+// clock. The results of leases stay nearly the same, because each lease uses only the clock of its node.
 func TestClocksMayDiffer(t *testing.T) {
 	with := func(skew time.Duration) *Report {
 		return run(t, func(s *Scenario) {
@@ -224,7 +225,7 @@ func TestLossesAreNeverMore(t *testing.T) {
 	}
 }
 
-// The simulation leases the same limits as a real limiter, because both call the same function.
+// The simulation chooses leases for the same limits as a real limiter does, because both call the same function.
 func TestTheModeIsTheProducts(t *testing.T) {
 	for _, perSecond := range []float64{99, 100} {
 		r := run(t, func(s *Scenario) { s.Rate, s.Strategies = engine.PerSecond(perSecond), []Strategy{Lease()} })
@@ -350,8 +351,8 @@ func TestTheTableSaysWhatBroke(t *testing.T) {
 	assert.Contains(t, out.String(), "of which 3 were asked for")
 }
 
-// If an idle lease is forgotten and made again, the new lease must not bring a new overdraft. With that many nodes, the
-// sum of these overdrafts would be several times the limit.
+// If a node forgets an idle lease and later makes a new lease for the same key, the new lease must not bring a new
+// overdraft. With this many nodes, the sum of such overdrafts would be several times the limit.
 func TestManyNodesKeepTheBound(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.Burst, s.Load, s.Time, s.Strategies = 1000, 4000, 10, 5*time.Second, []Strategy{Lease()}

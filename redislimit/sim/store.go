@@ -14,7 +14,7 @@ func newStore(s *Scenario) *store {
 	return &store{mustLimit(s.policy()), make([]script.Model, s.Keys)}
 }
 
-// ask decides about an ask at the time now, in µs.
+// ask returns the store's answer to an ask at the time now, in µs.
 func (s *store) ask(key uint32, now int64, a script.Ask) script.Answer {
 	return s.keys[key].Ask(s.limit, now, a)
 }

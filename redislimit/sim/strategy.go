@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Strategy is a way to keep a limit that many machines share.
+// A Strategy is a way to enforce a limit that many machines share.
 type Strategy struct {
 	kind     kind
 	interval time.Duration
@@ -23,12 +23,13 @@ const (
 // Strict asks the store about every request.
 func Strict() Strategy { return Strategy{kind: kindStrict} }
 
-// Lease spends tokens that the store has charged before. It runs the same code as a real node.
+// Lease spends tokens that the store has charged in advance. It runs the same code as a real node.
 func Lease() Strategy { return Strategy{kind: kindLease} }
 
-// SettleLater counts first. A node admits requests by the last count of all nodes that it received, plus its own count
-// since then. Every interval, 1 ms to 1 min, it reports its own count to the store and receives the counts of the other
-// nodes. It counts in windows that last the period of the rate, as gateways that work this way do.
+// SettleLater counts on the node and reports to the store later. A node decides by the last total of all nodes that it
+// received from the store, plus its own count since then. Once per interval (1 ms to 1 min), it reports its own count
+// to the store and receives the new total. It counts in windows. The length of a window is the period of the rate, as
+// in gateways that use this strategy.
 func SettleLater(interval time.Duration) Strategy { return Strategy{kindSettle, interval} }
 
 // Strategies returns the default strategies of a report.
@@ -77,8 +78,8 @@ func (s Strategy) Title() string {
 	case kindLease:
 		return "leased"
 	case kindSettle:
-		// The interval is written as a Duration writes it, but with a space before the unit. The longest interval is a
-		// minute.
+		// The interval is written in the format of time.Duration, but with a space before the unit. The longest
+		// interval is a minute, which is written as 60 s.
 		text := strings.Replace(s.interval.String(), "1m0s", "60s", 1)
 		digits := strings.LastIndexAny(text, "0123456789") + 1
 		return "settling later every " + text[:digits] + " " + text[digits:]

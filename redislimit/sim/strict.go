@@ -5,8 +5,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store about every request. If an answer is lost, the node's share decides, although the store has
-// charged the request.
+// strict is the strategy that asks the store about every request. If an answer is lost, the node's share decides,
+// although the store may have charged the request.
 type strict struct {
 	*transport
 	store   *store
@@ -61,7 +61,7 @@ func (r refusals) note(node uint32, q *question) {
 	}
 }
 
-// decide makes the store decide about the request of a question.
+// decide makes the store decide the request that a question carries.
 func (t *transport) decide(store *store, q *question) {
 	if q.gone {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/waiting"
 )
 
-// A question asks about one key. It takes part in one call.
+// A question asks the store about one key. It is sent in one call.
 type question struct {
 	what   uint8 // its kind; each strategy defines its own kinds
 	key    uint32
@@ -24,9 +24,9 @@ type question struct {
 	isComing bool // it failed at the node, but is still on its way to the store
 }
 
-// A transport carries the questions of the nodes to the store, and the answers back, as the queues of package
-// redislimit do. It uses the same Pace, and it drops questions that are too late. A call that fails takes as long as
-// its timeout. The same Breaker stops calls to a store that does not answer. The store carries out each call that
+// A transport carries the questions of the nodes to the store, and the answers back. It works like the queues of
+// package redislimit: it uses the same Pace, drops questions that are too late, and uses the same Breaker to stop calls
+// to a store that does not answer. A failed call takes as long as its timeout. The store carries out each call that
 // reaches it, even if the node no longer waits.
 type transport struct {
 	*world
@@ -44,11 +44,11 @@ type sendQueue struct {
 	waiting []question
 }
 
-// A flight is a call in progress. It ends when the call has reached the store and the node has its answer or has given
-// it up, whichever is later.
+// A flight is a call in progress. It ends when two things have happened: the call has reached the store, and the node
+// has the answer or has given up the call.
 type flight struct {
 	questions  []question
-	isInTime   bool // the answer would arrive before the node gives the call up
+	isInTime   bool // the answer would arrive before the node gives up the call
 	isReached  bool // the call has reached the store
 	isAnswered bool // the store has carried it out, and the answer will arrive in time
 	isOver     bool // the node no longer waits for it
@@ -76,10 +76,11 @@ func (t *transport) queueOf(node, key uint32) *sendQueue {
 	return &t.queues[node*partitions+key%partitions]
 }
 
-// isLost reports whether the store of a key counts as lost to a node.
+// isLost reports whether a node counts the key's part of the store as lost.
 func (t *transport) isLost(node, key uint32) bool { return t.queueOf(node, key).IsOpen() }
 
-// isBusy reports whether so many questions wait at a node that questions that are not urgent are put off.
+// isBusy reports whether too many questions wait at a node. While it is true, the node puts off questions that are not
+// urgent.
 func (t *transport) isBusy(node, key uint32) bool {
 	return len(t.queueOf(node, key).waiting) > defaults.BusyAbove
 }
@@ -188,7 +189,8 @@ func (t *transport) happen(e event) {
 	t.depart(e.node, e.key)
 }
 
-// arriveAt handles a call that reaches the store. The store carries it out unless it is away.
+// arriveAt handles the moment at which a call would reach the store. If the node cannot reach the store at that moment,
+// the store does not carry out the call.
 func (t *transport) arriveAt(e event) {
 	call := &t.under[e.slot]
 	isAway := t.isAway(e.node, e.key)

@@ -23,7 +23,8 @@ func (w *world) until(t time.Duration, l limiting) {
 	w.now = int64(t)
 }
 
-// The queue of waiting requests has no maximum length, so no request is refused: each is answered, or is too late.
+// The queue of waiting requests has no maximum length, so no request is refused because of the length. Each request is
+// either answered or too late.
 func TestWhatWaitsIsNotRefused(t *testing.T) {
 	const sent = defaults.UnderWay + 4*defaults.PerCall // the first calls, and full calls
 	const asked = sent + 2*defaults.Waiting
@@ -40,9 +41,9 @@ func TestWhatWaitsIsNotRefused(t *testing.T) {
 	assert.False(t, p.queues[0].pace.GoesOn(), "no call is under way")
 }
 
-// A node asks as much as the store can answer, even if the round trip is long. It drops questions beyond that, so they
-// do not make the other questions late. In an earlier version, a node made at most eight calls at once. With a round
-// trip of 40 ms, 98 % of 16,000 requests per second failed then.
+// A node sends as many questions as the store can answer, even if the round trip is long. It drops the questions beyond
+// that number, so that they do not make the other questions late. In an earlier version, a node made at most eight
+// calls at once. In that version, with a round trip of 40 ms, 98 % of 16,000 requests per second failed.
 func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
 	for rate, want := range map[float64]float64{
 		16_000:  16_000, // all requests
@@ -66,9 +67,9 @@ func TestAStoreThatIsTooSlow(t *testing.T) {
 	assert.Positive(t, r.Results[0].Admitted)
 }
 
-// If a single answer is lost, the node's share decides the request. The store does not count as lost, and it may have
-// charged the request. The tokens that the share admitted are charged in any case, so both together admit less than the
-// limit.
+// If a single answer is lost, the node's share decides the request, although the store does not count as lost. The
+// store may have charged the request already, and the tokens that the share admits are charged in any case. So the
+// store and the shares together admit less than the limit.
 func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	r := run(t, func(s *Scenario) { s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()} })
 	for _, o := range r.Results {
@@ -78,9 +79,10 @@ func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	}
 }
 
-// Short stalls cost a constant, no matter how many there are, because the tokens that the shares admit are charged in
-// full. Before these tokens were charged, stalls of 100 ms once per second admitted 5 % too much forever. Stalls of 60
-// ms, with pauses of 60 ms, admitted twice the limit.
+// Short stalls of the store admit a constant number of additional tokens, no matter how many stalls there are, because
+// the tokens that the shares admit are charged in full. In an earlier version, these tokens were not charged. Stalls of
+// 100 ms once per second then permanently admitted 5 % too much. Stalls of 60 ms, with pauses of 60 ms, admitted twice
+// the limit.
 func TestRepeatedStallsCostAConstant(t *testing.T) {
 	for _, stall := range []struct{ length, every time.Duration }{
 		{100 * time.Millisecond, time.Second}, {60 * time.Millisecond, 120 * time.Millisecond}, {time.Second, 3 * time.Second},
@@ -101,8 +103,8 @@ func TestRepeatedStallsCostAConstant(t *testing.T) {
 	}
 }
 
-// Some nodes are cut off from a store that the other nodes reach. They admit their shares in addition to the limit for
-// as long as that lasts, and no longer.
+// Some nodes are cut off from a store that the other nodes reach. While they are cut off, they admit their shares in
+// addition to the limit. Afterwards they do not.
 func TestNodesThatAreCutOff(t *testing.T) {
 	for _, cut := range []int{1, 3} {
 		for _, o := range run(t, func(s *Scenario) {
@@ -121,7 +123,7 @@ func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3, 4, 5} {
 		s := Default()
 		s.Seed, s.Load, s.Loss, s.Time, s.Away, s.Keys = seed, 0.7, 0.1, 3*time.Second, Span{time.Second, 1500 * time.Millisecond}, 4
-		if seed%2 == 0 { // calls reach the store after the node has given them up
+		if seed%2 == 0 { // calls reach the store after the node has given up
 			s.RTT, s.Jitter = 50*time.Millisecond, 40*time.Millisecond
 		}
 		w := newWorld(&s, 0)
@@ -135,7 +137,7 @@ func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 	}
 }
 
-// While the store is lost, tokens in hand are kept.
+// While the store is lost, a node keeps its tokens in hand and does not try to give them back.
 func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	s := Default()
 	w := newWorld(&s, 0)
@@ -165,8 +167,8 @@ func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	assert.Zero(t, held())
 }
 
-// A node gives a call up when its timeout is over, but the store carries the call out when it arrives. If the timeout
-// is shorter than the round trip, a node never gets an answer, so its share decides.
+// When the timeout of a call is over, the node gives up the call, but the store still carries it out when it arrives.
+// If the timeout is shorter than the round trip, a node never gets an answer, so its share decides.
 func TestATimeoutBelowTheRoundTrip(t *testing.T) {
 	for _, rtt := range []time.Duration{46 * time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond} {
 		for policy, want := range map[redislimit.FailurePolicy]float64{redislimit.FailShare: 1, redislimit.FailClosed: 0} {

@@ -15,16 +15,17 @@ type world struct {
 	keys      []account
 	calls     uint64 // calls to the store
 	questions uint64 // questions in these calls
-	most      int64  // the most tokens of one key that all nodes held together
+	most      int64  // the largest number of tokens of one key that all nodes held at one time
 	window    int64  // length in µs of windows, which grant their tokens at their start; 0 without windows
 }
 
 // An account contains the simulator's counts for a key.
 //
-// The excess over an interval is the number of admitted tokens, minus rate*T, and minus the tokens that the nodes had
-// in hand at its start. It is the difference of two sums. One is taken at the end of the interval. The other, the start
-// sum, is taken at its start and includes the tokens in hand. So the lowest start sum so far gives the largest excess
-// so far.
+// The excess over an interval is the number of tokens admitted in it, minus rate*T, and minus the tokens that the nodes
+// had in hand at its start. It is the difference of two sums. The end sum is the tokens admitted from the start of the
+// run to the end of the interval, minus rate times that time. The start sum is the same for the start of the interval,
+// plus the tokens in hand at that moment. So for an interval that ends now, the lowest start sum so far gives the
+// largest excess.
 type account struct {
 	admitted uint64  // tokens
 	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way
@@ -43,7 +44,7 @@ func newWorld(s *Scenario, number uint64) *world {
 // micros returns the time of the store's clock, in µs.
 func (w *world) micros() int64 { return w.now / int64(time.Microsecond) }
 
-// clock returns the time of a node's clock, in ns. Clocks differ only by a constant error.
+// clock returns the time of a node's clock, in ns. Each clock has a constant error.
 func (w *world) clock(node uint32) int64 {
 	wrong := int64(0)
 	if last := int64(w.scenario.Nodes - 1); last > 0 {

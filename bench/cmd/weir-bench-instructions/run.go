@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// role is the environment variable that makes this program the process that is stepped through.
+// role is the environment variable that is set only in the process that is stepped through.
 const role = "WEIR_BENCH_STEPPED"
 
 func init() { runtime.LockOSThread() } // only one thread may trace a thread; main runs on the first one
@@ -34,8 +34,8 @@ func run() error {
 	})
 }
 
-// step runs this program as another process, which makes the calls, and steps through it. It calls found with the
-// instructions of each call, minus the instructions of an empty one.
+// step runs this program as a second process, which makes the calls, and steps through that process. It calls found
+// with the instructions of each call, minus the instructions of an empty one.
 func step(s subject, found func(name string, c count)) error {
 	command := exec.Command("/proc/self/exe")
 	// These settings keep the scheduler and the collector from interrupting the thread.
@@ -93,7 +93,7 @@ type stepper struct {
 	decoded map[uint64]instruction
 }
 
-// An instruction is an instruction of the traced program. That program is the same as this program.
+// An instruction is a machine instruction of the traced process, which runs the same program as this process.
 type instruction struct {
 	x86asm.Inst
 	pc uint64
@@ -102,9 +102,9 @@ type instruction struct {
 const breakpoint = 0xcc
 
 // measure lets the thread run to a breakpoint. If counts is true, it then counts instructions up to the next
-// breakpoint. All other threads of the process are stopped meanwhile: stepping is slow, so another thread would make
-// the scheduler preempt the goroutine. ok is false if the goroutine was preempted before the threads were stopped. Then
-// nothing is counted.
+// breakpoint. While it counts, all other threads of the process are stopped. Stepping is slow, so another thread would
+// otherwise make the scheduler preempt the goroutine. If the goroutine was preempted before the threads were stopped,
+// ok is false and nothing is counted.
 func (s *stepper) measure(counts bool) (c count, ok bool, err error) {
 	if err := s.toBreakpoint(); err != nil {
 		return c, false, err
@@ -142,8 +142,9 @@ func (s *stepper) toBreakpoint() error {
 	}
 }
 
-// isPreempted reports whether the goroutine will yield at the entry of the next function. The runtime keeps its g in
-// R14. The third word of g, stackguard0, contains the request to yield.
+// isPreempted reports whether the goroutine will yield at the entry of the next function. The runtime keeps a pointer
+// to the goroutine's struct g in register R14. The third word of that struct, stackguard0, contains the request to
+// yield.
 func (s *stepper) isPreempted() (bool, error) {
 	var regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(s.pid, &regs); err != nil {
@@ -244,8 +245,8 @@ var reads = []x86asm.Op{x86asm.CMP, x86asm.TEST, x86asm.MUL, x86asm.IMUL, x86asm
 var writes = []x86asm.Op{x86asm.MOV, x86asm.MOVUPS, x86asm.MOVUPD, x86asm.MOVDQU, x86asm.MOVQ, x86asm.MOVD, x86asm.MOVAPS,
 	x86asm.MOVSD_XMM, x86asm.MOVSS, x86asm.STOSB, x86asm.STOSQ, x86asm.MOVSB, x86asm.MOVSQ}
 
-// add counts an instruction. repeats means that it is the same instruction as before: a REP instruction stops after
-// each of its repetitions, but counts as one instruction.
+// add counts an instruction. repeats means that the previous step was at the same instruction: when stepping, a REP
+// instruction stops after each of its repetitions, but it counts as one instruction.
 func (c *count) add(inst instruction, repeats bool) {
 	if !repeats {
 		c.instructions++

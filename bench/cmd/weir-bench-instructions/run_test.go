@@ -13,7 +13,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// TestMain also lets the test program be the process that makes the calls, because step runs the test program again.
+// TestMain makes the calls instead of running the tests if step started the process, because in a test, step runs the
+// test program again.
 func TestMain(m *testing.M) {
 	if os.Getenv(role) != "" {
 		if err := child(); err != nil {
@@ -25,12 +26,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mostForOneLimit is the maximum number of instructions of a decision by one limit. It is 3 % more than the 1,661 that
-// the decision took when httplimit decided itself, without package limits. It takes 1,676 with Go 1.26 on amd64. The
-// rest is for other compilers and processors, on which the search for a byte takes another path.
+// mostForOneLimit is the maximum number of instructions of a decision by one limit. It is 3 % more than 1,661, the
+// number of instructions when httplimit decided itself, without package limits. The decision now takes 1,676
+// instructions with Go 1.26 on amd64. The difference to the maximum allows for other compilers and processors, on which
+// the search for a byte takes another path.
 const mostForOneLimit = 1710
 
-// TestADecisionCostsWhatItMay: a decision by one limit in memory takes at most mostForOneLimit instructions.
+// TestADecisionCostsWhatItMay: if one limit in memory decides a request, the decision takes at most mostForOneLimit
+// instructions.
 func TestADecisionCostsWhatItMay(t *testing.T) {
 	if os.Getenv("WEIR_GUARD") == "" {
 		t.Skip("stepping is slow on a busy machine: make bench-guard")
@@ -74,8 +77,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestARepeatedInstructionIsOne: each repetition of a REP instruction writes, but all repetitions count as one
-// instruction, as the processor counts.
+// TestARepeatedInstructionIsOne: each repetition of a REP instruction writes to memory, but all repetitions count as
+// one instruction, as they do in the processor's counters.
 func TestARepeatedInstructionIsOne(t *testing.T) {
 	inst, err := x86asm.Decode([]byte{0xf3, 0x48, 0xab}, 64) // rep stosq
 	require.NoError(t, err)

@@ -17,25 +17,26 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A call is a function whose instructions are counted. make makes call i, after before, which is not counted.
+// A call is a function whose instructions are counted. The field make is a function that makes the i-th call. The field
+// before is a function that runs first and is not counted.
 type call struct {
 	name   string
 	make   func(i int)
 	before func(i int) // prepares call i; may be nil
 }
 
-// A subject says which calls are stepped through.
+// A subject selects the calls that are stepped through.
 type subject string
 
 const (
 	all      subject = "all"
-	oneLimit subject = "one limit" // only a decision on an HTTP request, fewer times, with a small limiter
+	oneLimit subject = "one limit" // only a decision about an HTTP request, with fewer repetitions and a small limiter
 )
 
 // repeats is how many times each kind of call is made.
 const repeats = 32
 
-// counted returns how many of these calls are stepped through, if the scheduler interrupts none of them.
+// counted returns how many calls of each kind are stepped through, if the scheduler interrupts none of them.
 func (s subject) counted() int {
 	if s == oneLimit {
 		return 3
@@ -193,7 +194,7 @@ func inFlight(row *workload.Row, texts []string) ([]call, error) {
 	}, nil
 }
 
-// byRequest returns decisions about an HTTP request. The key is the address of the client, and no answer is written.
+// byRequest returns calls that decide an HTTP request. The key is the address of the client, and no answer is written.
 func byRequest(l *engine.Limiter) (all []call, err error) {
 	r := httptest.NewRequest("GET", "/", nil)
 	var list []httplimit.Limit
@@ -211,7 +212,8 @@ func byRequest(l *engine.Limiter) (all []call, err error) {
 	return all, nil
 }
 
-// child makes every call between two breakpoints, on the thread that is stepped through.
+// child is the work of the second process. It makes every call between two breakpoints, on the thread that is stepped
+// through.
 func child() error {
 	runtime.LockOSThread()
 	s := subject(os.Getenv(role))

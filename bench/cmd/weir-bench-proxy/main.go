@@ -1,5 +1,5 @@
 // Command weir-bench-proxy measures what a limiter costs in a proxy. It measures weir, nginx and HAProxy, each with and
-// without its limiter. It also compares weir as a proxy with Go's own proxy and with Caddy.
+// without its limiter. It also compares weir, as a proxy, with the proxy of Go's standard library and with Caddy.
 package main
 
 import (
@@ -99,7 +99,7 @@ func (c *command) measure() (*proxy.Run, error) {
 	return run, err
 }
 
-// or returns the value of a flag, or otherwise if the flag is not given.
+// or returns the value of a flag. If the flag is not given, it returns the value otherwise.
 func or(flag *int, otherwise int) int {
 	if flag == nil {
 		return otherwise

@@ -5,7 +5,7 @@ import "fmt"
 // CaddyName is the name of the Go server whose speed weir must at least reach.
 const CaddyName = "Caddy reverse_proxy"
 
-// Caddy returns Caddy's reverse_proxy, which has no limiter of its own.
+// Caddy returns Caddy with its reverse_proxy. Caddy itself contains no limiter.
 func Caddy() *Server {
 	return &Server{
 		Name:    CaddyName,

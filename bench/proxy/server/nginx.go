@@ -14,8 +14,8 @@ func Nginx() *Server {
 	}
 }
 
-// upstream returns an nginx that answers all requests itself. It needs little processor time, so that the processors
-// are free for the server in front of it.
+// upstream returns an nginx that answers all requests itself. It needs little processor time, so the processors are
+// free for the server in front of it.
 func upstream() *Server {
 	return &Server{
 		Name: "upstream", Program: nginxProgram, Modes: []Mode{Without}, args: nginxArgs,
@@ -48,7 +48,8 @@ func nginxProxy(s Site) string {
 			proxy_set_header Connection "";`)
 }
 
-// nginx returns a configuration with the given contents of the http block and of its only location.
+// nginx returns a configuration of nginx. The argument http is added to the http block, and location to the only
+// location.
 func nginx(s Site, http, location string) string {
 	var temp strings.Builder
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {

@@ -121,7 +121,7 @@ func (p *Process) Stop() (cpu time.Duration, err error) {
 		err = p.end()
 	}
 	err = errors.Join(err, os.RemoveAll(p.dir))
-	// For nginx, these times include the worker, because nginx has waited for it.
+	// For nginx, these times include those of the worker process, because nginx has waited for its end.
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), err
 }
 
@@ -132,7 +132,7 @@ func (p *Process) end() error {
 	}
 	select {
 	case <-p.ended:
-		return nil // HAProxy's status is then that of the signal
+		return nil // when HAProxy gets the signal, its exit status is that of the signal
 	case <-time.After(patience):
 		return errors.Join(fmt.Errorf("%s did not end within %v of SIGTERM", p.name, patience), p.kill())
 	}

@@ -12,7 +12,7 @@ import (
 type Program struct {
 	Name    string   // or its path
 	Package string   // how to get it
-	Version []string // the arguments that print the version; nil if the program belongs to the one that measures
+	Version []string // the arguments that print the version; nil for a program of this repository
 }
 
 // Wrk is the program that makes the requests.

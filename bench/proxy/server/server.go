@@ -4,7 +4,7 @@ package server
 
 import "fmt"
 
-// A Mode says what a limiter must do.
+// A Mode is what a limiter must do with the requests of a measurement.
 type Mode string
 
 const (
@@ -17,7 +17,7 @@ const (
 var Modes = []Mode{Without, With, Refuse}
 
 // In the mode With, the limit is the same for all servers, and so high that no client is refused. In the mode Refuse,
-// the limit is one request per minute, which is longer than a run. nginx does not support longer periods.
+// the limit is one request per minute. A minute is longer than a run, and it is the longest period that nginx supports.
 const (
 	Plenty = 100_000 // per second for each client, and also the burst
 	Once   = 1

@@ -14,7 +14,8 @@ func site(mode Mode) Site {
 	return Site{Listen: "127.0.0.1:1111", Upstream: "127.0.0.1:2222", Dir: "/dir", Mode: mode, Header: "X-Client"}
 }
 
-// TestConfigLimitsInItsModesOnly: a configuration contains directives for limits only in modes with a limiter.
+// TestConfigLimitsInItsModesOnly: the configuration of a server contains directives for limits only in the modes with a
+// limiter.
 func TestConfigLimitsInItsModesOnly(t *testing.T) {
 	const everywhere = "everywhere"
 	for name, c := range map[string]struct {

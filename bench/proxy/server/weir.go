@@ -2,7 +2,7 @@ package server
 
 import "fmt"
 
-// WeirName is the name of the server whose limiter has a target.
+// WeirName is the name of the weir server, whose limiter has a target.
 const WeirName = "weir"
 
 // Weir returns the weir server whose program is at path.

@@ -26,7 +26,7 @@ func Register(name string, make func() Handler) {
 	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "basic_auth")
 }
 
-// An Option is a line of a block. It may begin another block.
+// An Option describes a line of a block. The line may begin another block.
 type Option struct {
 	name string
 	read Reader
@@ -69,7 +69,7 @@ func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
 	return nil
 }
 
-// list returns the names of the options as text for people.
+// list returns the names of the options as text for an error message.
 func list(options []Option) string {
 	var names []string
 	for _, o := range options {

@@ -9,8 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// A Reader reads the arguments of the current option of the dispenser. It returns an error if the line contains
-// anything else.
+// A Reader reads the arguments of the dispenser's current option. It returns an error if the line contains other
+// arguments.
 type Reader func(d *caddyfile.Dispenser) error
 
 // Text returns a Reader for one argument.

@@ -20,9 +20,10 @@ type Template struct {
 	name     string // of the placeholder, if the text is only one placeholder; otherwise ""
 }
 
-// Parse reads a template. Placeholders are replaced once for each request; an unknown or empty placeholder becomes the
-// empty text. Parse returns an error for a brace that is not closed and for a placeholder that no request can have. It
-// returns a warning for a placeholder that is probably a mistake.
+// Parse reads a template. Placeholders are replaced once for each request, so a value that looks like a placeholder is
+// not replaced. An unknown or empty placeholder becomes the empty text. Parse returns an error for a brace that is not
+// closed, and for a placeholder that no request can have. It returns a warning for a placeholder that is probably a
+// mistake.
 func Parse(text string) (t Template, warnings []string, err error) {
 	names, err := placeholders(text)
 	if err != nil {
@@ -57,7 +58,7 @@ func (t *Template) Of(r *http.Request) string {
 	return replacer.ReplaceAll(t.text, "")
 }
 
-// A Key makes, from one or more templates and a prefix length for addresses, the key by which requests are counted.
+// A Key makes the keys by which requests are counted. It uses one or more templates, and prefix lengths for addresses.
 type Key struct {
 	templates []Template
 	ip        *httplimit.ClientIP
@@ -91,8 +92,9 @@ func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []str
 }
 
 // Key implements [httplimit.KeyFunc]. All spellings of an address give the same key: an IPv4 address mapped into IPv6
-// counts as the IPv4 address, and the zone of an address is ignored. If there are several templates, their texts are
-// hashed with their lengths. So text that a client writes into one template cannot imitate another template.
+// counts as the IPv4 address, and the zone of an address is ignored. If there are several templates, the hash also
+// covers the length of each text. So a client cannot write a text for one template that counts as text of another
+// template.
 func (k *Key) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	if len(k.templates) == 1 {
 		return k.part(h, r, 0), true
@@ -112,7 +114,7 @@ func (k *Key) part(h httplimit.Hasher, r *http.Request, i int) engine.Key {
 	return h.Key(text)
 }
 
-// Text returns the key of a request as text for people.
+// Text returns the key of a request as readable text.
 func (k *Key) Text(r *http.Request) string {
 	texts := make([]string, len(k.templates))
 	for i := range k.templates {
@@ -121,14 +123,15 @@ func (k *Key) Text(r *http.Request) string {
 	return strings.Join(texts, " ")
 }
 
-// Lookup returns the text of a request's first template, for a search in a list of keys. [Key.Meant] converts the keys
-// of the list to the same form.
+// Lookup returns the text of the first template for a request. The caller searches for it in a list of keys, which
+// [Key.Meant] has converted to the same form.
 func (k *Key) Lookup(r *http.Request) string {
 	t := &k.templates[0]
 	return k.Meant(t.Of(r))
 }
 
-// Meant returns the form in which a key is looked up. For an address, it is the address's prefix: see [Key.Lookup].
+// Meant returns a key of a list in the form that [Key.Lookup] returns. For an address, this form is the address's
+// prefix.
 func (k *Key) Meant(text string) string {
 	if addr, ok := readAddr(text); ok {
 		return "ip:" + k.ip.PrefixOf(addr).String()
@@ -136,7 +139,8 @@ func (k *Key) Meant(text string) string {
 	return "text:" + text
 }
 
-// readAddr parses an address. ParseAddr allocates its error, so texts that cannot be an address are rejected first.
+// readAddr parses an address. ParseAddr allocates memory for its error, so readAddr first rejects texts that cannot be
+// an address.
 func readAddr(text string) (netip.Addr, bool) {
 	const longest = len("0000:0000:0000:0000:0000:ffff:255.255.255.255")
 	text, zone, zoned := strings.Cut(text, "%")

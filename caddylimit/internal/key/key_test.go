@@ -37,7 +37,7 @@ func newKey(t *testing.T, bits4, bits6 int, templates ...string) (*key.Key, http
 	return k, limits.HasherOf(limiter)
 }
 
-// TestSpellingsOfAnAddressAreOneKey: if a client can choose the spelling of its address, it still has only one bucket.
+// TestSpellingsOfAnAddressAreOneKey: a client that can choose the spelling of its address still has only one bucket.
 func TestSpellingsOfAnAddressAreOneKey(t *testing.T) {
 	whole, h := newKey(t, 0, 0, "{http.request.header.X}")
 	for _, same := range [][]string{
@@ -65,7 +65,7 @@ func TestPrefixesAreOfTheFamilyOfTheAddress(t *testing.T) {
 	assert.NotEqual(t, of(t, k, h, "::ffff:192.0.2.1"), of(t, k, h, "::ffff:198.51.100.1"))
 	assert.Equal(t, of(t, k, h, "2001:db8:0:1::1"), of(t, k, h, "2001:db8:0:1:ffff::"))
 	assert.NotEqual(t, of(t, k, h, "2001:db8:0:1::1"), of(t, k, h, "2001:db8:0:2::1"))
-	// A value that is not an address is not cut.
+	// If a value is not an address, it is not cut to a prefix.
 	assert.NotEqual(t, of(t, k, h, "192.0.2.1 a"), of(t, k, h, "192.0.2.1 b"))
 	assert.NotEqual(t, of(t, k, h, "1.2.3.4.5"), of(t, k, h, "1.2.3.4.6"))
 }
@@ -78,7 +78,7 @@ func TestPartsDoNotRunIntoEachOther(t *testing.T) {
 	assert.Equal(t, of(t, k, h, "a", "b"), of(t, k, h, "a", "b"))
 }
 
-// TestEmptyKeysAreOneKey: requests without the header share a bucket, no matter what else is different.
+// TestEmptyKeysAreOneKey: requests without the header of the key share a bucket, no matter how they differ otherwise.
 func TestEmptyKeysAreOneKey(t *testing.T) {
 	for _, text := range []string{"{http.request.header.X}", "{http.request.header.X}{http.request.header.Y}", "{http.vars.none}"} {
 		k, h := newKey(t, 0, 0, text)

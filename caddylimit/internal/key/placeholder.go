@@ -51,8 +51,9 @@ func look(name string) (warning string, err error) {
 	return "", nil
 }
 
-// isOfRequests asks Caddy for the placeholder of a made-up request. A placeholder counts as known if only some requests
-// have it, or if Caddy cannot replace it for this request.
+// isOfRequests reports whether requests can have a placeholder. It lets Caddy replace the placeholder for a made-up
+// request. It also returns true for a placeholder that only some requests have, and for one that Caddy cannot replace
+// for this request.
 func isOfRequests(name string) (known bool) {
 	if strings.HasPrefix(name, "http.request.tls.") {
 		return true

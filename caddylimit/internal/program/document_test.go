@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// documented returns the directives of the Caddyfile that the first commands of docs/caddy.md write.
+// documented returns the directives of a Caddyfile: the one that the first commands of docs/caddy.md write.
 func documented(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/caddy.md")
@@ -32,7 +32,7 @@ func documented(t *testing.T) string {
 	return strings.Join(words[2:], "\n")
 }
 
-// answers makes n requests, and returns the statuses of their answers.
+// answers makes n requests, and returns the HTTP statuses of the answers.
 func (c *caddy) answers(n int) (statuses []int) {
 	for range n {
 		answer, err := http.Get("http://" + c.site + "/")

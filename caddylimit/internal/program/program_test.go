@@ -28,7 +28,7 @@ type caddy struct {
 	site, admin string // addresses
 }
 
-// build builds the program without cgo, as make does, so that all of Caddy is compiled only once.
+// build builds the program without cgo, as make does. So the compiled packages of Caddy are shared with make.
 func build(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -92,7 +92,7 @@ func (c *caddy) admitted(path string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// sameCounts checks that a zone's histogram and counter have the same count, over all loads.
+// sameCounts checks that a zone's histogram and counter still have the same count after all loads of configurations.
 func (c *caddy) sameCounts(zone string) {
 	answer, err := http.Get("http://" + c.admin + "/metrics")
 	require.NoError(c.t, err)
@@ -109,9 +109,9 @@ func (c *caddy) sameCounts(zone string) {
 	assert.Equal(c.t, requests, of("process_time_seconds_count"))
 }
 
-// TestReloadedUnderLoad: a real Caddy is reloaded while requests are made. The new configurations have the same
-// numbers, lower and higher ones, and numbers that need another limiter. No client gets a fresh bucket, with either
-// directive.
+// TestReloadedUnderLoad: a real Caddy is reloaded while requests are made. Some of the new configurations have the same
+// numbers, some have lower or higher ones, and some have numbers that need another limiter. With both directives, no
+// client gets a fresh bucket.
 func TestReloadedUnderLoad(t *testing.T) {
 	const site = `
 		handle /up {
@@ -157,7 +157,7 @@ func TestReloadedUnderLoad(t *testing.T) {
 			}
 		}()
 	}
-	most := int64(100) // the most that the zone may have admitted
+	most := int64(100) // the largest number of requests that the zone may have admitted
 	for i, events := range []int64{100, 90, 100, 120, 300, 5000, 100, 4000, 100, 100} {
 		for range 5 {
 			<-asked
@@ -178,7 +178,7 @@ func TestReloadedUnderLoad(t *testing.T) {
 		status, text := c.load(fmt.Sprintf(site, events, 100) + fmt.Sprintf("\nheader X-Load %d", i))
 		close(loaded)
 		assert.Equal(t, http.StatusOK, status, text)
-		most = max(events, min(most, old.Load()+clients)) // a higher limit has admitted these, or is about to
+		most = max(events, min(most, old.Load()+clients)) // a higher limit has admitted these, or will soon
 	}
 	for range 200 {
 		<-asked
@@ -187,7 +187,8 @@ func TestReloadedUnderLoad(t *testing.T) {
 	for range clients {
 		<-done
 	}
-	// With an hourly rate of 100, a token comes back every 36 seconds. Each load may lose one answer of each client.
+	// At 100 per hour, a token comes back every 36 seconds, so few tokens come back during the test. Each load may lose
+	// one answer of each client.
 	assert.LessOrEqual(t, old.Load(), most)
 	assert.GreaterOrEqual(t, old.Load(), int64(60))
 	assert.LessOrEqual(t, new.Load(), int64(110))

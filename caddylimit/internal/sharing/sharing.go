@@ -22,11 +22,11 @@ type Sharing struct {
 	// redis://host:6379. It may have placeholders, such as {env.REDIS_URL}. All limits of the handler are in the store,
 	// except those with local.
 	Store string `json:"store,omitempty"`
-	// OnLoss decides about requests while the store is lost: share (the default) admits this machine's share of the
-	// limits; closed answers 503; open admits all.
+	// OnLoss is what happens to requests while the store is lost: share (the default) admits this machine's share of
+	// the limits; closed answers 503; open admits all requests.
 	OnLoss string `json:"on_loss,omitempty"`
-	// Nodes is the approximate number of machines that share the store, 1 to 100,000. The default is 4. It determines
-	// how large a share is, and how large a limit must be to be leased.
+	// Nodes is the approximate number of machines that share the store, 1 to 100,000. The default is 4. The number
+	// determines how large a share is, and how large a limit must be so that machines lease it.
 	Nodes int `json:"nodes,omitempty"`
 	// Share is the part of the limits that this machine admits while the store is lost, 1% to 100%. The default is
 	// 1/Nodes.
@@ -35,7 +35,7 @@ type Sharing struct {
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 }
 
-// Options returns the Caddyfile options that set s.
+// Options returns the options of the Caddyfile that set the fields of s.
 func Options(s *Sharing) []directive.Option {
 	return []directive.Option{
 		directive.Once("store", directive.Text(&s.Store)),

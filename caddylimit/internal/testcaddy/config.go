@@ -76,7 +76,7 @@ func (c *Config) Stop(t testing.TB) {
 	c.GiveUp()
 }
 
-// GiveUp cleans up the configuration, as Caddy does if it fails.
+// GiveUp cleans up the configuration, as Caddy does if the configuration cannot start.
 func (c *Config) GiveUp() {
 	c.cancel()
 	c.cancel = nil
@@ -91,8 +91,8 @@ func (c *Config) app(t testing.TB) caddy.App {
 	return app.(caddy.App)
 }
 
-// Do passes a request to the first handler, and returns the answer. If the handler returns an error, the status is the
-// error's, as in Caddy's server, and otherwise 200.
+// Do passes a request to the first handler, and returns the answer. If the handler returns an error, the status is that
+// of the error, as in Caddy's server. Otherwise it is the status that the handler has written.
 func (c *Config) Do(r *http.Request) *httptest.ResponseRecorder { return c.DoBy(0, r) }
 
 // DoBy passes a request to the handler with the given index.
@@ -105,7 +105,8 @@ func (c *Config) DoBy(handler int, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// DoTrusted does the same as Do for a request that comes from a trusted proxy of the server, or not, as trusted says.
+// DoTrusted does the same as Do. The argument trusted says whether the request comes from a trusted proxy of the
+// server.
 func (c *Config) DoTrusted(r *http.Request, trusted bool) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	r = Prepare(r, w)

@@ -55,8 +55,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Enter keeps the zones for a request until Leave, even if the configuration is replaced meanwhile. So the request can
-// settle its holds in a store. If the zones have ended, Enter returns false and keeps nothing.
+// Enter keeps the zones usable for a request until Leave, even if the configuration is replaced in between. So the
+// request can settle its holds in a store. If the zones have ended already, Enter returns false.
 func (a *App) Enter() bool {
 	for n := a.users.Load(); n > 0; n = a.users.Load() {
 		if a.users.CompareAndSwap(n, n+1) {
@@ -78,8 +78,8 @@ func (a *App) Leave() {
 	}()
 }
 
-// Use returns the zone of a module by its name. If the configuration has already named the zone, the spec must be the
-// same.
+// Use returns the zone of a module by its name. If the configuration has named the zone before, the spec must be the
+// same as then.
 func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 	id := id{module, name}
 	if u, again := a.uses[id]; again {
@@ -119,7 +119,8 @@ func (a *App) Uses(module string) (uses []*Use) {
 	return uses
 }
 
-// Collector returns the collector of a module's metrics for a configuration. The first call makes it by make.
+// Collector returns the collector of a module's metrics for a configuration. The first call makes the collector by
+// calling the function make.
 func Collector[C prometheus.Collector](a *App, module string, make func() C) (c C, err error) {
 	if known, again := a.collectors[module]; again {
 		return known.(C), nil
@@ -129,10 +130,11 @@ func Collector[C prometheus.Collector](a *App, module string, make func() C) (c 
 	return c, a.registry.Register(c)
 }
 
-// AtEnd calls do when the zones of the configuration have ended.
+// AtEnd registers a function that is called when the zones of the configuration have ended.
 func (a *App) AtEnd(do func()) { a.atEnd = append(a.atEnd, do) }
 
-// Store returns the connection to the store of a spec. It stays open as long as the configuration uses its zones.
+// Store returns the connection to the store of a spec. The connection stays open as long as the configuration uses its
+// zones.
 func (a *App) Store(spec Spec) (*redislimit.Client, error) {
 	if spec.Store == "" {
 		return nil, errors.New("there is no store: write for example store redis://127.0.0.1:6379 in the directive")
@@ -145,7 +147,7 @@ func (a *App) Store(spec Spec) (*redislimit.Client, error) {
 	return s.client, nil
 }
 
-// Start activates the zones. If one fails, none is activated.
+// Start activates the zones. If one zone cannot be activated, no zone is.
 func (a *App) Start() error {
 	for i, u := range a.order {
 		if err := u.start(); err != nil {
@@ -166,9 +168,9 @@ func (a *App) Stop() (err error) {
 	return err
 }
 
-// Caddy calls Cleanup when the configuration is no longer used. The configuration may never have started. If requests
-// in progress keep the zones, Cleanup does not end the zones, but the last of these requests does. When the process
-// ends, Cleanup ends them in any case.
+// Cleanup ends the zones. Caddy calls it when the configuration is no longer used, even if the configuration never
+// started. If requests in progress still keep the zones, the last of these requests ends them instead of Cleanup. When
+// the process ends, Cleanup ends the zones in any case.
 func (a *App) Cleanup() error {
 	if a.users.Add(-1) > 0 && !caddy.Exiting() {
 		return nil

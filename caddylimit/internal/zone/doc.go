@@ -1,6 +1,6 @@
 // Package zone keeps the counts of limits when Caddy's configuration changes. A zone is a limit with a name. Two
-// handlers of one configuration share a zone if they use the same name. Two consecutive configurations share it too:
-// the new one finds the zone by its name, so no key gets a fresh bucket.
+// handlers of one configuration share a zone if they use the same name. Two consecutive configurations share a zone in
+// the same way: the new configuration finds the zone by its name, so no key gets a fresh bucket.
 //
 // # Words
 //
@@ -12,8 +12,9 @@
 // # How a zone changes
 //
 // Caddy provisions a configuration, then starts it, and then stops the previous one. A provisioned configuration may
-// still be given up if another module fails. So provisioning does not change zones, but [App].Start does. If the
-// configuration never becomes active, Caddy calls [App].Stop while it is the latest one. Stop then reverts the change.
+// still be given up if another module fails. So provisioning does not change zones. [App].Start changes them. If
+// another part of the configuration then fails to start, Caddy calls [App].Stop of this configuration while it is still
+// the latest one. In this case, Stop reverts the change.
 //
 // If the limiter accepts the new numbers, they change in place ([engine.Limiter.SetPolicy]). It does not accept, for
 // example, another algorithm, or a sliding log that becomes longer than its ring. In these cases the zone gets a

@@ -16,8 +16,8 @@ type generation struct {
 	uses int // number of uses that have it; guarded by the lock of the zone
 }
 
-// newGeneration makes a limiter for a zone. If before is not nil, the debts of keys to the limiter of before also count
-// in the new limiter.
+// newGeneration makes a limiter for a zone. If the argument before is not nil, what keys owe to the limiter of that
+// generation also counts in the new limiter.
 func newGeneration(id id, spec Spec, host host, before *generation) (*generation, error) {
 	g := &generation{made: spec}
 	var err error
@@ -26,7 +26,8 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 		if err != nil {
 			return nil, err
 		}
-		// Other processes may still count in the file of before.
+		// If the limiter of before counts in a file, the new limiter does not take over its debts, because other
+		// processes may still count in that file.
 		if before == nil || !hasTokens(before.made) || before.made.State != "" || !hasTokens(spec) {
 			g.limiter = live.New(limiter)
 			return g, nil
@@ -46,15 +47,15 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 	return g, nil
 }
 
-// hasTokens reports whether the spec's limiter counts tokens in this process or in a file. It does not do so if it
-// counts requests in flight, is in a store, or has a fixed answer.
+// hasTokens reports whether the spec's limiter counts tokens in this process or in a file. It returns false for a
+// limiter that counts requests in flight, is in a store, or has a fixed answer.
 func hasTokens(made Spec) bool {
 	a := made.Policy.Algorithm()
 	return made.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
 }
 
-// close ends the background work of the generation. Its limiter still decides, and a limiter of requests in flight
-// continues to renew their places in the store.
+// close ends the background work of the generation. Its limiter can still decide requests. A limiter of requests in
+// flight also continues to renew their places in the store.
 func (g *generation) close() {
 	if g.limiter != nil {
 		g.limiter.Release()

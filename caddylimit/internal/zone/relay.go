@@ -6,9 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// A relay passes log records of a store's connection to the log of the active configuration, because connections
-// outlive configurations but logs do not. (If With derives a logger from it, that logger keeps the log that was active
-// then. Package redislimit does not derive any.) Its methods are safe for concurrent use.
+// A relay passes log records of a store's connection to the log of the active configuration. It is needed because a
+// connection outlives configurations, but the log of a configuration does not. (A logger that is derived from it by
+// With would keep the log that was active at that time. Package redislimit does not derive loggers.) Its methods are
+// safe for concurrent use.
 type relay struct{ to atomic.Pointer[slog.Logger] }
 
 // Package slog calls Enabled and the other methods.

@@ -25,7 +25,7 @@ type Spec struct {
 	State string
 	// Store is the address of a store of package redislimit; "" for a limit in this process.
 	Store string
-	// OnLoss decides while the store is lost.
+	// OnLoss is the failure policy, which decides requests while the store is lost.
 	OnLoss redislimit.FailurePolicy
 	// Nodes is how many machines share the store. Share is the part of the limit, in percent, that this machine admits
 	// while the store is lost. For both, 0 stands for the default of package redislimit.
@@ -80,7 +80,8 @@ const (
 	// smaller, because each key of a sliding log also has a ring.
 	DefaultMaxKeys = 1_000_000
 	DefaultLogKeys = 100_000
-	// TableBytes is the largest table of a zone for which MaxKeys is not set. Only a sliding log reaches it.
+	// TableBytes is the largest table of a zone for which MaxKeys is not set. Only the table of a sliding log can
+	// become that large.
 	TableBytes = 256 << 20
 )
 
@@ -100,7 +101,7 @@ func (s Spec) Keys() (int, error) {
 	if err != nil || bytes <= TableBytes {
 		return keys, err
 	}
-	// The size of a table is proportional to its slots, so the number of bytes grows in proportion to the keys.
+	// The number of bytes of a table is proportional to the number of keys.
 	return int(float64(keys) * TableBytes / float64(bytes)), nil
 }
 
@@ -165,7 +166,8 @@ func (s Spec) limiter() (*engine.Limiter, error) {
 	return engine.New(s.Policy, options...)
 }
 
-// follows reports whether a limiter that was made from the spec made can be changed to this spec.
+// follows reports whether a limiter can be changed to the spec s. The argument made is the spec from which the limiter
+// was made.
 func (s Spec) follows(made Spec) bool {
 	if made.Store != "" {
 		return s == made

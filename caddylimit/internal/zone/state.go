@@ -11,10 +11,11 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// InFolder returns the spec with a file in a folder. counts describes the keys and tiers of the limit called name. The
-// file's name depends on these, on the layout, and on the numbers of the spec that cannot change within a file. So a
-// limit that differs in one of them starts another file, and a process with the old limit keeps the old file. For a
-// limit in a store, the folder contains files with this machine's debts to the store.
+// InFolder returns the spec with a file in a folder. The argument name is the name of the limit, and counts describes
+// its keys and tiers. The file's name depends on these, on the layout, and on the numbers of the spec that cannot
+// change within a file. So if a limit changes in one of these respects, it starts another file, and a process that
+// still has the old limit keeps the old file. For a limit in a store, the folder contains files with this machine's
+// debts to the store.
 func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	if s.Store != "" {
 		address, _ := url.Parse(s.Store) // if the address is invalid, connecting returns the error
@@ -45,8 +46,9 @@ func stem(folder, name, format string, says ...any) string {
 	return filepath.Join(folder, fmt.Sprintf("%.64s-%016x", plain, said.Sum64()))
 }
 
-// shared makes the limiter that uses the file of the spec. Until the use starts, the limiter has the numbers that are
-// in the file, as far as possible. So a configuration that never starts does not change anything for other processes.
+// shared makes the limiter that uses the file of the spec. If possible, the limiter keeps the numbers that are in the
+// file until the use of the zone starts. So a configuration that never starts does not change anything for other
+// processes.
 func (s Spec) shared(options []engine.Option) (*engine.Limiter, error) {
 	options = append(options, engine.Shared(s.State))
 	if table, err := engine.ReadShared(s.State); err == nil {

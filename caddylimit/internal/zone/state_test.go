@@ -25,7 +25,7 @@ func inFile(t *testing.T, policy engine.Policy) Spec {
 	return Spec{Policy: policy, MaxKeys: 100}.InFolder(t.TempDir(), "a limit/of all", "key")
 }
 
-// TestAStateIsSharedAndStays: another process counts in the same file. So does this process after a restart.
+// TestAStateIsSharedAndStays: another process counts in the same file, and after a restart this process does too.
 func TestAStateIsSharedAndStays(t *testing.T) {
 	id, spec := newID(), inFile(t, engine.TokenBucket(engine.Per(1, aDay), 5))
 	assert.True(t, strings.HasPrefix(filepath.Base(spec.State), "a_limit_of_all-"), spec.State)
@@ -46,7 +46,7 @@ func TestAStateIsSharedAndStays(t *testing.T) {
 	assert.Equal(t, 3, admitted(t, again, 9), "2 of 5 are taken by the first use")
 }
 
-// TestAStateChangesWithTheStart: if a configuration has other numbers, they change for other processes when the
+// TestAStateChangesWithTheStart: if a configuration has other numbers, these apply to other processes when the
 // configuration starts, and not before.
 func TestAStateChangesWithTheStart(t *testing.T) {
 	id, spec := newID(), inFile(t, engine.TokenBucket(engine.Per(1, aDay), 5))
@@ -87,7 +87,7 @@ func TestAStateForEachLimit(t *testing.T) {
 	}
 }
 
-// TestAStateThatCannotBe: if a state cannot be opened, the error says why.
+// TestAStateThatCannotBe: if the file of a state cannot be opened, the error contains the reason.
 func TestAStateThatCannotBe(t *testing.T) {
 	_, err := newUse(newID(), inFile(t, engine.SlidingLog(5, time.Hour)), alone)
 	assert.ErrorContains(t, err, "logs cannot be shared")

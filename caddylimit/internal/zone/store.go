@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A store is a connection. Across all configurations, all zones with the same address and timeout, and with the same
-// rule for a store that does not answer at the start, share it.
+// A store is a connection to a store. Zones of all configurations share it if three settings are the same: the address,
+// the timeout, and what happens if the store does not answer at the start.
 type store struct {
 	key    string // its key in stores
 	client *redislimit.Client
@@ -36,8 +36,8 @@ type host struct {
 	log  *slog.Logger
 }
 
-// store connects to a store. If joinsLater is true, a store that does not answer yet counts as lost, and there is no
-// error.
+// store connects to a store. If joinsLater is true and the store does not answer yet, it counts as lost, and store
+// returns no error.
 func (h host) store(address string, timeout time.Duration, joinsLater bool) (*store, error) {
 	key := fmt.Sprint(timeout, " ", joinsLater, " ", address)
 	shared, _, err := stores.LoadOrNew(key, func() (caddy.Destructor, error) {

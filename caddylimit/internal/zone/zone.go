@@ -18,7 +18,8 @@ type id struct{ module, name string }
 // zones are the zones that any configuration uses.
 var zones = caddy.NewUsagePool()
 
-// A Zone is a named limit, across the consecutive configurations that use it. Its methods are safe for concurrent use.
+// A Zone is a named limit that lives as long as consecutive configurations use it. Its methods are safe for concurrent
+// use.
 type Zone struct {
 	id     id
 	counts [len(counted)]atomic.Uint64
@@ -28,8 +29,8 @@ type Zone struct {
 	started []*Use // the uses of active configurations, the latest last
 }
 
-// stored returns the name of the zone in a store. A zone of package compat and a limit with the same name have
-// different names there.
+// stored returns the name of the zone in a store. In a store, a zone of package compat has another name than a limit of
+// package caddylimit with the same name.
 func (i id) stored() string {
 	if i.module == "weir" {
 		return i.name
@@ -42,7 +43,8 @@ var counted = [...]limits.Outcome{
 	limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 }
 
-// Count counts the outcome of a request for each zone. of returns the zone of a limit of the middleware.
+// Count counts the outcome of a request in the zone of each limit. The function of returns the zone of a limit of the
+// middleware.
 func Count(res *httplimit.Result, of func(limit string) *Use) {
 	for i := range res.Len() {
 		c := res.Check(i)
@@ -50,11 +52,11 @@ func Count(res *httplimit.Result, of func(limit string) *Use) {
 	}
 }
 
-// Counted returns how many requests have had an outcome since the zone was made.
+// Counted returns how many requests have had the outcome o since the zone was made.
 func (z *Zone) Counted(o limits.Outcome) uint64 { return z.counts[o].Load() }
 
-// Kept returns a value that a module keeps for a zone across all configurations that use it. The first call makes the
-// value.
+// Kept returns a value that a module keeps for a zone as long as any configuration uses the zone. The first call makes
+// the value.
 func Kept[T any](z *Zone, make func() T) T {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -79,7 +81,8 @@ type Use struct {
 	host host
 }
 
-// newUse returns the use of a zone by a configuration with this spec. It changes no active use.
+// newUse returns a new use of a zone, for a configuration that gives the zone this spec. It does not affect active
+// uses.
 func newUse(id id, spec Spec, host host) (*Use, error) {
 	if err := spec.check(id.stored()); err != nil {
 		return nil, err
@@ -123,7 +126,7 @@ func (u *Use) start() error {
 	return nil
 }
 
-// apply gives the limiter the policy of the use, and gives the store the log of the configuration.
+// apply sets the policy of the limiter to that of the use, and passes the store the log of the configuration.
 func (u *Use) apply() error {
 	if u.gen.store != nil {
 		u.gen.store.log.to.Store(u.host.log)
@@ -168,8 +171,8 @@ func (u *Use) drop() error {
 	return err
 }
 
-// Keys returns how many keys the limiter counted at its last sweep, and how many keys it has evicted because there was
-// no room. Both are 0 for a zone in a store.
+// Keys returns how many keys the limiter had at its last sweep, and how many keys it has evicted because there was no
+// room. Both are 0 for a zone in a store.
 func (u *Use) Keys() (live, evicted uint64) {
 	if u.gen.limiter == nil {
 		return 0, 0

@@ -35,7 +35,7 @@ var alone = host{
 	log: slog.New(slog.DiscardHandler),
 }
 
-// provision returns a use in the state in which a configuration has it before it starts.
+// provision returns a use of a zone, as in a configuration that is provisioned but not started.
 func provision(t *testing.T, id id, policy engine.Policy) *Use {
 	t.Helper()
 	u, err := newUse(id, Spec{Policy: policy, MaxKeys: 100}, alone)
@@ -126,8 +126,8 @@ func TestTwoChangesWithinAWindow(t *testing.T) {
 	})
 }
 
-// TestPreviousLimitersAreFew: a zone has room for only a few previous limiters. A change beyond that is refused, and
-// the zone stays as it is.
+// TestPreviousLimitersAreFew: a zone has room for only a few previous limiters. If a change would need one more, it is
+// refused, and the zone stays as it is.
 func TestPreviousLimitersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
@@ -160,7 +160,8 @@ func TestPreviousLimitersAreFew(t *testing.T) {
 	})
 }
 
-// TestInFlightIsNotCarried: places in flight are not tokens, and tokens are not places.
+// TestInFlightIsNotCarried: if a zone changes between a rate and a concurrency, its counts are not carried over,
+// because tokens are not places in flight.
 func TestInFlightIsNotCarried(t *testing.T) {
 	rate := engine.TokenBucket(engine.Per(2, time.Hour), 2)
 	id := newID()
@@ -209,8 +210,8 @@ func TestQuotasAndRates(t *testing.T) {
 	end(t, use)
 }
 
-// TestShadowsCountWhatAPreviousLimiterCounted: a limit in shadow mode counts a request that a previous limiter would
-// refuse as refused, and counts it once.
+// TestShadowsCountWhatAPreviousLimiterCounted: if a previous limiter would refuse a request, a limit in shadow mode
+// counts the request as refused, and counts it only once.
 func TestShadowsCountWhatAPreviousLimiterCounted(t *testing.T) {
 	id := newID()
 	use := provision(t, id, engine.SlidingLog(2, time.Hour))
@@ -228,8 +229,8 @@ func TestShadowsCountWhatAPreviousLimiterCounted(t *testing.T) {
 	end(t, next)
 }
 
-// TestZonesOfTwoModulesAreTwoInAStore: zones of two modules with the same name are different zones in a store, as they
-// are in this process.
+// TestZonesOfTwoModulesAreTwoInAStore: if zones of two modules have the same name, they are different zones in a store,
+// just as in this process.
 func TestZonesOfTwoModulesAreTwoInAStore(t *testing.T) {
 	assert.Equal(t, "login", id{"weir", "login"}.stored())
 	assert.Equal(t, "rate_limit/login", id{"rate_limit", "login"}.stored())
@@ -315,8 +316,8 @@ func TestBadSpecs(t *testing.T) {
 	}
 }
 
-// TestTablesWithoutAnOrderedSizeAreBounded: without MaxKeys, the size of a table is bounded. A log of thousands of
-// events for 100,000 keys would take gigabytes.
+// TestTablesWithoutAnOrderedSizeAreBounded: if MaxKeys is not set, the size of a table is bounded. Otherwise logs of
+// thousands of events for 100,000 keys would take gigabytes.
 func TestTablesWithoutAnOrderedSizeAreBounded(t *testing.T) {
 	for limit, want := range map[uint64]int{5: DefaultLogKeys, 100: DefaultLogKeys, 1000: 20_000, 4096: 4_900} {
 		policy := engine.SlidingLog(limit, time.Hour)

@@ -94,7 +94,7 @@ func (f *fixture) judged(addr, path, key string) string {
 	return words[v.Mode(0)] + " " + words[v.Mode(1)]
 }
 
-// TestWhichActionCounts: each case has some actions, then requests with the expected judgment of each.
+// TestWhichActionCounts: each case has some actions, then requests with the expected judgment of each request.
 func TestWhichActionCounts(t *testing.T) {
 	type row struct{ addr, path, key, want string }
 	for name, c := range map[string]struct {
@@ -271,7 +271,7 @@ func TestAfterARestart(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), "it has the secret of the keys")
 
-	next := newFixture(t, folder) // as after a crash: the previous table has closed nothing
+	next := newFixture(t, folder) // as after a crash: the previous table was not closed
 	assert.Equal(t, "exempt -", next.judged("192.0.2.7", "/one", "a"))
 	assert.Equal(t, "- shadow", next.judged("192.0.2.7", "/two", "a"))
 	next.advance(time.Minute)

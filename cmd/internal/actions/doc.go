@@ -4,8 +4,8 @@
 //
 // [Table.Judge] decides what the actions mean for a request, before any rule counts the request:
 //
-//   - Of the networks that contain the client's address, the one with the longest prefix counts. If it is exempt, no
-//     rule applies, and neither does a ban of a rule or a key.
+//   - Of the actions for networks that contain the client's address, the one with the longest prefix counts. If it
+//     exempts the network, no rule applies, and neither does a ban of a rule or a key.
 //   - Otherwise the request is refused if its network, a rule that it meets, or its key under such a rule is banned.
 //   - Otherwise the action for the request's key under a rule says how this rule is applied. If the key has no action,
 //     the action for the rule counts. If the rule has no action either, the action for the network counts.

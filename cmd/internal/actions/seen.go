@@ -37,7 +37,7 @@ type sample struct {
 	user, agent KeyID      // zero for none
 }
 
-// Wants reports whether a request should be noted. If not, it costs one atomic load.
+// Wants reports whether a request should be noted. If not, the call costs one atomic load.
 func (s *Seen) Wants() bool { return s.left.Load() > 0 && s.left.Add(-1) >= 0 }
 
 // refill permits the requests of the next second to be noted.
@@ -45,7 +45,7 @@ func (s *Seen) refill() { s.left.Store(seenPerSecond) }
 
 // A Sender describes who has sent a request. User and Agent are claims of the client.
 type Sender struct {
-	Client netip.Prefix // the prefix by which rules count the client
+	Client netip.Prefix // the network that rules count as one client
 	Addr   netip.Addr   // the zero Addr if addresses are not kept
 	User   string       // such as an API key; "" for none
 	Agent  string       // the program; "" for none
@@ -112,9 +112,9 @@ func (t *Table) sighting(belongs func(*sample) bool) Sighting {
 	return Sighting{true, n, len(clients), len(users), len(agents)}
 }
 
-// Foresee returns the senders that were noted for the target of an action. If the action is a ban that affects many, it
-// also returns warnings. client returns the prefix by which rules count an address. addresses says whether addresses
-// are kept.
+// Foresee returns the senders that were noted for the target of an action. If the action is a ban that affects many of
+// them, it also returns warnings. The parameter client returns the network that rules count as one client, for an
+// address in this network. The parameter addresses says whether addresses are kept.
 func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, addresses bool) (seen Sighting, warnings []string) {
 	warn := func(format string, args ...any) {
 		if a.Kind == Ban {

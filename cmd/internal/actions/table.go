@@ -169,8 +169,8 @@ func (t *Table) change(to func([]*Active) ([]*Active, error)) error {
 	return t.changeFile(t.list(), to)
 }
 
-// changeFile is like change, but without the lock of the table. The list is the one in the file, or all if there is no
-// file.
+// changeFile is like change, but without the lock of the table. It changes the list in the file, or the list in the
+// parameter all if there is no file.
 func (t *Table) changeFile(all []*Active, to func([]*Active) ([]*Active, error)) error {
 	done, err := t.file.lock()
 	if err != nil {

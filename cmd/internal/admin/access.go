@@ -91,7 +91,7 @@ func (a *Access) add(file string, as role) error {
 type caller struct {
 	role role
 	who  string // the name of its token, or else the name that the caller gives; "" for none
-	sure bool   // who is the name of its token
+	sure bool   // true if who is the name of the token
 }
 
 var (
@@ -108,7 +108,7 @@ func (a *Admin) access() *Access {
 }
 
 // caller returns the sender of a request. If no token is required, every caller may do everything. If the token is
-// missing or wrong, the error says so.
+// missing or wrong, caller returns an error.
 func (a *Admin) caller(r *http.Request) (caller, error) {
 	access := a.access()
 	if access == nil {
@@ -141,7 +141,7 @@ func (a *Access) has(name string) bool {
 
 type callerKey struct{}
 
-// callerOf returns the sender of a request that allow has passed on.
+// callerOf returns the sender of a request that [Admin.allow] has passed on.
 func callerOf(r *http.Request) caller {
 	c, _ := r.Context().Value(callerKey{}).(caller)
 	return c
@@ -160,7 +160,8 @@ func (a *Admin) allow(e endpoint) http.Handler {
 			err = errors.New("the token may only look")
 		} else {
 			status = http.StatusUnauthorized
-			// Browsers ask for a password for the first of these schemes, and remember it until they are closed.
+			// Browsers ask for a password if the first of these schemes is present, and remember the password until the
+			// browser is closed.
 			w.Header()["Www-Authenticate"] = []string{`Basic realm="weir", charset="UTF-8"`, `Bearer realm="weir"`}
 		}
 		if !errors.Is(err, errNoToken) {

@@ -14,9 +14,9 @@ import (
 // Actions configures the timed actions of operators.
 type Actions struct {
 	Table *actions.Table
-	// NeedToken reports whether actions require a token, because other machines can reach the listener.
+	// NeedToken reports whether other machines can reach the listener, so that actions require a token.
 	NeedToken func() bool
-	// Client returns the prefix by which rules count an address.
+	// Client returns the network that rules count as one client, for an address in this network.
 	Client func(netip.Addr) netip.Prefix
 }
 
@@ -31,7 +31,7 @@ type actionRequest struct {
 	For     string       `json:"for"` // a duration such as 1h30m
 	Who     string       `json:"who"`
 	Why     string       `json:"why"`
-	Confirm bool         `json:"confirm"` // begin the action although there are warnings
+	Confirm bool         `json:"confirm"` // begin the action even if there are warnings
 }
 
 // An actionView is an action as JSON, for the page and for programs.
@@ -98,8 +98,8 @@ func (a *Admin) actionView(rules []Rule, of *actions.Active) actionView {
 	return v
 }
 
-// serveAct activates an action. If the action may affect many clients and the request does not confirm that, it answers
-// 409 with warnings.
+// serveAct activates an action. If the action may affect many clients and the request does not confirm this, serveAct
+// answers 409 with warnings.
 func (a *Admin) serveAct(w http.ResponseWriter, r *http.Request) {
 	var request actionRequest
 	if status, err := readForm(w, r, &request); err != nil {
@@ -209,7 +209,7 @@ func (a *Admin) actionOf(request actionRequest) (act actions.Action, lasts time.
 	return act, lasts, err
 }
 
-// keyOf returns the id of the key of a bucket, and the key's text if it is known.
+// keyOf returns the id of a bucket's key, and the key's text if it is known.
 func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.KeyID, text string, err error) {
 	table := a.config.Actions.Table
 	switch {

@@ -75,8 +75,8 @@ type Rule struct {
 	Tokens func() Tokens
 	// Parts has the labels of the parts of a key, such as "ip" and "header X-API-Key".
 	Parts []string
-	// Text returns the text of a key. parts has the texts that a person typed, one for each of the Parts. Form
-	// describes the form of such texts. Both are needed only with Config.Actions.
+	// Text returns the text of a key. The parameter parts has the texts that a person typed, one for each of the Parts.
+	// Form describes the form of such texts. Text and Form are needed only with Config.Actions.
 	Text func(parts []string) string
 	Form string
 }
@@ -189,8 +189,9 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	a.Refused(c.Name(), Bucket{Key: c.Key()}, func() string { return c.KeyText(r) })
 }
 
-// Refused notes that a bucket of a rule has refused, as Limited does. text returns the key for people. text is never
-// called for a bucket in a store, because the bucket's name is the key. For other buckets, it is called rarely.
+// Refused notes the key of a bucket that has refused a request, as Limited does. The function text returns the key as
+// text for people. For a bucket in a store, text is never called, because the bucket's name is the key. For other
+// buckets, it is called rarely.
 func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 	by := under{b.Key, b.Limit}
 	switch {
@@ -211,15 +212,15 @@ func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 // /debug/pprof/ if the Config has Pprof.
 func (a *Admin) Handler() http.Handler { return a.handler }
 
-// Close ends the open event streams and stops the clock. It always returns nil. The result is for io.Closer. Closing
-// twice is harmless.
+// Close ends the open event streams and stops the clock. Its result exists only for io.Closer, and is always nil.
+// Closing twice is harmless.
 func (a *Admin) Close() error {
 	a.close.Do(func() { close(a.done) })
 	<-a.stopped
 	return nil
 }
 
-// run ticks for each value from clock, which sends one per second, until Close is called.
+// run calls tick for each value from clock until Close is called. clock sends one value per second.
 func (a *Admin) run(clock <-chan time.Time) {
 	defer close(a.stopped)
 	for {

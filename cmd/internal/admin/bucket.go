@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Bucket identifies the bucket of one key under a rule: by a key of a table in memory, or by a text that is not empty
-// for a limit in a store.
+// A Bucket identifies the bucket of one key under a rule. If the limit is in memory, the bucket has a key of the table.
+// If the limit is in a store, the bucket has a text, which is not empty.
 type Bucket struct {
 	Key   engine.Key
 	Text  string
@@ -22,11 +22,11 @@ type Buckets interface {
 	Of(parts []string) (Bucket, error)
 	// Peek reports whether one token could be taken now, without taking it.
 	Peek(ctx context.Context, b Bucket) (engine.Decision, error)
-	// Reset brings the key into the state that it has before it takes a token.
+	// Reset brings the key into the state that it had before its first token was taken.
 	Reset(ctx context.Context, b Bucket) error
 }
 
-// Local returns the buckets of a limiter. key returns the key for the texts that the operator typed.
+// Local returns the buckets of a limiter. The function key returns the key for the texts that the operator typed.
 func Local(l *engine.Limiter, key func(parts []string) engine.Key) Buckets { return inMemory{l, key} }
 
 type inMemory struct {
@@ -68,9 +68,9 @@ func (b oneBucket) Reset(context.Context, Bucket) error {
 	return nil
 }
 
-// Stored returns the buckets of a limiter in a store. For the texts that the operator typed, text returns the key, and
-// limit returns the limit of the key. For nil parts, limit returns the limit of an unknown key. limit is nil if all
-// keys have the limiter's own limit.
+// Stored returns the buckets of a limiter in a store. For the texts that the operator typed, the function text returns
+// the key, and the function limit returns the limit of the key. For nil parts, limit returns the limit of an unknown
+// key. The function limit is nil if all keys have the limiter's own limit.
 func Stored(l *redislimit.Limiter, text func(parts []string) string, limit func(parts []string) engine.Policy) Buckets {
 	return inStore{l, text, limit}
 }

@@ -85,7 +85,8 @@ func newDemo(t testing.TB, keys Keys, ago time.Duration, more ...func(*Config, *
 }
 
 // requests reports fixed answer times for the admitted requests: half of the requests take up to 20 milliseconds, 19 of
-// 20 up to 50, and all others up to 200. One request in five hundred fails.
+// 20 requests take up to 50 milliseconds, and all others take up to 200 milliseconds. One request in five hundred
+// fails.
 func (d *demo) requests() Requests {
 	all, refused := d.answered.Load(), d.refused.Load()
 	passed := all - refused

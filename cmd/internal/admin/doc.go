@@ -7,8 +7,8 @@
 // # The cost of a request
 //
 // Observe finds the rule's counters in a map that is replaced but never changed, and adds one to a counter. Few other
-// goroutines write to the cache line of this counter. It does not allocate and does not block. Only refusals cost more,
-// because a sketch finds the keys that are refused most (see sketch.go).
+// goroutines write to the cache line of this counter. Observe does not allocate and does not block. Only refusals cost
+// more, because a sketch finds the keys that are refused most (see sketch.go).
 //
 // # Access
 //
@@ -17,9 +17,9 @@
 // scripts of any site. Therefore:
 //
 //   - A Host header with a name other than localhost is refused, because another site could let its own name point at
-//     this address (DNS rebinding). An IP address is allowed, because it always means this address. So are the names
-//     that the rule file allows. /metrics, /healthz and /readyz allow all names: they are requested by the name of a
-//     service, show no key and change nothing.
+//     this address (DNS rebinding). An IP address is allowed, because it always means this address. The names that the
+//     rule file allows are allowed, too. /metrics, /healthz and /readyz allow all names: they are requested by the name
+//     of a service, show no key and change nothing.
 //   - Requests that look at a key or reset one are POSTs of JSON from the same origin.
 //   - The page loads nothing from other hosts and runs only its own files, as its Content-Security-Policy says. A URL
 //     never has a key.

@@ -43,7 +43,7 @@ func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveReset brings a key into the state that it has before it takes a token.
+// serveReset brings a key into the state that it had before its first token was taken.
 func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 	if a.config.NoReset {
 		fail(w, http.StatusForbidden, errors.New("keys cannot be reset here: the program was started without permission for it"))
@@ -58,7 +58,8 @@ func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 		a.log().Info("admin: a key was reset", "rule", rule.Name, "key", a.keyInLog(rule, b), "who", callerOf(r).who,
 			"peer", r.RemoteAddr)
 		d, err = in.Peek(r.Context(), b)
-		// If the key cannot be read because the store has a value of another type there, the key existed.
+		// If the key cannot be read because the store has a value of another type under its name, the key counts as
+		// recorded.
 		return failed != nil || known(before), d, err
 	})
 }
@@ -118,8 +119,8 @@ func (r *Rule) isInFlight() bool {
 	return r.Limiter != nil && r.Limiter.Algorithm() == engine.AlgorithmConcurrency
 }
 
-// inFlight completes the view for a limit of requests in flight. It says no time at which a request can pass, because
-// this depends on when the requests in flight end.
+// inFlight completes the view for a limit of requests in flight. The view has no time at which a request can pass,
+// because this time depends on when the requests in flight end.
 func (v *keyView) inFlight(d engine.Decision) {
 	if d.RetryAfter > 0 && d.RetryAfter != engine.Never {
 		v.RetryAfter = "when one of them is over"

@@ -99,8 +99,8 @@ func TestTheFormSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestNothingStandsBehindARequest: if text follows the JSON of a request, the answer is an error, because that text
-// would be ignored.
+// TestNothingStandsBehindARequest: if text follows the JSON of a request, the answer is an error, because the server
+// would otherwise ignore that text.
 func TestNothingStandsBehindARequest(t *testing.T) {
 	a, m := byAddress(t, KeysOff)
 	refuse(m, 3)

@@ -18,10 +18,11 @@ const (
 	textBytes    = 256
 )
 
-// refusals finds the keys that were refused most in the last minute, which is five complete windows of ten seconds and
-// the current window. Keys are distributed over shards by a hash with a secret seed. Each shard has a lock that is held
-// for some tens of nanoseconds. Only refusals are counted here. Nothing is sampled, so the bounds of [sketch] hold in
-// each shard and window. The memory is bounded: it has at most 6,144 keys, with texts of at most 256 bytes.
+// refusals finds the keys that were refused most in the last minute. The last minute is five complete windows of ten
+// seconds and the current window. Keys are distributed over shards by a hash with a secret seed. Each shard has a lock
+// that is held for some tens of nanoseconds. Only refusals are counted here. Nothing is sampled, so the bounds of
+// [sketch] hold in each shard and window. The memory is bounded: it has at most 6,144 keys, with texts of at most 256
+// bytes.
 type refusals struct {
 	seed   maphash.Seed
 	shards [sketchShards]refusalShard
@@ -62,7 +63,8 @@ func (r *refusals) turn() {
 	}
 }
 
-// A refusedKey is a key with the number of its refusals, which is from least to most.
+// A refusedKey is a key that was refused at least as often as the field least says, and at most as often as the field
+// most says.
 type refusedKey struct {
 	identity
 	text        string
@@ -76,7 +78,7 @@ type refusedClient struct {
 	least, most uint64
 }
 
-// top returns the n clients that were certainly refused most often, and the number of all refusals.
+// top returns the n clients with the largest lower bounds on their numbers of refusals, and the number of all refusals.
 func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
 	var keys []refusedKey
 	for i := range r.shards {
@@ -142,7 +144,7 @@ func (r *refusals) hash(id identity) uint64 {
 	return maphash.Comparable(r.seed, id.key)
 }
 
-// stored returns the identity of a key of a rule that is in a store. text is the key's text.
+// stored returns the identity of a key of a rule that is in a store. The parameter text is the key's text.
 func (r *refusals) stored(rule, text string) identity {
 	return identity{rule: rule, hash: max(maphash.String(r.seed, text), 1)}
 }

@@ -82,7 +82,8 @@ func (r *requestRates) tick(now time.Time, total Requests) {
 	r.last, r.before = now, total
 }
 
-// since returns the times of the requests that were counted after the counts in before.
+// The parameter before has the counts at an earlier time. since returns the times of the requests that were counted
+// after that time.
 func (t Times) since(before []uint64) *timesView {
 	last := len(t.Counts) - 1
 	if last < 1 || len(before) != len(t.Counts) || t.Counts[last] == before[last] {

@@ -90,8 +90,8 @@ func (s *sketch) clear() {
 	s.seen = 0
 }
 
-// The heap is our own because it must know the index of each key. container/heap reports an index only through its
-// interface, with a call for every step.
+// The heap is implemented here because it must know the index of each key. container/heap would report an index only
+// through its interface, with a call for every step.
 
 func (s *sketch) swap(i, j int) {
 	s.entries[i], s.entries[j] = s.entries[j], s.entries[i]

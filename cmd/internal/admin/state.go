@@ -72,7 +72,7 @@ type topView struct {
 	All  uint64   `json:"all"` // refusals of all keys
 }
 
-// A topKey was refused at least Least times and at most Most times. This counts all rules that refused it.
+// A topKey was refused at least Least times and at most Most times. These numbers include the refusals of all rules.
 type topKey struct {
 	Key   string    `json:"key,omitempty"` // the text of the key, if keys are shown in full
 	Hash  string    `json:"hash"`

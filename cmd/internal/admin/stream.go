@@ -63,8 +63,8 @@ func (w *watchers) send(u *update) {
 	}
 }
 
-// serveEvents sends the history, and then the state once per second. If it has missed an update, it sends the history
-// again. So a page never lacks a part of it.
+// serveEvents sends the history, and then the state once per second. If the stream has missed an update, serveEvents
+// sends the history again. So a page always has the complete history.
 func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	news := a.watchers.add()
 	if news == nil {

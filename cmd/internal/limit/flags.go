@@ -72,7 +72,7 @@ type Comparison struct {
 }
 
 // Comparison returns the policies to compare. The windows have the given limit. The token bucket has the limit as its
-// burst, and gets as many tokens within the time of a window.
+// burst, and gets that many tokens per window.
 func (f *Flags) Comparison() (*Comparison, error) {
 	switch {
 	case f.Algorithm != Rated{}:
@@ -99,8 +99,8 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	return c, nil
 }
 
-// Limiter returns a limiter for a policy. It has room for room keys, or for fewer if the flags say so. The caller must
-// close it.
+// Limiter returns a limiter for a policy. It has room for the number of keys in the parameter room, or for fewer keys
+// if the flags say so. The caller must close it.
 func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error) {
 	limiter, err := engine.New(policy, append(options, engine.MaxKeys(min(room, f.MaxKeys)))...)
 	if err != nil {

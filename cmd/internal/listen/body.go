@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// A Body is the body of a request, which must arrive at a minimum rate.
+// A Body is the body of a request. The body must arrive at a minimum rate.
 type Body struct {
 	io.ReadCloser
 	pace    pace
@@ -20,10 +20,10 @@ type Body struct {
 	ended   atomic.Bool // the body was read to its end
 }
 
-// NewBody replaces the body of a request by a Body. rate is in bytes per second, and the complete body may take at most
-// timeout; 0 means no bound. NewBody returns nil if there is no body or no bound. The bounds also apply to a body that
-// no handler reads, because net/http reads up to 256 KiB of such a body before it sends an answer, and would wait
-// forever.
+// NewBody replaces the body of a request by a Body. The parameter rate is the minimum rate in bytes per second. The
+// complete body may take at most timeout; 0 means no bound. NewBody returns nil if there is no body or no bound. The
+// bounds also apply to a body that no handler reads, because net/http reads up to 256 KiB of such a body before it
+// sends an answer, and would wait forever.
 func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Duration) *Body {
 	if r.Body == http.NoBody || rate == 0 {
 		return nil
@@ -48,15 +48,15 @@ func (b *Body) Unbound() {
 }
 
 // Answering is called before the header of the answer is written. It reports whether the answer must close the
-// connection. It must if the client waits until it is asked for the body, and the body was not read to its end.
-// net/http would wait for the rest of the body, because it does not recognize a Body. If no read has asked for the
-// body, Answering ends this wait. For a nil Body, it returns false.
+// connection. The answer must close it if the client waits until the server asks for the body, and the body was not
+// read to its end. The reason is that net/http does not recognize a Body, so it would wait for the rest of the body. If
+// no read has asked for the body, Answering ends this wait. For a nil Body, it returns false.
 func (b *Body) Answering() (closes bool) {
 	if b == nil || !b.expects || b.ended.Load() {
 		return false
 	}
 	if !b.asked.Load() {
-		_ = b.pace.control.SetReadDeadline(time.Now()) // set is for the reader's goroutine, which may run now
+		_ = b.pace.control.SetReadDeadline(time.Now()) // pace.set belongs to the reader, which may run now
 	}
 	return true
 }

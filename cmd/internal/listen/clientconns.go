@@ -17,8 +17,8 @@ type clientConns struct {
 	of map[netip.Prefix]int64
 }
 
-// add counts a connection. It returns the client, and whether there was room. client is the zero Prefix if connections
-// of the peer are not counted. If there is no room, nothing is counted.
+// add counts a connection. It returns the client, and whether there was room. The result client is the zero Prefix if
+// connections of the peer are not counted. If there is no room, nothing is counted.
 func (c *clientConns) add(peer net.Addr) (client netip.Prefix, ok bool) {
 	tcp, is := peer.(*net.TCPAddr)
 	if !is {

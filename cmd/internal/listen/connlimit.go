@@ -12,9 +12,9 @@ import (
 )
 
 // A ConnLimit bounds the number of open connections of all endpoints of a role together. A connection above the bound
-// gets an answer that says so, and is closed at once. If the connection waited in the system's queue instead, its
-// client could not distinguish a busy server from a server that does not work, and would wait until an idle connection
-// ends.
+// gets an answer that says that the server is full, and is closed at once. If the connection waited in the system's
+// queue instead, its client could not distinguish a busy server from a server that does not work, and would wait until
+// an idle connection ends.
 type ConnLimit struct {
 	most atomic.Int64 // 0 for no bound
 	open atomic.Int64
@@ -30,7 +30,7 @@ type ConnLimit struct {
 	sending    sync.WaitGroup
 }
 
-// rejectTime is how long sending a rejection may take. maxRejections is how many are sent at the same time. Any other
+// rejectTime is how long sending a rejection may take. maxRejections is how many are sent at the same time. Further
 // connections without room are closed without an answer.
 const (
 	rejectTime    = time.Second
@@ -47,8 +47,8 @@ type Full struct {
 var FullHTTP = Full{"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n" +
 	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\nToo many connections\n", "answered 503"}
 
-// NewConnLimit returns a ConnLimit without bounds. client returns the client of an address, or the zero Prefix if the
-// connections of the address are not bounded per client.
+// NewConnLimit returns a ConnLimit without bounds. The function client returns the client of an address, or the zero
+// Prefix if the connections of the address are not bounded per client.
 func NewConnLimit(r Role, full Full, client func(netip.Addr) netip.Prefix, log *slog.Logger) *ConnLimit {
 	return &ConnLimit{
 		role: r, full: full, log: log, rejections: make(chan struct{}, maxRejections),
@@ -78,8 +78,8 @@ func (l *ConnLimit) Rejected() int64 { return l.rejected.Load() }
 // Wait waits until all rejections have been sent. If no new connections arrive, this takes at most a second.
 func (l *ConnLimit) Wait() { l.sending.Wait() }
 
-// Admit counts a connection until it is closed. If there are too many, it rejects the connection and returns nil. If
-// less than a sixteenth of the room is left, it also closes the connection that has been idle for longest.
+// Admit counts a connection until it is closed. If there are too many connections, Admit rejects this one and returns
+// nil. If less than a sixteenth of the room is left, Admit also closes the connection that has been idle for longest.
 func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
 	client, ok := l.clients.add(conn.RemoteAddr())
 	if !ok {

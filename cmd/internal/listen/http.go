@@ -25,7 +25,8 @@ type httpProtocol struct {
 // beginTime is how long a new connection may take to send its first request when the server shuts down.
 const beginTime = 5 * time.Second
 
-// HTTP returns the protocol that answers an endpoint with a handler. over is the TLS configuration; nil for none.
+// HTTP returns the protocol that answers an endpoint with a handler. The parameter over is the TLS configuration; nil
+// for none.
 func (s *Sockets) HTTP(e Endpoint, handler http.Handler, over *tls.Config) Protocol {
 	return newHTTPProtocol(e, s.withLastAnswers(handler), over, s.config.Base, s.config.Log)
 }
@@ -140,9 +141,9 @@ func await(ctx context.Context, some *sync.WaitGroup) {
 	}
 }
 
-// withLastAnswers announces the end of each connection with its next answer, after [Sockets.Leave] was called. A
-// WebSocket cannot be ended like this, because its answer has another Connection field. So WebSockets are cut off
-// later.
+// After [Sockets.Leave] was called, withLastAnswers announces the end of each connection with the next answer on it.
+// The end of a WebSocket cannot be announced like this, because its answer has another Connection field. So WebSockets
+// are cut off later.
 func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() && r.Header.Get("Upgrade") == "" {

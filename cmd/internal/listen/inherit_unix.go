@@ -80,8 +80,8 @@ func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) 
 	return i, nil
 }
 
-// inheritFile returns the listener of a descriptor. address is the address that the previous weir process has for the
-// socket; "" for a socket of systemd.
+// inheritFile returns the listener of a descriptor. address is the socket's address in the previous weir process; ""
+// for a socket of systemd.
 func inheritFile(file *os.File, address string) (bound, error) {
 	defer file.Close()
 	if err := checkListening(int(file.Fd())); err != nil {

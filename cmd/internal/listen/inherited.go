@@ -112,8 +112,8 @@ func (i *Inherited) unclaimed() error {
 		"remove the socket from systemd's unit", s.name, s.Addr())
 }
 
-// Tell reports to the previous weir process that this process serves, or, if err is not nil, why it does not. Tell
-// closes the sockets that no listener uses. Only the first call has an effect.
+// Tell reports to the previous weir process that this process serves, or, if err is not nil, why it does not serve.
+// Tell closes the sockets that no listener uses. Only the first call has an effect.
 func (i *Inherited) Tell(err error) {
 	if i == nil {
 		return
@@ -141,8 +141,8 @@ func (i *Inherited) Tell(err error) {
 	})
 }
 
-// claim makes this process remove the file of a Unix socket when the socket is closed, if the previous process would
-// have removed it.
+// If the previous process would have removed the file of a Unix socket when it closed the socket, claim makes this
+// process remove the file instead.
 func (s *inheritedSocket) claim() {
 	if local, is := s.bound.(*localListener); is {
 		local.SetUnlinkOnClose(s.Unlink)

@@ -19,8 +19,8 @@ type proxyProtocol struct {
 	timeout time.Duration         // for reading the header
 }
 
-// wrap returns a connection whose RemoteAddr is the client's address. A trusted peer must send the header. If any other
-// peer sends the header, it is not recognized as one. The connection then ends with an error, because the header is not
+// wrap returns a connection whose RemoteAddr is the client's address. A trusted peer must send the header. A header
+// from any other peer is not recognized. A connection with such a header ends with an error, because the header is not
 // HTTP.
 //
 // The header is read by the first call of RemoteAddr or Read. net/http makes this call in the connection's own

@@ -14,7 +14,7 @@ type sender struct {
 	timeout time.Duration // 0 for no bound
 
 	mu    sync.Mutex
-	asked time.Time // the deadline for which the connection's user has asked; zero for none
+	asked time.Time // the deadline that the connection's user has set; zero for none
 	set   time.Time // the deadline that is set on the connection
 }
 

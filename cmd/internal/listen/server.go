@@ -25,7 +25,7 @@ type Protocol interface {
 	Scheme() string
 	// Serve accepts connections until the listener fails, and returns its error.
 	Serve(net.Listener) error
-	// Outlast waits until all connections have ended whose end the protocol can announce, or until ctx is done. No new
+	// Outlast waits until all connections whose end the protocol can announce have ended, or until ctx is done. No new
 	// connections are accepted.
 	Outlast(ctx context.Context)
 	// Shutdown waits until the requests in progress have ended. When ctx is done, it cuts off the remaining connections

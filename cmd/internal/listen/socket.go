@@ -50,8 +50,9 @@ func (s *Sockets) holder(address string) string {
 	return ""
 }
 
-// checkReusePort returns an error if the socket shares its port with other processes and wanted is false, or if it does
-// not and wanted is true. A socket gets this property when it is bound, and cannot change it later.
+// The parameter wanted says whether the socket must share its port with other processes. checkReusePort returns an
+// error if the socket does not do what wanted says. A socket gets this property when it is bound, and cannot change it
+// later.
 func (s *socket) checkReusePort(wanted bool) error {
 	is, err := reusePort(s.bound)
 	if err != nil || is == wanted {

@@ -19,7 +19,8 @@ type Config struct {
 	Limits    map[Role]*ConnLimit // has a limit for every role
 	// Trusts reports whether a peer is a proxy whose PROXY protocol header is trusted.
 	Trusts func(netip.Addr) bool
-	// Protocol returns the protocol of an endpoint's connections. over is the TLS configuration; nil for none.
+	// Protocol returns the protocol of an endpoint's connections. The parameter over is the TLS configuration; nil for
+	// none.
 	Protocol func(e Endpoint, over *tls.Config) Protocol
 	Failed   func(error) // called when a listener fails
 	Log      *slog.Logger
@@ -46,8 +47,8 @@ type change struct {
 	certificate *tls.Certificate
 }
 
-// Changes has the changes to get from the current endpoints to new ones. [Sockets.Prepare] returns it after it has done
-// everything that can fail.
+// Changes has the changes to get from the current endpoints to new ones. [Sockets.Prepare] does everything that can
+// fail, and then returns the Changes.
 type Changes struct {
 	sockets  *Sockets
 	wanted   []change

@@ -90,8 +90,8 @@ func TestADroppedConnectionExecutesNothing(t *testing.T) {
 	assert.False(t, executed)
 }
 
-// TestOneClientHasABound: the connections of a client are bounded. If an address does not belong to one client, its
-// connections are not.
+// TestOneClientHasABound: the connections of a client are bounded. If an address does not belong to one client, the
+// connections of this address are not bounded.
 func TestOneClientHasABound(t *testing.T) {
 	c := clientConns{of: map[netip.Prefix]int64{}, client: func(a netip.Addr) (client netip.Prefix) {
 		if a != netip.MustParseAddr("10.0.0.1") {
@@ -143,7 +143,7 @@ func (c *slowConn) SetWriteDeadline(t time.Time) error {
 }
 
 // TestAnyProgressCounts: a client that reads slowly gets its complete answer. A client that stops reading, or whose
-// write_timeout is over, does not.
+// write_timeout is over, does not get it.
 func TestAnyProgressCounts(t *testing.T) {
 	slow := &slowConn{}
 	s := sender{timeout: time.Nanosecond} // so each write is after the deadline of the previous write

@@ -9,8 +9,8 @@ import (
 
 // A StreamSender does for an HTTP/2 stream what a [sender] does for a connection. If a client keeps the window of the
 // stream, or of the connection, closed for the timeout, the stream is reset. This cannot be done on the connection,
-// because a write that waits for a window is not visible there. A nil StreamSender has no timeout. Only one goroutine
-// at a time may write.
+// because a write that waits for a window is not visible on the connection. A nil StreamSender has no timeout. Only one
+// goroutine at a time may write.
 type StreamSender struct {
 	control *http.ResponseController
 	timeout time.Duration

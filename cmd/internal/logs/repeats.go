@@ -10,9 +10,9 @@ import (
 
 const (
 	// atOnce is how many warnings or errors of a kind are logged immediately. The count starts over after a period
-	// without any.
+	// without a warning or error of this kind.
 	atOnce = 5
-	// period is how often all others are summed up.
+	// period is the time after which all other warnings and errors are summed up.
 	period = 10 * time.Second
 	// maxKinds is how many kinds of warnings and errors are distinguished. All other kinds count as one.
 	maxKinds = 256

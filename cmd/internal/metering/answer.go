@@ -134,12 +134,12 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Unwrap returns the wrapped http.ResponseWriter, for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// maxDrains is how many answers are read for clients that have gone, at a time.
+// maxDrains is how many answers may be read at a time for clients that have gone.
 const maxDrains = 1000
 
 var draining atomic.Int64
 
-// A drain continues to read an answer for some time after the client has gone. A nil drain does not.
+// A drain continues to read an answer for some time after the client has gone. A nil drain does not continue.
 type drain struct {
 	longest time.Duration
 	cancel  context.CancelFunc
@@ -149,7 +149,8 @@ type drain struct {
 	timer   *time.Timer // ends the reading; nil if the client has not gone
 }
 
-// drainOf returns how long reading continues after the client has gone, according to the rules; 0 if it does not.
+// drainOf returns how long reading continues after the client has gone, according to the rules; 0 if it does not
+// continue.
 func drainOf(meters []*Meter) (longest time.Duration) {
 	for _, m := range meters {
 		if m.tokens.Abort.Kind == rulefile.AbortDrain {

@@ -41,8 +41,9 @@ type edit struct {
 // boundsInside has the members of a body that may have bounds inside.
 var boundsInside = []string{"generationconfig", "generation_config", "inferenceconfig", "options", "parameters"}
 
-// newCut returns the cut of a complete body. of has the bounds that the server knows. bounded says that the body has a
-// bound that the server obeys. newCut returns nil if the body is not a JSON object, or if the server knows no bounds.
+// newCut returns the cut of a complete body. The parameter of has the bounds that the server knows. The parameter
+// bounded says that the body has a bound that the server obeys. newCut returns nil if the body is not a JSON object, or
+// if the server knows no bounds.
 func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	if of == nil || len(of.Fields) == 0 {
 		return nil
@@ -111,7 +112,7 @@ func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
 }
 
 // place notes the end of an object as a place for a bound, if bounds belong into this object. object is "" for the body
-// itself. has says that the object has a bound already.
+// itself. The parameter has says whether the object has a bound already.
 func (c *cut) place(object string, end int, has bool) {
 	before, after := `"`+c.of.Fields[0][0]+`":`, ""
 	switch inside := len(c.of.Object) > 0; {
@@ -131,7 +132,7 @@ func (c *cut) place(object string, end int, has bool) {
 	c.edits = append(c.edits, edit{from: end, to: end, before: before, after: after})
 }
 
-// note notes an object for bounds, if this is exactly its name.
+// note notes that there is an object for bounds, if the parameter object is exactly its name.
 func (c *cut) note(object string) { c.found = c.found || slices.Contains(c.of.Object, object) }
 
 // size returns the largest length that the body can have with other bounds.

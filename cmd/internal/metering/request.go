@@ -21,8 +21,9 @@ type Meters struct {
 	client func(*http.Request) netip.Prefix
 }
 
-// NewMeters combines meters. client returns the client for whose share of memory a body counts. If it returns the zero
-// Prefix, the body counts for no share and may use all the memory for bodies.
+// NewMeters combines meters. The function client returns the client of a request. The body of the request counts for
+// this client's share of memory. If client returns the zero Prefix, the body counts for no share and may use all the
+// memory for bodies.
 func NewMeters(all []*Meter, states *States, client func(*http.Request) netip.Prefix) *Meters {
 	return &Meters{all, states, client}
 }
@@ -122,8 +123,8 @@ func (q *Request) model() string {
 	return ""
 }
 
-// isLike reports whether the cost of the request can be learned from, and for, other requests of its model. The request
-// must have been read completely and must not be a batch.
+// isLike reports whether the request is like other requests for its model, so that their usual cost can be learned from
+// it and used for it. The request must have been read completely and must not be a batch.
 func (q *Request) isLike() bool { return q.whole && !q.body.IsBatch() }
 
 // apiOf returns the API to which a path belongs.
@@ -156,8 +157,8 @@ func embeds(path string) bool {
 // on, because its context has the result. It also returns a function that must be called when the request is over. If
 // no meter applies, it returns the request unchanged.
 //
-// If the body breaks off, Read does not return this error; the next reader of the body gets it. Read returns only
-// [ErrNoRoom] and [ErrShare].
+// If the body breaks off, Read does not return the error of the body; the next reader of the body gets it. Read returns
+// only [ErrNoRoom] and [ErrShare].
 func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error) {
 	var of []*Meter
 	most, reads := 0, false
@@ -199,7 +200,8 @@ func (m *Meter) readsRequest() bool {
 	return m.tokens.From == (rulefile.CostPlace{})
 }
 
-// read reads up to most bytes of the body. The next reader of the body gets these bytes again, and then the rest.
+// read reads the body up to the number of bytes in the parameter most. The next reader of the body gets these bytes
+// again, and then the rest.
 func (q *Request) read(r *http.Request, most int) error {
 	text, end, err := q.memory.read(r.Body, r.ContentLength, most)
 	if err != nil {
@@ -258,8 +260,9 @@ func encodingOf(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// decompress decompresses a body. It returns at most the first most bytes, and whether these are all. It returns the
-// errors of claim.take, and another error if the body does not have the encoding.
+// decompress returns the beginning of the decompressed body, and whether this is the complete body. The parameter most
+// is the largest number of bytes that it returns. It returns the errors of claim.take, and another error if the body is
+// not in the encoding.
 func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
 	if encoding == "" {
 		return text, true, nil

@@ -44,8 +44,8 @@ func (o *room) take(n int64) bool {
 	return true
 }
 
-// share adds n bytes to the share of a client, for a request of which own bytes count already. share returns false if
-// the client would have more than its share. A client's only request may have more.
+// share adds n bytes to the share of a client, for a request. The parameter own is how many bytes of this request count
+// already. share returns false if the client would have more than its share. A client's only request may have more.
 func (o *room) share(client netip.Prefix, n, own int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,8 +112,9 @@ func (c *claim) giveSpare() {
 	c.spare = 0
 }
 
-// sizeOf returns the most memory that a buffer of n bytes can take. The allocator rounds up: its sizes are an eighth
-// apart, and from 32 KiB on they are multiples of a page.
+// sizeOf returns the most memory that a buffer of n bytes can take. The allocator has only certain sizes, and rounds up
+// to the next one. Up to 32 KiB, a size is larger than the one before by at most about an eighth and 16 bytes. Above 32
+// KiB, the sizes are the multiples of a page.
 func sizeOf(n int) int64 {
 	if n <= 32<<10 {
 		return int64(n + n/8 + 16)
@@ -121,9 +122,10 @@ func sizeOf(n int) int64 {
 	return (int64(n) + 8191) &^ 8191
 }
 
-// read reads up to most bytes. length is the announced length, or -1 if it is unknown. The bytes stay in pieces until
-// all have arrived. So an incomplete body uses only as much memory as has arrived, plus one piece. end is the error
-// that ended the reading: io.EOF if the body has ended, and nil if there may be more. err is an error of take.
+// read reads at most as many bytes as the parameter most says. The parameter length is the announced length, or -1 if
+// it is unknown. The bytes stay in pieces until all have arrived. So an incomplete body uses only the memory of the
+// bytes that have arrived, plus one piece. The result end is the error that ended the reading: io.EOF if the body has
+// ended, and nil if there may be more. The result err is [ErrNoRoom] or [ErrShare].
 func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, err error) {
 	var pieces [][]byte
 	n, room, size := 0, 0, int64(0)

@@ -43,7 +43,8 @@ type Settled struct {
 }
 
 // Serve passes an admitted request to next, and then settles the tokens that are held for it. When base ends, requests
-// end whose clients have gone. ended is called when next has returned or panicked. It returns how the answer ended.
+// whose clients have gone end, too. ended is called when next has returned or panicked. It returns how the answer
+// ended.
 func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.Result, base context.Context,
 	next func(http.ResponseWriter, *http.Request), ended func() Settled) {
 	q := requestOf(r)

@@ -23,7 +23,7 @@ type watch struct {
 	key         watched
 	left, limit uint64
 	at          time.Time
-	from, then  sample // the rate is measured since from; later, then replaces from
+	from, then  sample // the rate is measured since the sample from; later, the sample then replaces it
 }
 
 // A watched identifies a key, in memory or in a store.

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// A Conn is one end of a pipe. It has the method CloseWrite, as connections have of which one direction can be closed.
+// A Conn is one end of a pipe. It has the method CloseWrite, like a connection that can be closed in one direction.
 type Conn struct{ net.Conn }
 
 // CloseWrite does nothing, because the other direction must continue.

@@ -8,7 +8,7 @@ import (
 )
 
 // A clientAbort ends a request whose client has gone. With ignore_client_abort, it delays the end until the upstream
-// has begun to answer. The reason is that an upstream may not notice that the connection has ended, and continue to
+// has begun to answer. The reason is that an upstream may not notice the end of the connection and may continue to
 // work. The request therefore still counts as in flight. When the upstream has begun to answer, the end is not delayed
 // any more: the upstream notices the end of the connection when it sends, and the answer may be endless.
 type clientAbort struct {
@@ -19,8 +19,8 @@ type clientAbort struct {
 
 // delayAbort returns the request for the upstream. Its context does not end when the client goes, but when the server
 // ends. If the body breaks off, the client may have gone while the upstream has the header and may be working. So the
-// error of the body is delayed, too, but for at most longest, because the transport has no bound for it. The caller
-// must call the returned function when the request has ended.
+// error of the body is delayed, too, but for at most the time longest, because the transport does not bound this wait.
+// The caller must call the returned function when the request has ended.
 func (x *Exchange) delayAbort(r *http.Request, server context.Context, longest time.Duration) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	x.abort.cancel = cancel

@@ -57,8 +57,8 @@ func (b *balancer) isHTTP1(m *member) bool {
 	return !b.h2c && (m.URL.Scheme == "http" || m.protocol.Load() == 1)
 }
 
-// next returns the server to which a request is sent after it failed at m, and a text for the log about it. It returns
-// nil if the request is not sent again.
+// next returns the server to which a request is sent after it failed at m, and a text about this for the log. It
+// returns nil if the request is not sent again.
 func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried *[]*member) (next *member, why string) {
 	switch {
 	case r.Context().Err() != nil:
@@ -79,9 +79,9 @@ func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried 
 	return nil, ""
 }
 
-// An unreadBody is a body that Close does not close before it has been read from. The transport closes a body even if
-// it could not connect, but the body is still needed for another server. At the end, [httputil.ReverseProxy] closes the
-// body that the unreadBody wraps.
+// An unreadBody is a body whose Close has no effect before the first read. The transport closes a body even if it could
+// not connect to a server, but the body is still needed for another server. At the end, [httputil.ReverseProxy] closes
+// the body that the unreadBody wraps.
 type unreadBody struct {
 	io.ReadCloser
 	begun atomic.Bool
@@ -92,7 +92,7 @@ func (b *unreadBody) Read(into []byte) (int, error) {
 	return b.ReadCloser.Read(into)
 }
 
-// Close closes a body that has been read from. This also ends a read that waits for the client.
+// Close closes the body if it has been read from. This also ends a read that waits for the client.
 func (b *unreadBody) Close() error {
 	if !b.begun.Load() {
 		return nil

@@ -45,7 +45,7 @@ func (b *closedBehind) Read(into []byte) (int, error) {
 }
 
 // TestABodyThatBreaksOff: a body that ends early is noted as a fault of the client. A read after the body was closed is
-// not.
+// not noted as a fault.
 func TestABodyThatBreaksOff(t *testing.T) {
 	for err, want := range map[error]error{os.ErrDeadlineExceeded: os.ErrDeadlineExceeded, io.EOF: nil, http.ErrBodyReadAfterClose: nil} {
 		r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err)))

@@ -50,8 +50,8 @@ func (x *Exchange) expired() bool { return x.deadline != 0 && time.Since(epoch) 
 func (x *Exchange) answered() { x.answer.waiting, x.answer.interim = false, nil }
 
 // Header implements [http.ResponseWriter]. Until the header of the final answer has arrived, it returns the header for
-// informational answers (1xx), which ReverseProxy empties after each. The caller has already set its fields in the
-// header of the final answer. They stay there.
+// informational answers (1xx). ReverseProxy empties this header after each of these answers. The caller has already set
+// its fields in the header of the final answer, where they stay.
 func (x *Exchange) Header() http.Header {
 	if !x.answer.waiting {
 		return x.ResponseWriter.Header()

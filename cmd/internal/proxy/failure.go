@@ -82,7 +82,7 @@ func (x *Exchange) failed(r *http.Request, reason string, err error) {
 
 // A watchedBody is the body of an answer. It notices if the upstream breaks off in the middle of the answer. In this
 // case, ReverseProxy does not call unanswered, because the status has been sent. At the end of the answer, the
-// watchedBody removes fields from the trailer that the caller has set in the header.
+// watchedBody removes from the trailer the fields that the caller has set in the header.
 type watchedBody struct {
 	io.ReadCloser
 	exchange *Exchange

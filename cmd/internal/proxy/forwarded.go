@@ -57,7 +57,8 @@ func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	}
 }
 
-// asField returns an address as the values of a header field. It returns same if same has this address already.
+// asField returns an address as the values of a header field. If the values in the parameter same are already this
+// address, it returns same.
 func asField(addr netip.Addr, same []string) []string {
 	var room [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%")]byte
 	text := addr.AppendTo(room[:0])

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// grpcTimeout returns how long the client of a gRPC call waits. said is false if the request does not say how long.
+// grpcTimeout returns how long the client of a gRPC call waits. The result said is false if the request does not say
+// how long.
 //
 // The upstream gets the same timeout, and ends the call when the timeout is over, perhaps before the client does. So an
 // error after this deadline is not a failure of the upstream.

@@ -49,8 +49,8 @@ func (m *member) isEligible(now time.Time) bool {
 	return !m.sick.Load() && m.retryAt.Load() <= now.UnixNano()
 }
 
-// mayTry reports whether a request may be sent to this server. When retryAt has passed, one request may be sent, and
-// another one after each further retryAfter.
+// mayTry reports whether a request may be sent to this server. After the time retryAt, one request may be sent, and
+// then one more request in each further period of length retryAfter.
 func (m *member) mayTry(now time.Time) bool {
 	at := m.retryAt.Load()
 	return at == 0 || at > now.UnixNano() || // in the future only if all servers are down

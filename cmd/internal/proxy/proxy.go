@@ -21,7 +21,7 @@ type Proxy struct {
 	reverse  httputil.ReverseProxy
 	upstream *Upstream
 	http2    bool            // the servers may support HTTP/2, and so gRPC
-	base     context.Context // when it ends, requests end whose clients have gone
+	base     context.Context // when it ends, requests whose clients have gone end, too
 }
 
 func (u *Upstreams) newProxy(up *Upstream, servers *pool) *Proxy {

@@ -9,7 +9,7 @@ import (
 )
 
 // An admitted request must be executed only once, but net/http may send a request without a body again. It does so if a
-// server closes a connection that was kept open, without an answer. Over HTTP/2, it does so up to six times if the
+// server closes, without an answer, a connection that was kept open. Over HTTP/2, it does so up to six times if the
 // server resets the stream. A header field of the client (Idempotency-Key) can permit it, too. The functions below
 // permit one more attempt for methods that change nothing, and none for other methods.
 
@@ -43,8 +43,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		// net/http calls GetBody only if the request has a body. This body is empty and in memory, so that the header
-		// is sent when the body has been read.
+		// net/http calls GetBody only if the request has a body. The body that is set here is empty. Because it is in
+		// memory, net/http sends the header only when it has read the body.
 		r.Body, r.GetBody, r.TransferEncoding = io.NopCloser(&s.body), s.again, identity
 		return
 	}

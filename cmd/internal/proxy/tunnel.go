@@ -151,7 +151,7 @@ func (e *tunnelEnd) CloseWrite() error {
 func (e *tunnelEnd) Close() error { return e.tunnel.Close() }
 
 // A hijackedEnd is the client's end as a net.Conn. Its Read, Write and Close are those of the tunnelEnd, because it is
-// embedded less deep than the net.Conn.
+// embedded at a lower depth than the net.Conn.
 type hijackedEnd struct {
 	*tunnelEnd
 	hijackedConn

@@ -8,8 +8,8 @@ import (
 )
 
 // stripUpgrade removes the fields by which a request asks to change the protocol. It keeps them if the protocol is
-// WebSocket and the upstream can use it. Over HTTP/2 without TLS it cannot: the transport would return an error, and
-// this error would count as a failure of the upstream.
+// WebSocket and the upstream can use it. An upstream with HTTP/2 without TLS cannot use WebSocket: the transport would
+// return an error, and this error would count as a failure of the upstream.
 //
 // After a change of the protocol, weir copies bytes and sees no requests. So if a client could change to h2c, it could
 // send any number of requests for the price of one. WebSocket transports messages and no HTTP requests. The fields are

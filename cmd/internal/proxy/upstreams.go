@@ -17,7 +17,7 @@ import (
 
 // Config has the settings of [Upstreams].
 type Config struct {
-	Base    context.Context  // when it ends, requests end that continue without their clients
+	Base    context.Context  // when it ends, requests that continue without their clients end, too
 	Now     func() time.Time // decides how long failed servers are skipped; nil means the system's time
 	Buckets []float64        // bounds of the histogram of the time until the header of an answer, in seconds
 	Log     *slog.Logger
@@ -81,8 +81,8 @@ type Set struct {
 }
 
 // Open returns a Set and its proxies, in the order of the upstreams. If the previous Set, before, also has a server,
-// the new Set uses the same connections to it, and keeps what is known about it. before is nil if there is no previous
-// Set. The caller must close the Set.
+// the new Set uses the same connections to it, and keeps what is known about it. The parameter before is nil if there
+// is no previous Set. The caller must close the Set.
 func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 	if before == nil {
 		before = &Set{}

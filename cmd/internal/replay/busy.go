@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// busyClients is how many clients are counted, from the start of a log. They are counted by address, whatever the
-	// key of the limit is.
+	// busyClients is the number of clients whose requests are counted. They are the first clients of a log. They are
+	// counted by address, whatever the key of the limit is.
 	busyClients = 1000
 	// fewClients is the number of clients that are suspected to be proxies if together they send nearly all requests.
 	fewClients = 3

@@ -58,7 +58,8 @@ func (cs *clients) of(host []byte, trials, logged []*trial) *client {
 	return c
 }
 
-// logClient determines the client of a log line. Its key is its address, or else the name that it has in the log.
+// logClient determines the client of a log line. The client's key is the client's address, or else the client's name in
+// the log.
 type logClient struct{ *httplimit.ClientIP }
 
 // Key implements [rules.Client].

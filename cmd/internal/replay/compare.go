@@ -28,9 +28,9 @@ type LeftOut struct {
 // Compared is the result of one policy.
 type Compared struct {
 	Outcome
-	// WorstExcess is by how many requests the limit was exceeded within a window, for the window and the key for which
-	// this number is largest. A window may begin at any time. The number is computed exactly from the times of the
-	// admitted requests. It is 0 if no key exceeded the limit.
+	// WorstExcess is the largest number of requests by which any key exceeded the limit within any window. A window may
+	// begin at any time. The number is computed exactly from the times of the admitted requests. It is 0 if no key
+	// exceeded the limit.
 	WorstExcess uint64
 	// BytesPerKey is the size of the engine's table, divided by the number of keys for which the table was made.
 	BytesPerKey float64
@@ -39,7 +39,7 @@ type Compared struct {
 // Compare is like [Run] with several policies at the same time, each with its own limiter. So the log is read only
 // once, even from a pipe. To find the excess over the limit, Compare keeps the times of the requests of each key that
 // were admitted within the last window. If no limiter can be made for a policy, the policy is left out, and the result
-// says so. If no limiter can be made for any policy, Compare returns the first error.
+// has the reason. If no limiter can be made for any policy, Compare returns the first error.
 func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*Comparison, error) {
 	return repeat(log, func(a attempt) (*Comparison, error) {
 		r, err := newRun(byAddress(), a, c.Window)

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// NewLimiter makes the limiter of a policy, with the options. The limiter has room for room keys, or for fewer if the
-// command line says so.
+// NewLimiter makes the limiter of a policy, with the options. The limiter has room for the number of keys in the
+// parameter room, or for fewer keys if the command line sets a smaller number.
 type NewLimiter func(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error)
 
 // Run takes one token from a limiter of the policy for every request of the log, and reports the decisions. The limiter
@@ -99,7 +99,7 @@ func (r *run) close() {
 type action func(e *accesslog.Entry, now time.Time) error
 
 // read passes every request of the log to sorted, in the order of time. If asLogged is true, read also passes it to
-// asLogged, in the order of the log. There, a late request counts at the latest time before it.
+// asLogged, in the order of the log. In the order of the log, a late request counts at the latest time before it.
 func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 	var failed error
 	log.Logged(nil)

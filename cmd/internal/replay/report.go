@@ -42,8 +42,8 @@ type Outcome struct {
 	Policy           engine.Policy
 	Allowed, Refused uint64
 	RefusedKeys      []Key // keys that were refused at least once: the key with the most refusals first, then by name
-	// AsLogged is how many requests are refused if the requests are decided in the order of the log, and a late request
-	// at the latest time before it. It equals Refused if no request is late.
+	// AsLogged is how many requests are refused if the requests are decided in the order of the log, and each late
+	// request counts at the latest time before it. It equals Refused if no request is late.
 	AsLogged uint64
 
 	// Evictions is the number of buckets that the limiter evicted because there was no room. ForgivenTokens is the
@@ -58,8 +58,8 @@ type Key struct {
 	Requests, Refused uint64
 }
 
-// EvictionNote says what evictions change in the figures, and what to do about it. It is empty if there were no
-// evictions, so that the figures are exact.
+// EvictionNote says what evictions change in the figures, and what to do about it. If there were no evictions, the
+// figures are exact and the note is empty.
 func (o *Outcome) EvictionNote() string {
 	if o.Evictions == 0 {
 		return ""

@@ -47,7 +47,7 @@ func (rs *requests) need(sources ...rulefile.Source) {
 // of returns the request of a log line. It is valid until the next call. of returns false if the logged request was not
 // HTTP, because a server answers such a request before any limit.
 //
-// The host is the host in the line. If the line has none, it is the host for all requests.
+// The request has the host that the line has. If the line has none, the request has rs.host.
 func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
 	if !e.IsHTTP() {
 		return nil, false

@@ -66,9 +66,9 @@ type RulesOptions struct {
 // request takes tokens from all rules that match it, or from none. Rules in shadow mode refuse nothing, and take tokens
 // for admitted requests. Tokens are given back according to the logged status.
 //
-// If a rule matches or counts by something that the access log does not have, the rule is left out, and the report says
-// so. The client is the logged client, no matter which proxies the file trusts. If a rule's limit is in a store, its
-// keys are kept in memory here.
+// If a rule matches or counts by something that the access log does not have, the rule is left out, and the report has
+// the reason. The client is the logged client, no matter which proxies the file trusts. If a rule's limit is in a
+// store, its keys are kept in memory here.
 func RunRules(f *rulefile.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
 	return repeat(log, func(a attempt) (*RulesReport, error) { return replayRules(f, a, options, log) })
 }

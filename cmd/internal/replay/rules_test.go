@@ -145,7 +145,7 @@ func (b *bucket) has(now, interval, burst, n int64) bool {
 }
 
 // TestRulesAgainstTheirDefinition replays the excerpt of a real log with rules. The expected results come from buckets
-// that the test computes from their definition. Another parser parses the lines for them.
+// that the test computes from their definition. For these buckets, the test parses the lines with another parser.
 func TestRulesAgainstTheirDefinition(t *testing.T) {
 	text, err := os.ReadFile("testdata/apache_access_excerpt.log")
 	require.NoError(t, err)
@@ -317,7 +317,7 @@ func TestAKeyThatCannotSteerATerminal(t *testing.T) {
 }
 
 // TestExemptionsOfALog: a replay leaves out the requests that a server exempts. If the log does not have what an
-// exemption needs, the report says so.
+// exemption needs, the report has a note about it.
 func TestExemptionsOfALog(t *testing.T) {
 	const rules = `exempt: [{path: /health}, {client: 10.0.0.0/8, header: {X-Probe: "*"}}]
 trusted_proxies: 10.0.0.0/8

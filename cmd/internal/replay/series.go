@@ -14,8 +14,7 @@ var binLengths = []time.Duration{
 }
 
 // A Series counts requests over the time of a log, in bins of equal length. A bin starts at a multiple of this length
-// since
-// 1970. The size of a Series does not depend on the length of the log. The zero Series is empty.
+// since 1970. The size of a Series does not depend on the length of the log. The zero Series is empty.
 type Series struct {
 	Start time.Time     // start of the first bin
 	Bin   time.Duration // length of a bin

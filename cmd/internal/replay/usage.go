@@ -87,7 +87,7 @@ func (r *UsageReport) Close() error {
 	return r.Trace.Close()
 }
 
-// NewUsage returns the report of a log. It has no results until Try is called. keep says that the requests are stored
+// NewUsage returns the report of a log. It has no results until Try is called. If keep is true, the requests are stored
 // for a suggestion.
 func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	r := &UsageReport{Field: log.Key, Summed: log.Summed, Untimed: log.Untimed, numbers: map[string]uint32{}, requests: log.Requests,

@@ -47,8 +47,8 @@ func TestEstimatesOfALog(t *testing.T) {
 		beyond, unused   uint64
 		lost             uint64
 	}{
-		// The held tokens are the cost: 30 fit, 80 do not fit, 10 fit. For the other key, 350 tokens hold the limit of
-		// 100, and 250 are lost.
+		// The held tokens are the cost: 30 fit, 80 do not fit, 10 fit. For the other key, a request of 350 tokens holds
+		// 100, which is the limit, and 250 are lost.
 		{"learned", 3, 1, 390, 250, 0, 250},
 		// Each request holds 60: the second one does not fit, and the third one fits after the first is settled. The
 		// request of the other key costs 290 more than it holds. Of these, 40 are charged and 250 are lost.

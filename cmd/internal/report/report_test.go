@@ -96,7 +96,7 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// The bars add up to the requests, and so does the table next to them.
+// TestTheTableSaysWhatTheBarsSay: the bars add up to the number of requests, and so does the table next to them.
 func TestTheTableSaysWhatTheBarsSay(t *testing.T) {
 	p := made(t)
 	var requests, refused uint64
@@ -150,7 +150,7 @@ func usagePage(t *testing.T) *UsagePage {
 	return &UsagePage{Source: "usage.jsonl", Top: 10, Report: r, Suggestion: s}
 }
 
-// The page of a usage log has the numbers of each estimate, what is not known, and the suggestion.
+// TestTheUsagePage: the page of a usage log has the numbers of each estimate, what is not known, and the suggestion.
 func TestTheUsagePage(t *testing.T) {
 	p := usagePage(t)
 	var out strings.Builder

@@ -92,7 +92,7 @@ func (b *batch) command(c *conn, args [][]byte) {
 	b.run(c, known, args)
 }
 
-// run answers a command, or adds it to the gathered takes. known is the command.
+// run answers a command, or adds it to the gathered takes. The parameter known describes the command.
 func (b *batch) run(c *conn, known *command, args [][]byte) {
 	if !known.gathers {
 		b.decide()

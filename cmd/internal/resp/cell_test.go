@@ -12,12 +12,12 @@ import (
 )
 
 // A cell computes the rule of redis-cell as its documents describe it, with exact fractions of seconds. For each key it
-// stores the time at which the key will be full again (the theoretical arrival time). A token is worth the time period
-// / count, and at most max_burst + 1 tokens may be taken at once. There is one difference from redis-cell: if the limit
-// of a key changes, the key owes the same number of tokens as before, not the same time.
+// stores the time at which the key will be full again (the theoretical arrival time). One token is worth a time of
+// period / count, and at most max_burst + 1 tokens may be taken at once. There is one difference from redis-cell: if
+// the limit of a key changes, the key owes the same number of tokens as before, not the same time.
 type cell struct {
 	full  map[string]*big.Rat
-	token map[string]*big.Rat // the time that one of the tokens is worth that the key owes
+	token map[string]*big.Rat // the time that one of the tokens that the key owes is worth
 	tick  *big.Rat            // the worth of a token is rounded up to a multiple of tick
 }
 
@@ -34,7 +34,7 @@ func (c *cell) throttle(now *big.Rat, key string, burst, count, period, quantity
 	if full := c.full[key]; full != nil && full.Cmp(now) > 0 {
 		time.Sub(full, now)
 	}
-	in := func(time, of, other *big.Rat) *big.Rat { // converts a time to the same number of tokens of another worth
+	in := func(time, of, other *big.Rat) *big.Rat { // the time for the same number of tokens if they had another worth
 		tokens := new(big.Rat).Quo(time, of)
 		return tokens.Mul(tokens, other)
 	}

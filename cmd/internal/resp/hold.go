@@ -15,10 +15,10 @@ import (
 // contains the keys.
 const heldKeys = 4 << 10
 
-// maxFor is the longest lifetime of a hold's id, in seconds. After it, the hold gives nothing back.
+// maxFor is the longest lifetime of a hold's id, in seconds. After its lifetime, the hold gives nothing back.
 const maxFor = uint64(sealed.MaxLifetime / time.Second)
 
-// cutFor cuts off FOR seconds at the end of a command, if it is there, and parses it.
+// cutFor cuts the arguments "FOR seconds" off the end of a command, if they are there, and parses them.
 func (b *batch) cutFor(args [][]byte) (rest [][]byte, asked time.Duration, ok bool) {
 	n := len(args)
 	if n < 4 || !isWord(args[n-2], "FOR") {
@@ -108,13 +108,13 @@ func (b *batch) holdSeveral(c *conn, s *several, asked time.Duration) (id string
 	return c.settings.Holds.Sealer.Seal(text, c.settings.Holds.Uses.Expires(asked)), true, true
 }
 
-// A holding is the part of an id about one key.
+// A holding is the part of an id that describes one key.
 type holding struct {
 	key     engine.Key
 	receipt engine.Receipt
 }
 
-// open returns the holdings of an id. text is the content of the id, which this program has sealed.
+// open returns the holdings of an id. The parameter text is the content of the id, which this program has sealed.
 func (b *batch) open(text []byte) (all []holding, err error) {
 	for len(text) > 0 {
 		name, rest, ok := cutText(text)

@@ -34,8 +34,8 @@ func (d *door) remaining(key string) string {
 	return d.ask("WEIR.PEEK " + key + " LIMIT 100/d")["remaining"]
 }
 
-// TestHoldAndSettle: a hold takes its estimate. When it is settled, it costs what the request has cost, which may be
-// less, more or nothing.
+// TestHoldAndSettle: a hold takes its estimate. When the hold is settled, the key is charged with the cost of the
+// request instead. This cost may be less or more than the estimate, or zero.
 func TestHoldAndSettle(t *testing.T) {
 	d := open(t)
 	hold := func(cost string) string {

@@ -35,7 +35,8 @@ func exists(_ *conn, b *batch, args [][]byte) {
 	b.integer(owing)
 }
 
-// noKey is the answer of TTL for a key that does not exist. A key that owes nothing counts as such.
+// noKey is the answer of TTL for a key that does not exist. A key that owes nothing counts as a key that does not
+// exist.
 const noKey = -2
 
 // ttl answers TTL key and PTTL key. The time is rounded up.

@@ -85,8 +85,8 @@ func tooLong(most bounds) error {
 	return broken("a command of more than %d bytes", most.command)
 }
 
-// number parses the digits from index at on, and their line end. next is the index after the line end, or 0 if the line
-// end has not arrived yet.
+// number parses the digits from index at on, and their line end. The result next is the index after the line end, or 0
+// if the line end has not arrived yet.
 func number(text []byte, at int, what string) (n int64, next int, err error) {
 	line := text[at:min(len(text), at+lineMax)]
 	end := bytes.IndexByte(line, '\n')

@@ -10,10 +10,11 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// These are the bounds of the lifetime of a place in flight, for which a place is certainly counted.
+// A place is the room for one request in flight. It is certainly counted for its lifetime. These are the bounds of this
+// lifetime.
 const (
 	MinPlace = time.Second
-	MaxPlace = sealed.MaxLifetime / 2 // a place may be counted for twice its lifetime, and its id must be valid as long
+	MaxPlace = sealed.MaxLifetime / 2 // a place may count for twice its lifetime, and its id must be valid that long
 )
 
 // maxPlaces is the highest limit of requests in flight.
@@ -26,8 +27,8 @@ type Places struct {
 	ids      Holds         // separate from the holds, whose used ids could otherwise fill the room for releases
 }
 
-// NewPlaces returns Places with room for the given number of keys, and for as many ids of released places. now is nil
-// for the system's clock.
+// NewPlaces returns Places with room for the given number of keys, and for as many ids of released places. The
+// parameter now is nil for the system's clock.
 func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy, now func() time.Time, options ...engine.Option) (*Places, error) {
 	uses, err := sealed.NewUses(2*lifetime, keys, options...) // a place may be counted for twice its lifetime
 	if err != nil {
@@ -102,8 +103,8 @@ func enter(c *conn, b *batch, args [][]byte) {
 }
 
 // release answers WEIR.RELEASE id. It answers 1 for the first release while the place may still be counted, and
-// otherwise 0. If there is no room to remember the release, it answers with an error, and the place stays taken.
-// Otherwise a second release of the id would free another place.
+// otherwise 0. If there is no room to remember the release, it answers with an error, and the place stays taken. If
+// this release were accepted, a second release of the id would free another place.
 func release(c *conn, b *batch, args [][]byte) {
 	places, ok := b.places(c)
 	if !ok {

@@ -80,7 +80,7 @@ func TestCommandsThatAskForNothing(t *testing.T) {
 }
 
 // TestNoErrorRepeatsControlCharacters: an error repeats no control characters of a client. Otherwise these would end
-// the error, and the rest would be an answer of its own.
+// the error, and the rest would be read as a separate answer.
 func TestNoErrorRepeatsControlCharacters(t *testing.T) {
 	got := open(t).says("*2\r\n$10\r\nX\r\n+OK\r\nYZ\r\n$3\r\na\x00\xff\r\n")
 	assert.Equal(t, "-ERR unknown command 'X??+OK??YZ', with args beginning with: 'a??' \r\n", got)

@@ -67,7 +67,7 @@ type Holds struct {
 }
 
 // NewHolds returns Holds with room for the given number of ids that were used and have not expired. The key is random,
-// so the ids are valid only in this process. now is nil for the system's clock.
+// so the ids are valid only in this process. The parameter now is nil for the system's clock.
 func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, error) {
 	uses, err := sealed.NewUses(sealed.MaxLifetime, ids, options...)
 	if err != nil {

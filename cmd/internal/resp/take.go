@@ -65,7 +65,8 @@ func (b *batch) look(limiter *engine.Limiter, key engine.Key, limit engine.Polic
 	b.decide()
 	d := limiter.Peek(key, 0)
 	if d.Remaining == 0 && d.ResetAfter > 0 && limiter == b.limiter {
-		// If the limit is already the largest possible, there is no larger one, and the first peek counts.
+		// If the limit is already the largest possible, there is no larger one, and the result of the first peek is
+		// used.
 		if more, err := limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {
 			above := limiter.Peek(key.With(more), 1)
 			d.Allowed, d.RetryAfter = above.Allowed, above.RetryAfter

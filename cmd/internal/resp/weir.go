@@ -18,8 +18,8 @@ type limit struct {
 	name   string // name in the rule file; "" if the command has the numbers
 }
 
-// key returns the key for a text. Each limit of the rule file has its own keys. Otherwise a call under a fast limit
-// would make tokens come back faster that were taken under a slow limit.
+// key returns the key for a text. Each limit of the rule file has its own keys. Otherwise, tokens that were taken under
+// a slow limit would come back faster after a call under a fast limit.
 func (l *limit) key(text []byte) []byte {
 	if l.name == "" {
 		return text
@@ -176,7 +176,8 @@ func resetKeys(_ *conn, b *batch, args [][]byte) {
 	b.integer(owed)
 }
 
-// reset brings a key into the state that it has before it takes a token, and reports whether it owed something.
+// reset brings a key into the state that it had before its first token was taken, and reports whether it owed
+// something.
 func (t Table) reset(text []byte, quota engine.Quota) (owed bool) {
 	key := t.key(text, quota)
 	owed = t.Limiter.Peek(key, 0).ResetAfter > 0

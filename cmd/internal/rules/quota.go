@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// A lookup finds the limit of a request that comes from outside the rule: in a table, by the request's key, or in a
-// header.
+// A lookup finds the limit of a request outside the rule: either in a table, by the request's key, or in a header.
 type lookup struct {
 	of    *rulefile.Quota
 	by    httplimit.KeyFunc
@@ -78,7 +77,7 @@ func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 // not be called while requests are in progress.
 func (r *Rule) UseHash(table *quotas.Live) { r.lookup.table = table }
 
-// read calls by with a reader for the rule's keys and plans, and returns the table of by.
+// read calls the function by with a reader for the rule's keys and plans, and returns the table that by returns.
 func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	q := l.of
 	numbers, err := q.Numbers()

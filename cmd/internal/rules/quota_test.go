@@ -258,7 +258,8 @@ func TestTheLimitOfAHeader(t *testing.T) {
 	}
 }
 
-// A window keeps the rule's period: a header with another one is an error, and the rule's limit counts.
+// TestHeadersOfWindows: a window keeps the rule's period. If a header has another period, this is an error, and the
+// rule's limit counts.
 func TestHeadersOfWindows(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "sliding-window", "sliding-log"} {
 		all, err := compileIn(t, "", "trusted_proxies: 10.0.0.0/8\nrules: [{name: a, rate: 5/h, max_keys: 100, key: header:X-Key, "+
@@ -299,7 +300,7 @@ func hashed(t *testing.T, more string) *Rule {
 }
 
 // TestTheLimitsOfAHash: keys in a hash mean the same as in a file, and the error for a key that cannot be read names
-// it.
+// the key.
 func TestTheLimitsOfAHash(t *testing.T) {
 	rule := hashed(t, "")
 	assert.Equal(t, "token bucket 1/s burst 1", rule.LimitOf(get("X-Key", "anna")), "it was not read")

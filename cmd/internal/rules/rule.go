@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A Rule is a rule of a file, with the functions compiled that make its key from a request.
+// A Rule is a rule of a file, with the compiled functions that make its key from a request.
 type Rule struct {
 	*rulefile.Rule
 	parts  []httplimit.KeyFunc // parts of the key

@@ -90,8 +90,9 @@ func (u *Uses) WithClock(now func() time.Time) *Uses {
 	return u
 }
 
-// Expires returns the time until which an id that is sealed now gives tokens back. asked is the lifetime for which a
-// client asks, of which at most Lifetime is granted. It is 0 if the client does not ask, and then Usual is granted.
+// Expires returns the time until which an id that is sealed now gives tokens back. The parameter asked is the lifetime
+// that the client asks for; 0 if it does not ask. The id gets this lifetime, but at most Lifetime. If asked is 0, it
+// gets Usual.
 func (u *Uses) Expires(asked time.Duration) time.Time {
 	if asked <= 0 {
 		asked = u.Usual
@@ -125,8 +126,8 @@ func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	}
 	key := u.memory.KeyBytes(o.Salt).With(quota)
 	switch {
-	// A refused take would change the rate at which the id's token comes back to the rate of the take's own quota,
-	// which is faster. A Peek changes nothing.
+	// A refused take would make the id's token come back at the rate of the take's own quota, which is faster. A Peek
+	// changes nothing.
 	case !u.memory.Peek(key, 1).Allowed:
 		return Repeated, nil
 	case u.memory.TakeKey(key, 1).Allowed:

@@ -25,8 +25,8 @@ type Hash = [sha256.Size]byte
 // HashOf returns the hash of a secret.
 func HashOf(secret []byte) Hash { return sha256.Sum256(secret) }
 
-// Read returns the text of a file of at most MaxBytes. what is the name of a secret in the errors of this package, such
-// as "password". The errors never contain a secret.
+// Read returns the text of a file of at most MaxBytes. The parameter what is the name of a secret in the errors of this
+// package, such as "password". The errors never contain a secret.
 func Read(name, what string) (string, error) {
 	file, err := openfile.Open(name)
 	if err != nil {

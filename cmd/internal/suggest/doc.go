@@ -10,6 +10,6 @@
 // more requests the longer a log is.
 //
 // Each rule is considered separately. Package replay has noted which requests its middleware counts under the rule,
-// with their keys and costs. For a single limit, a middleware only takes tokens, and gives them back if the answer says
-// so. This package does the same.
+// with their keys and costs. For a single limit, a middleware only takes tokens, and gives them back if the rule
+// refunds the answer. This package does the same.
 package suggest

@@ -39,8 +39,8 @@ func byEngine(t *testing.T, p engine.Policy, requests []trace.Request) (keys, ke
 }
 
 // TestCandidatesRefuseWhatTheEngineDoes: limits that are tried together refuse the same keys as a limiter of the
-// engine. The test has all algorithms, pauses of seconds and of months, costs, refunds, and many keys that the limits
-// cannot refuse anything, so that these keys are left out.
+// engine. The test has all algorithms, pauses of seconds and of months, costs, refunds, and many keys of which the
+// limits cannot refuse any request, so that these keys are left out.
 func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var requests []trace.Request

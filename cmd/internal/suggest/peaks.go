@@ -12,8 +12,8 @@ import (
 const (
 	// paces is the number of rates for which the peaks of a key are computed.
 	paces = 24
-	// slowest is the first of these rates, in tokens per second. Each rate is twice the previous one. The rate 1/d is
-	// above the first.
+	// slowest is the first of these rates, in tokens per second. Each rate is twice the previous one. A rate of one
+	// token per day is above the first rate.
 	slowest = 0.5 / 86400
 	// few is the largest total cost of a key for which peaks are not computed, because they are not worth the memory.
 	few = 16
@@ -64,7 +64,7 @@ func newPeaks(r *requests) (*peaks, error) {
 	return p, err
 }
 
-// A bound is for deciding of which keys a limit may refuse requests.
+// A bound says which keys have requests that a limit may refuse.
 type bound struct {
 	most float64 // the most tokens that a key may take at once
 	pace int     // index of a rate; -1 if the limit is slower than all rates
@@ -73,10 +73,10 @@ type bound struct {
 
 // boundOf returns the bound of a policy. If the peak of a key is below it, the policy cannot refuse the key anything.
 //
-// A bucket that is refilled in batches always has less than a batch fewer tokens than a bucket that is refilled evenly.
-// A window refuses a key nothing if the key never asks for more than the window's tokens within the time of two
-// windows. What a key asks for in this time is at most its peak at a rate, plus what the rate empties in two windows.
-// This is true of aligned and sliding windows, too.
+// A bucket that is refilled in batches may have fewer tokens than a bucket that is refilled evenly, but the difference
+// is always less than a batch. A window refuses a key nothing if the key never asks for more than the window's tokens
+// within the time of two windows. What a key asks for in this time is at most its peak at a rate, plus what the rate
+// empties in two windows. This is true of aligned and sliding windows, too.
 func boundOf(p engine.Policy) bound {
 	b := bound{most: float64(p.Limit()), pace: -1}
 	rate := p.Rate().PerSecond() * (1 - 1./512)

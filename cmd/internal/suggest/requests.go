@@ -12,7 +12,7 @@ type requests struct {
 	trace   *trace.Trace
 	count   uint64   // number of requests that are not in a tier
 	keys    uint64   // number of keys of these requests
-	keyDays uint64   // for each key, the number of days on which it had requests; the sum over all keys
+	keyDays uint64   // sum over all keys of the number of days on which the key had requests
 	totals  []uint64 // cost of all requests of each key
 	most    uint64   // the largest number in totals
 	dearest uint64   // the largest cost of a request

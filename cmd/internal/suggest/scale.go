@@ -23,7 +23,7 @@ func periods(own, span time.Duration) []time.Duration {
 }
 
 // amounts returns round numbers: 1 to 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, ... They begin at the cost
-// of the most expensive request, and end at abusiveTimes the number that is enough for every key.
+// of the most expensive request, and end at the number that is enough for every key, multiplied by abusiveTimes.
 func amounts(dearest, most uint64) (all []uint64) {
 	series := []uint64{10, 20, 30, 40, 50, 60, 70, 80, 90}
 	for ten := uint64(1); ; ten *= 10 {

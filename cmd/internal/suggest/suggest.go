@@ -98,8 +98,9 @@ func (p *Point) Settings() string {
 }
 
 // Find looks for limits with the rule's algorithm that reach the goal. For a window and for a batch refill, the period
-// is the rule's own. For a bucket, it is a minute, or shorter if the log is too short for a minute. names are the names
-// of the keys. If progress is not nil, it is called with the number of steps that are done and the number of all steps.
+// is the rule's own. For a bucket, it is a minute, or shorter if the log is too short for a minute. The parameter names
+// has the names of the keys. If progress is not nil, it is called with the number of steps that are done and the number
+// of all steps.
 //
 // Find uses all requests of the log, including requests that another rule would have refused. Requests in a tier are
 // left out, because the suggested limit does not apply to them.

@@ -56,7 +56,8 @@ func find(t *testing.T, settings string, goal Goal, requests ...trace.Request) *
 }
 
 // crowd returns requests of the given number of keys within 20 minutes. Each key has three requests within a second.
-// The last key then has last requests, one per second.
+// The last key has one request in each of the first seconds. The parameter last is the number of these requests. The
+// first key has one more request at the end.
 func crowd(keys, last int) (all []trace.Request) {
 	for i := range 1200 {
 		if i%10 == 0 && i/10 < keys-1 {
@@ -73,14 +74,14 @@ func crowd(keys, last int) (all []trace.Request) {
 	return append(all, at(1199)...)
 }
 
-// TestAbusiveKeys: the suggested limit is twice what 99 of 100 keys need. They need three at once, and so do 100 of
-// 101.
+// TestAbusiveKeys: the suggested limit is twice what 99 of 100 keys need. These keys need three tokens at once, and so
+// do 100 of 101 keys.
 func TestAbusiveKeys(t *testing.T) {
 	s := find(t, "rate: 1/s", Goal{Abusive: true}, crowd(101, 100)...)
 	require.NotNil(t, s.Point())
 	assert.Equal(t, "rate: 6/m, burst: 6", s.Point().Settings())
 	assert.Equal(t, "2 times 3/m, which is enough for 99 of 100 keys of a day", s.Reason)
-	// Six pass at once, and then one every ten seconds. So in 100 seconds, 15 pass.
+	// Six requests pass at once, and then one every ten seconds. So in 100 seconds, 15 pass.
 	assert.Equal(t, uint64(85), s.Refused)
 	start := time.Unix(1_700_000_000, 0).UTC()
 	assert.Equal(t, []Affected{{"key100", 100, 85, 9 * time.Second, start.Add(6 * time.Second)}}, round(s.Affected))

@@ -10,7 +10,8 @@ import (
 // File is a temporary file.
 type File struct{ *os.File }
 
-// New makes an empty file in TMPDIR. what is the purpose of the file. An error names the purpose, and says what to do.
+// New makes an empty file in TMPDIR. The parameter what is the purpose of the file. An error names the purpose, and
+// says what to do.
 func New(what string) (*File, error) {
 	f, err := os.CreateTemp("", "weir-replay-")
 	if err != nil {

@@ -124,8 +124,8 @@ func (t *tally) bound() (most uint64) {
 	return most
 }
 
-// output returns how long the answer may be. This is the bound that the server obeys, or else standard. If a value that
-// only looks like a bound is larger, it is that value.
+// output returns how long the answer may be. This is the bound that the server obeys, or else the parameter standard.
+// If a value that only looks like a bound is larger, output returns that value.
 func (t *tally) output(bound, standard uint64) uint64 {
 	if bound == 0 {
 		bound = standard

@@ -14,7 +14,7 @@ type Fixture struct {
 	ContentType string `json:"content_type"`
 	Known       bool   // the answer has a usage
 	Final       bool   // the answer reports its complete usage
-	UsageChunk  bool   `json:"usage_chunk"` // the usage is in an event that only clients get which have asked for it
+	UsageChunk  bool   `json:"usage_chunk"` // the usage is in an event for clients that have asked for it
 	Says        struct {
 		Input, Output, Total, Cached uint64
 		CacheWrite                   uint64 `json:"cache_write"`

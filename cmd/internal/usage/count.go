@@ -55,7 +55,7 @@ func (r *raw) is(f field) bool { return r.has>>f&1 != 0 }
 func (r *raw) isNothing() bool { return r.has&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
 
 // isWhole reports whether the numbers include the complete cost. They do not if a field that adds to the cost has a bad
-// value. A bad input does not matter, because the input is then estimated, and neither does a bad total next to an
+// value. A bad input does not matter, because the input is then estimated. A bad total does not matter if there is an
 // output.
 func (r *raw) isWhole() bool {
 	adds := uint16(1<<fOutput | 1<<fThoughts | 1<<fCacheRead | 1<<fCacheWrite | 1<<fToolInput)
@@ -69,7 +69,8 @@ func (r *raw) isWhole() bool {
 }
 
 // usage makes a Usage from the numbers of any API. Anthropic's cached tokens are in addition to the input. Those of
-// OpenAI and Gemini are part of the input. For Bedrock, this depends on the model, and the total shows which it is.
+// OpenAI and Gemini are part of the input. For Bedrock, this depends on the model, and the total shows which case it
+// is.
 func (r *raw) usage() Usage {
 	u := Usage{Input: r.n[fInput], Output: r.n[fOutput] + r.n[fThoughts], Cost: r.n[fCost]}
 	u.NoInput = !r.is(fInput) && !r.is(fTotal)

@@ -226,7 +226,7 @@ func (a *Answer) inflate(open opener, r io.Reader) error {
 }
 
 // Decompressor returns a reader that decompresses a body with an encoding, in lower case, and a function that closes
-// the reader. If the encoding is unknown, it returns an error. It may also return one if the body does not have the
+// the reader. If the encoding is unknown, it returns an error. It may also return an error if the body is not in this
 // encoding.
 func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func(), err error) {
 	open := openers[encoding]
@@ -239,9 +239,9 @@ func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func
 // maxEvent is the length of the longest event that can be hidden.
 const maxEvent = 32 << 10
 
-// Filter is like Write, for server-sent events that are not compressed. It returns the events that a client gets which
-// has not asked for the usage. It returns an event when the event is complete or longer than 32 KiB. The bytes are
-// valid until the next call.
+// Filter is like Write, for server-sent events that are not compressed. It returns the events that are meant for a
+// client that has not asked for the usage. It returns an event when the event is complete or longer than 32 KiB. The
+// bytes are valid until the next call.
 func (a *Answer) Filter(p []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()

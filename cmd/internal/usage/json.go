@@ -49,9 +49,9 @@ const (
 
 // A sink gets the values of a document.
 type sink interface {
-	// value is called at the end of a string, a number or a literal, and at the start of an object or an array. at is
-	// nil if the value is at no wanted path. text has the first bytes of the value, at most maxText, without escapes.
-	// size is the length of a string.
+	// value is called at the end of a string, a number or a literal, and at the start of an object or an array. The
+	// parameter at is nil if the value is at no wanted path. The parameter text has the first bytes of the value, at
+	// most maxText, without escapes. The parameter size is the length of a string.
 	value(d *document, at *node, k kind, text []byte, size int)
 	// ended is called at the end of a document. Another document may follow.
 	ended(d *document)

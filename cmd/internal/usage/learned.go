@@ -68,8 +68,8 @@ func (l *Learned) Note(model string, cost uint64) {
 	}
 }
 
-// Usual returns 1.2 times the 95th percentile of the costs of requests for a model. known is false until there are
-// enough costs.
+// Usual returns 1.2 times the 95th percentile of the costs of requests for a model. The result known is false until
+// there are enough costs.
 func (l *Learned) Usual(model string) (cost uint64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,7 +37,7 @@ type batch struct {
 	is      bool // the path says that it is a batch; without this, a field of the same name has no meaning
 	items   uint64
 	unbound uint64 // number of items without a bound
-	bounds  uint64 // for each item, the largest value that looks like a bound; the sum over all items
+	bounds  uint64 // sum over all items of the item's largest value that looks like a bound
 }
 
 // add adds an item.
@@ -89,10 +89,10 @@ var media = map[string]bool{
 	"fileuri": true, "uri": true, "images": true, "image": true,
 }
 
-// ReadRequest reads the decompressed body of a request. of says where the server reads bounds. size is the length of
-// the complete body if this is longer than body; the missing part counts as text. A body that is not JSON counts as
-// text, too. If a body is not exactly one JSON document, a server may read it differently. So nothing in it counts as a
-// bound, and it counts as a request for a stream.
+// ReadRequest reads the decompressed body of a request. The parameter of says where the server reads bounds. The
+// parameter size is the length of the complete body if this is longer than body; the missing part counts as text. A
+// body that is not JSON counts as text, too. If a body is not exactly one JSON document, a server may read it
+// differently. So nothing in it counts as a bound, and it counts as a request for a stream.
 func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	q := Request{unread: uint64(max(size-int64(len(body)), 0))}
 	q.batch.is = of != nil && of.Batch
@@ -253,8 +253,8 @@ func (q *Request) Times() uint64 { return max(q.times, 1) }
 // IsBatch reports whether the request is a batch of other requests.
 func (q *Request) IsBatch() bool { return q.batch.is && q.batch.items > 0 }
 
-// Answer returns how many tokens one answer may have at most. If there is no bound that the server obeys, it is
-// defaultOutput. If a value that only looks like a bound is larger, it is that value.
+// Answer returns how many tokens one answer may have at most. If there is no bound that the server obeys, the result is
+// defaultOutput. If a value that only looks like a bound is larger, the result is that value.
 func (q *Request) Answer(defaultOutput uint64) uint64 { return q.bounds.output(q.own, defaultOutput) }
 
 // Output returns how many tokens all answers together may have at most. For a batch, it is the sum over the items.

@@ -78,8 +78,8 @@ func (s *Scanner) End() {
 	s.final = s.final || s.raw.isWhole()
 }
 
-// Usage returns the usage that the answer has reported so far. known says that the answer has had at least one of the
-// fields. final says that the usage is the one from the end of the answer.
+// Usage returns the usage that the answer has reported so far. The result known says that the answer has had at least
+// one of the fields. The result final says that the usage is the one from the end of the answer.
 func (s *Scanner) Usage() (u Usage, known, final bool) {
 	return s.raw.usage(), !s.raw.isNothing(), s.final
 }

@@ -66,7 +66,7 @@ func (s *shape) value(at *node, k kind, from, to int) {
 	s.holes = append(s.holes, hole{from: from, to: to, text: text, number: k == isNumber, varies: text})
 }
 
-// end ends the line. at is the index of the last byte that was read.
+// end ends the line. The parameter at is the index of the last byte that was read.
 func (s *shape) end(says bool, at int) {
 	s.known, s.learning = s.learning && !says && at == len(s.line)-1, false
 	s.vary()
@@ -151,8 +151,8 @@ func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n
 	return n, text, true
 }
 
-// texts returns how many bytes of rest are texts and the bytes between them. It also returns the size of these texts
-// without escapes.
+// The parameter rest begins with texts and the bytes between them. texts returns how many bytes of rest these are, and
+// the size of these texts without escapes.
 func texts(rest, between []byte) (n, size int) {
 	for {
 		end, special := n, uint64(0)
@@ -210,7 +210,8 @@ func isEnd(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == '\n' || len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n'
 }
 
-// note marks the holes that have another content in a line than in the shape's line as varying.
+// If the content of a hole in a line differs from the hole's content in the shape's line, note marks the hole as
+// varying.
 func (s *shape) note(line []byte) {
 	moved := 0 // how much longer the line is so far
 	for i := range s.holes {

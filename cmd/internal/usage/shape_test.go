@@ -59,8 +59,8 @@ func lineOf(r *rand.Rand, some []string) string {
 	return strings.NewReplacer("%[1]d", fmt.Sprint(r.IntN(1000)), "%[2]s", texts[r.IntN(len(texts))]).Replace(part)
 }
 
-// TestShapes: lines that are compared with the previous line give the same result as byte by byte, without a
-// comparison. This holds after each line, for lines in any order.
+// TestShapes: lines that are compared with the previous line give the same result as lines that are read byte by byte,
+// without a comparison. This holds after each line, for lines in any order.
 func TestShapes(t *testing.T) {
 	compared := 0
 	for seed := range uint64(400) {
@@ -89,7 +89,7 @@ func TestShapes(t *testing.T) {
 	assert.Greater(t, compared, 2000)
 }
 
-// TestShapesOfLines is [TestShapes] of lines of JSON.
+// TestShapesOfLines is like [TestShapes], with lines of JSON.
 func TestShapesOfLines(t *testing.T) {
 	one, two := NewScanner("application/x-ndjson", Models), NewScanner("application/x-ndjson", Models)
 	for i := range 20 {
@@ -106,7 +106,8 @@ func TestShapesOfLines(t *testing.T) {
 	assert.Equal(t, uint64(190), one.Text())
 }
 
-// TestShapesInPieces: a line in pieces gives the same result as byte by byte, after each piece, and so does its text.
+// TestShapesInPieces: a line that is written in pieces gives, after each piece, the same result and the same text as
+// the line that is written byte by byte.
 func TestShapesInPieces(t *testing.T) {
 	held, resumed, runs := 0, 0, 0
 	for seed := range uint64(800) {
@@ -180,7 +181,8 @@ func TestNumbersOfShapes(t *testing.T) {
 	}
 }
 
-// TestFilter: from a stream in any pieces, a client gets all events except the added ones, each when it is complete.
+// TestFilter: from a stream in any pieces, a client gets all events except the added ones, each event when it is
+// complete.
 func TestFilter(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -205,7 +207,7 @@ func TestFilter(t *testing.T) {
 		for at := 0; at < len(stream); {
 			piece := stream[at:min(len(stream), at+1+r.IntN(longest))]
 			if end := bytes.LastIndex(piece, []byte("}\n")); end > 0 && r.IntN(2) == 0 {
-				piece = piece[:end+2] // the event has all but the empty line
+				piece = piece[:end+2] // the event is complete except for the empty line
 			}
 			got = append(got, a.Filter(piece)...)
 			at += len(piece)
@@ -222,8 +224,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// sameAsBytes compares a stream that is written in pieces of a size with the same stream byte by byte, where no line is
-// compared. It reports whether several texts were read in one go.
+// sameAsBytes writes a stream in pieces of the given size, and also byte by byte, where no line is compared with
+// another. Both must give the same result. It reports whether several texts were read in one go.
 func sameAsBytes(t *testing.T, stream []byte, size int) (run bool) {
 	one, two := NewScanner("text/event-stream", Models), NewScanner("text/event-stream", Models)
 	for at := 0; at < len(stream); at += size {
@@ -241,8 +243,8 @@ func sameAsBytes(t *testing.T, stream []byte, size int) (run bool) {
 	return run
 }
 
-// TestTexts: events that come at once and differ only in their text say what they say byte by byte, also if any byte of
-// the stream is another one.
+// TestTexts: events that are written at once and differ only in their text give the same result as byte by byte. This
+// also holds if any byte of the stream is changed.
 func TestTexts(t *testing.T) {
 	runs := 0
 	for seed := range uint64(250) {
@@ -270,7 +272,7 @@ func TestTexts(t *testing.T) {
 	assert.Greater(t, runs, 75)
 }
 
-// FuzzTexts is TestTexts of any texts, and of anything between them.
+// FuzzTexts is like [TestTexts], with any texts and any bytes between them.
 func FuzzTexts(f *testing.F) {
 	f.Add([]byte("a\xff b\xff\xffc\\n\xff\\u0041\xfflong, longer"), []byte(`"}]}`+"\n\ndata: "+`{"choices":[{"text":"`), 4000)
 	f.Add([]byte("a\xffb\xffc\xff"), []byte(`"}],"usage":{"total_tokens":5}}`+"\n\ndata: "+`{"choices":[{"text":"`), 100)

@@ -53,7 +53,7 @@ const (
 // if the files have no request. If a record cannot be used, it is skipped and counted.
 func Read(names []string, o Options) (*Log, error) { return readUpTo(names, o, maxRequests) }
 
-// readUpTo is like Read, but it reads no more requests than most.
+// readUpTo is like Read, but it reads at most as many requests as the parameter most says.
 func readUpTo(names []string, o Options, most int) (*Log, error) {
 	r := &reader{options: o, most: most, log: &Log{}, texts: map[string]string{}}
 	for _, name := range names {
@@ -82,7 +82,7 @@ type reader struct {
 	log     *Log
 	file    string            // name of the file, if there are several
 	latest  time.Time         // latest time of the requests so far
-	texts   map[string]string // so that a text that occurs again takes no memory
+	texts   map[string]string // stored texts, so that a repeated text takes no additional memory
 }
 
 func (r *reader) open(name string) error {
@@ -155,7 +155,7 @@ func (r *reader) one(q Request) error {
 	return r.add(q)
 }
 
-// sum adds n requests that together have the cost of q. Their times are evenly spread over a time.
+// sum adds n requests that together have the cost of q. Their times are evenly spread over the given time.
 func (r *reader) sum(q Request, n uint64, over time.Duration) error {
 	if n = max(n, 1); n > uint64(r.most) {
 		return r.errMany()

@@ -94,8 +94,8 @@ func (r *reader) stream(in io.Reader) error {
 	}
 }
 
-// value reads a record, a list of records, or a page or a bucket of OpenAI's usage. text is the text of the value, or
-// nil if it is unknown.
+// value reads a record, a list of records, or a page or a bucket of OpenAI's usage. The parameter text is the text of
+// the value, or nil if it is unknown.
 func (r *reader) value(number int, value any, text []byte) error {
 	switch v := value.(type) {
 	case []any:

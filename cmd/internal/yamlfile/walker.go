@@ -47,9 +47,9 @@ func (w *Walker) Fail(n *yaml.Node, format string, args ...any) {
 // IsFull reports whether the walk has ended because there were too many mistakes or values.
 func (w *Walker) IsFull() bool { return w.full }
 
-// Visit counts a value and returns it. If it is an alias, it returns the node that the alias names. If there are more
-// values than most, the walk ends, and tooMany is noted as a mistake, a format with one verb for most. If the walk has
-// ended, Visit returns nil.
+// Visit counts a value and returns it. If it is an alias, it returns the node that the alias names. The parameter most
+// is the largest number of values. If there are more values, the walk ends and notes a mistake with the text tooMany,
+// which is a format with one verb for most. If the walk has ended, Visit returns nil.
 func (w *Walker) Visit(n *yaml.Node, most int, tooMany string) *yaml.Node {
 	if w.full {
 		return nil

@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Law is a limit that the requests to an example must obey: a burst, plus one request after each interval.
+// A Law is a limit that an example must enforce: a burst, plus one request per interval.
 type Law struct {
 	Burst int
 	Every time.Duration
 }
 
 // Holds makes requests one after the other: more than twice the burst, and up to a thousand if none is refused. It
-// checks that the burst is admitted. Beyond the burst, no more may be admitted than comes back while the test runs,
-// however long that takes.
+// checks that at least the burst is admitted. In addition to the burst, at most the tokens that come back during the
+// test may be admitted, no matter how long the test takes.
 func (l Law) Holds(t *testing.T, admitted func(i int) bool) {
 	t.Helper()
 	start, passed, n := time.Now(), 0, 0
@@ -33,7 +33,7 @@ func (l Law) Holds(t *testing.T, admitted func(i int) bool) {
 	l.check(t, passed, time.Since(start))
 }
 
-// check checks the number of requests of one key that were admitted in the time took.
+// check checks a number of admitted requests of one key. The argument took is the time in which they were made.
 func (l Law) check(t *testing.T, passed int, took time.Duration) {
 	t.Helper()
 	assert.GreaterOrEqual(t, passed, l.Burst)
@@ -50,8 +50,8 @@ type Request struct {
 	Bare               []int  // statuses of answers that have no RateLimit fields
 }
 
-// Clients starts the example twice, without and with a trusted proxy. It checks that a client has one bucket, whatever
-// it writes to X-Forwarded-For.
+// Clients starts the example twice, without and with a trusted proxy. Each time, it checks that a client has only one
+// bucket, no matter what it writes into X-Forwarded-For.
 func (r Request) Clients(t *testing.T) {
 	t.Run("direct", func(t *testing.T) { r.Forged(t, Start(t)) })
 	t.Run("behind a proxy", func(t *testing.T) {
@@ -79,8 +79,8 @@ func (r Request) Clients(t *testing.T) {
 	})
 }
 
-// Forged checks that a client has only one bucket if it sends a different X-Forwarded-For each time. url is where the
-// example listens.
+// Forged checks that a client has only one bucket, even if it sends a different X-Forwarded-For with each request. url
+// is the URL at which the example listens.
 func (r Request) Forged(t *testing.T, url string) {
 	t.Helper()
 	r.Holds(t, func(i int) bool {

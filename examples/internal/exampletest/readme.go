@@ -17,9 +17,10 @@ import (
 // seconds matches the parts of an answer that depend on the time between two requests.
 var seconds = regexp.MustCompile(`(t=|Retry-After: )\d+`)
 
-// README makes the curl requests of a document for which the document shows the output, and compares the output. In the
-// document, the example has the address address. start starts the example and returns its real URL. If the machine is
-// so slow that a token comes back during the test, by the law's interval, README starts the example again.
+// README runs the curl commands of a document whose output the document shows, and compares the outputs. The argument
+// address is the example's address in the document. The function start starts the example and returns its real URL. If
+// the machine is so slow that the requests take the law's interval or longer, a token comes back during the test.
+// README then starts the example again.
 func README(t *testing.T, name, address string, law Law, start func() string) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {

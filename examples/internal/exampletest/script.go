@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ports contains the ports in the configurations of the examples. They are, in this order: for clients, for weir, for
-// weir's administrators, for weir behind other proxies, for the server behind weir, and for weir's clients of Redis.
+// ports contains the ports in the configurations of the examples, in this order: the port for clients, the port of
+// weir, weir's admin port, the port of weir behind other proxies, the port of the server behind weir, and the port on
+// which weir serves clients of Redis.
 var ports = []string{":8000", ":8080", ":8081", ":8090", ":3000", ":6380"}
 
 // Weir returns the path of weir. The script with-weir in the folder examples builds it.
@@ -31,8 +32,9 @@ func Weir(t *testing.T, examples string) string {
 	return program
 }
 
-// Script starts a copy of an example's run.sh with free ports and with the program weir. The script runs until the test
-// ends. Script returns the URL for clients. The working directory must be that of all examples.
+// Script starts a copy of an example's run.sh, in which the ports are replaced with free ones. The argument weir is the
+// path of the program weir, which the script runs. Script returns the URL for clients when the example listens on its
+// ports. The script runs until the test ends. The working directory must be the folder examples.
 func Script(t *testing.T, example, weir string) (url string) {
 	t.Helper()
 	free := freePorts(t)
@@ -45,7 +47,7 @@ func Script(t *testing.T, example, weir string) (url string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // an error means that it has already ended
 		<-ended
 	})
-	// A server that listens on several ports opens them one after the other.
+	// A server that listens on several ports opens them one after the other, so each port must be checked.
 	deadline := time.Now().Add(time.Minute)
 	for _, port := range listened(t, example) {
 		address := "127.0.0.1" + free[port]
@@ -88,7 +90,7 @@ func listened(t *testing.T, example string) (found []string) {
 	return found
 }
 
-// Output runs the run.sh of an example, which ends by itself, and returns what it prints.
+// Output runs the run.sh of an example, waits until the script ends, and returns what it printed.
 func Output(t *testing.T, example, weir string) string {
 	t.Helper()
 	out, err := copied(t, example, weir, freePorts(t)).Output()
@@ -96,9 +98,10 @@ func Output(t *testing.T, example, weir string) string {
 	return string(out)
 }
 
-// Need skips the test if a program is missing. A program that the repository builds is preferred to an installed one,
-// because the test puts its folder first into PATH. An installed program may be another version. So if there are
-// arguments, the program must exit with status 0 when it is called with them.
+// Need skips the test if a program is missing. If the repository builds the program, that build is used instead of an
+// installed program, because the test puts its folder first in PATH. An installed program may have another version. So
+// if there are arguments, Need also skips the test if the program, called with these arguments, does not exit with
+// status 0.
 func Need(t *testing.T, program string, works ...string) {
 	t.Helper()
 	folder, err := filepath.Abs("../bin/" + program)

@@ -1,5 +1,5 @@
-// Package exampletest starts the programs of the examples, each in its own process and on a free port, and compares
-// their answers with their limits.
+// Package exampletest starts the programs of the examples, and compares their answers with their limits. Each program
+// runs in a separate process and listens on a free port.
 package exampletest
 
 import (
@@ -18,7 +18,8 @@ import (
 // variable makes the test binary run as the example.
 const variable = "WEIR_EXAMPLE"
 
-// Main is the TestMain of an example. If [Start] has started the test binary, Main runs main, and otherwise the tests.
+// Main is the TestMain of an example. If [Start] has started the test binary, Main runs the function main. Otherwise it
+// runs the tests.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(variable) != "" {
 		main()
@@ -34,8 +35,8 @@ func Start(t *testing.T, args ...string) string {
 	return Says(t, `listening on (\S+)`, args...)
 }
 
-// Says starts the example in the same way. It returns the text that the first group of a pattern matches in a line of
-// the example's log.
+// Says starts the example in the same way as Start. It waits for a line of the example's log that matches a regular
+// expression, and returns the text of the first group.
 func Says(t *testing.T, pattern string, args ...string) string {
 	t.Helper()
 	program, err := os.Executable()
@@ -45,8 +46,8 @@ func Says(t *testing.T, pattern string, args ...string) string {
 	return Run(t, cmd, pattern)
 }
 
-// Run starts a program, which runs until the test ends. It returns the text that the first group of a pattern matches
-// in a line of the program's standard error.
+// Run starts a program, which runs until the test ends. It waits for a line of the program's standard error that
+// matches a regular expression, and returns the text of the first group.
 func Run(t *testing.T, cmd *exec.Cmd, pattern string) (found string) {
 	t.Helper()
 	log, err := cmd.StderrPipe()
@@ -75,7 +76,8 @@ type Answer struct {
 	Body   string
 }
 
-// Do sends a request. header contains names and values in turn. A name may occur several times.
+// Do sends a request. The argument header contains alternating names and values of header fields. A name may occur
+// several times.
 func Do(t *testing.T, method, url, body string, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(body))

@@ -1,4 +1,4 @@
-// Package promisetest runs package limitertest against the fronts of this module, for their tests.
+// Package promisetest runs package limitertest against the fronts of this module. The tests of the fronts use it.
 package promisetest
 
 import (
@@ -11,7 +11,7 @@ import (
 )
 
 // Promise returns a function that runs package limitertest against a front. unit is the unit to which the front rounds
-// waits. skip has the promises that the front does not make, with the reasons.
+// waits. skip lists the promises that the front does not make, with the reasons.
 func Promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc {
 	return func(t *testing.T, of conformance.Subjects) {
 		fronttest.Fronts{

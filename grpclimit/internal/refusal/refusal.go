@@ -21,8 +21,9 @@ import (
 // (https://github.com/grpc/proposal/blob/master/A6-client-retries.md).
 const PushbackName = "grpc-retry-pushback-ms"
 
-// longestPushback is the longest wait that is sent to automatic retries. A client's call hangs during the wait. So for
-// longer waits, automatic retries are turned off, and the call ends at once with the RetryInfo.
+// longestPushback is the longest wait that the trailer requests from clients that retry automatically. During that
+// wait, the call of the client hangs. So for longer waits, the trailer turns off automatic retries, and the call ends
+// at once with the RetryInfo.
 const longestPushback = time.Minute
 
 // Pushback returns the value of the trailer [PushbackName], or "" if the trailer is not sent.
@@ -40,8 +41,9 @@ func Pushback(res *rpclimit.Result) string {
 	return strconv.FormatInt(int64((retry+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// Details returns the details of a refused call's error: a RetryInfo, if the time after which it could pass is known,
-// and a QuotaFailure with a violation for every limit that refused it. It returns nil if no limit refused the call.
+// Details returns the details of a refused call's error. They contain a RetryInfo, if the time after which the call
+// could pass is known, and a QuotaFailure with a violation for every limit that refused the call. It returns nil if no
+// limit refused the call.
 func Details(res *rpclimit.Result) (details []protoadapt.MessageV1) {
 	if res.Code() != rpclimit.ResourceExhausted {
 		return nil

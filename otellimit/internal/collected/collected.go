@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// Series has the values of all series. The key of the map is the name of the metric and its attributes, which are
-// ordered by their keys: "weir.limit.requests weir.limit.name=a,weir.limit.outcome=allowed".
+// Series has the values of all series. A key of the map is the name of a metric and its attributes, which are sorted by
+// their keys: "weir.limit.requests weir.limit.name=a,weir.limit.outcome=allowed".
 type Series map[string]float64
 
 // From lets the reader collect, and returns the series. The test fails if a series occurs twice or has another scope.
@@ -59,7 +59,7 @@ func add[N int64 | float64](t testing.TB, s Series, name string, points []metric
 	}
 }
 
-// Of returns the series of the metrics whose names have a prefix, with the prefix cut off.
+// Of returns the series of the metrics whose names have a prefix. In the result, the prefix is cut off.
 func (s Series) Of(prefix string) map[string]float64 {
 	some := map[string]float64{}
 	for key, value := range s {

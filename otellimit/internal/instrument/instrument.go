@@ -29,7 +29,7 @@ const (
 	Seconds
 )
 
-// A Reading is one series: a metric with attributes, and how to find its value in a snapshot.
+// A Reading describes one series: a metric with attributes, and a function that returns its value from a snapshot.
 type Reading[S any] struct {
 	Kind       Kind
 	Name       string
@@ -41,8 +41,8 @@ type Reading[S any] struct {
 }
 
 // Register reports the readings at each collection. One callback reports all of them from one snapshot. Readings with
-// the same name may differ only in their attributes and functions. read is called from any goroutine, and concurrently
-// if the provider has several readers.
+// the same name may differ only in their attributes and functions. The function read returns a snapshot. It may be
+// called from any goroutine, and concurrently if the provider has several readers.
 func Register[S any](p metric.MeterProvider, s Scope, readings []Reading[S], read func() S) (metric.Registration, error) {
 	release, err := s.claim(p)
 	if err != nil {

@@ -84,7 +84,7 @@ func (s *Scope) Add(attributes []attribute.KeyValue) error {
 	return nil
 }
 
-// with returns the attributes of a series in the form in which an observer gets them.
+// with returns the attributes of a series as options for an observer.
 func (s *Scope) with(own []attribute.KeyValue) []metric.ObserveOption {
 	return []metric.ObserveOption{metric.WithAttributeSet(s.set(own))}
 }
@@ -94,8 +94,8 @@ func (s *Scope) set(own []attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(append(all, own...)...)
 }
 
-// A claim is a registered name. No name may be registered twice, because two callbacks that report the same series
-// would overwrite each other's values or add them up, depending on the SDK.
+// A claim is a registered name. No name may be registered twice. Otherwise two callbacks would report the same series,
+// and depending on the SDK, their values would overwrite each other or be added up.
 type claim struct {
 	provider metric.MeterProvider
 	kind     string
@@ -107,7 +107,7 @@ var claims = struct {
 	held map[claim]bool
 }{held: map[claim]bool{}}
 
-// claim takes the name until release is called.
+// claim reserves the name until release is called.
 func (s *Scope) claim(p metric.MeterProvider) (release func(), err error) {
 	v := reflect.ValueOf(p)
 	if p == nil || !v.Comparable() {

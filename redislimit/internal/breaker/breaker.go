@@ -1,5 +1,5 @@
-// Package breaker stops calls to a store that does not answer. Time is an argument, in nanoseconds of a clock that
-// never goes back. So the simulator can run the same code as a limiter.
+// Package breaker stops calls to a store that does not answer. The current time is an argument of the methods, in
+// nanoseconds of a clock that never goes back. So the simulator can run the same code as a limiter.
 package breaker
 
 import (
@@ -11,31 +11,32 @@ import (
 const ProbeEvery = 250 * time.Millisecond
 
 // A Breaker is open while its store counts as lost: then only one probe passes in every [ProbeEvery]. It opens when
-// calls have failed for some time without a success. Any success closes it. The number of failed calls says nothing,
-// because calls in flight at one moment fail together. The zero Breaker is closed. All its methods may be called from
-// any goroutine.
+// calls have failed for some time without a success. Any success closes it. The number of failed calls does not matter,
+// because all calls that are in flight at one moment fail together. The zero Breaker is closed. All its methods may be
+// called from any goroutine.
 type Breaker struct {
 	answered atomic.Int64 // when a call last succeeded
 	silent   atomic.Int64 // when the first of the calls that have failed since the last success was sent; 0 for none
 	probeAt  atomic.Int64 // while it is open: when the next probe is due; otherwise 0
-	opened   atomic.Int64 // when it last opened, or when a call tried to open it; never decreases
+	opened   atomic.Int64 // when the breaker last opened, or when a call last tried to open it; never decreases
 	late     atomic.Int64 // when a call was last answered after its timeout
 }
 
-// latest is the factor by which the breaker waits longer before it opens if answers come, but too late.
+// latest bounds how much longer the breaker waits before it opens if answers come, but too late: up to this many times
+// as long.
 const latest = 5
 
 // IsOpen reports whether the store counts as lost.
 func (b *Breaker) IsOpen() bool { return b.probeAt.Load() != 0 }
 
-// IsFailing reports whether calls have failed, without a success, for at least after.
+// IsFailing reports whether calls have failed, without a success, for at least the duration after.
 func (b *Breaker) IsFailing(now int64, after time.Duration) bool {
 	since := b.silent.Load()
 	return since != 0 && now-since >= int64(after)
 }
 
-// LostSince reports whether the store counts as lost, and since when. The time is not earlier than the last success,
-// and not earlier than the opening of the breaker.
+// LostSince reports whether the store counts as lost, and since when. The returned time is not before the last success,
+// and not before the breaker opened.
 func (b *Breaker) LostSince() (since int64, lost bool) {
 	lost = b.IsOpen() // read first, so that the other times are from this loss or later
 	return max(b.opened.Load(), b.answered.Load()), lost
@@ -59,9 +60,9 @@ func (b *Breaker) Succeeded(now int64) (closed bool) {
 // breaker waits longer before it counts the store as lost.
 func (b *Breaker) Late(now int64) { b.late.Store(now) }
 
-// Failed notes that a call failed now, which was sent at the time sent. It opens the breaker if there was no success
-// for at least after. A call that was sent before the last success counts as sent at that success. Failed reports
-// whether it opened the breaker.
+// Failed notes that a call failed at the time now. The call was sent at the time sent. If calls have failed, without a
+// success, for at least the duration after, Failed opens the breaker. A call that was sent before the last success
+// counts as sent at that success. Failed reports whether it opened the breaker.
 func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))
 	since := b.silent.Load()

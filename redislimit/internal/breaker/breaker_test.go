@@ -48,7 +48,7 @@ func TestSilenceOpensIt(t *testing.T) {
 	assert.True(t, b.Allows(1700*ms))
 }
 
-// A call is sent, another call gets an answer, and then the first call fails. Its failure says nothing about the time
+// A call is sent, another call gets an answer, and then the first call fails. Its failure does not count for the time
 // before that answer.
 func TestAnOldFailureCountsFromTheLastSuccess(t *testing.T) {
 	var b Breaker
@@ -59,8 +59,8 @@ func TestAnOldFailureCountsFromTheLastSuccess(t *testing.T) {
 	assert.True(t, b.IsOpen())
 }
 
-// A loss begins when the breaker opens, not when the first of the calls that opened it failed, because in between other
-// nodes may have got answers.
+// A loss begins when the breaker opens, and not when the first failed call was sent, because other nodes may have got
+// answers in between.
 func TestALossBeginsWhenItOpens(t *testing.T) {
 	var b Breaker
 	b.Failed(1000*ms, 1050*ms, after)
@@ -79,7 +79,8 @@ func TestALossBeginsWhenItOpens(t *testing.T) {
 	assert.Equal(t, 9800*ms, since)
 }
 
-// If a store's answers come too late, the store is alive, so it counts as lost later than a store without answers.
+// A store whose answers come too late is alive, so the breaker waits longer before it counts that store as lost than
+// for a store without answers.
 func TestLateAnswersKeepABreakerClosedForAWhile(t *testing.T) {
 	var b Breaker
 	const after = 200 * time.Millisecond

@@ -1,5 +1,5 @@
-// Package defaults has the numbers by which limiters work. Options may change some of them, and the others are fixed.
-// Package redislimit uses them and package sim simulates them.
+// Package defaults contains the numbers by which limiters work. Options can change some of them, and the others are
+// fixed. Package redislimit uses these numbers, and package sim simulates limiters with them.
 package defaults
 
 import (
@@ -24,8 +24,8 @@ const (
 	Trust     = KeepEvery // how long a refusal is trusted
 )
 
-// KeepEvery is how often a limiter checks its leases, the debts of its shares, and whether a lost store is back. It is
-// once in the lifetime of a lease.
+// KeepEvery is how often a limiter checks its leases, the debts of its shares, and whether a lost store is back. The
+// lifetime of a lease is equally long, so each lease is checked once in its lifetime.
 const KeepEvery = 100 * time.Millisecond
 
 // Numbers of a queue of requests to the store.

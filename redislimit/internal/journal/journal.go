@@ -5,8 +5,8 @@
 // flushed to a disk, so a loss of power may lose the changes that the system has not written to the disk yet.
 //
 // The file is locked while its process lives. Any process takes over an unlocked file ([Journal.TakeOver]). If a
-// process is killed after taking over the entries and before removing the file, the entries are in two files. The debt
-// is then charged twice, but is never dropped.
+// process is killed after it has taken over the entries and before it has removed the file, the entries are in two
+// files. The debts are then charged twice, but are never dropped.
 package journal
 
 import (
@@ -57,9 +57,9 @@ type Journal struct {
 	err string // the last error that was reported
 }
 
-// Open makes the file of this process. Its name is stem and a random word. identity identifies the limit and the store
-// of the entries: files with another identity are not taken over. failed is called with each error of a later write,
-// unless the previous write had the same error.
+// Open makes the file of this process. The path of the file begins with stem, followed by a random word. identity
+// identifies the limit and the store of the entries: files with another identity are not taken over. Open stores the
+// function failed. It is called with each error of a later write, unless the previous write had the same error.
 func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	if !filepath.IsAbs(stem) {
 		return nil, fmt.Errorf("the path %q: want a full one", stem)
@@ -71,8 +71,8 @@ func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	return j, j.rewrite()
 }
 
-// Note writes the debt of the entry to the file. owed is the complete debt, not a difference. If the file cannot be
-// written to, [Journal.Mend] makes it again.
+// Note writes the debt of the entry to the file. owed is the complete debt, not a difference. If the write fails,
+// [Journal.Mend] makes the file again later.
 func (j *Journal) Note(e Entry, owed uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -146,7 +146,7 @@ func (j *Journal) Path() string {
 	return j.file.Name()
 }
 
-// Close ends the journal. It removes a file in which nothing is owed, and leaves any other file to the next process.
+// Close ends the journal. If nothing is owed, it removes the file. Otherwise it leaves the file to the next process.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -203,7 +203,8 @@ func (j *Journal) rewrite() error {
 	return err
 }
 
-// create makes an empty file and locks it. Another process that sees the file before it is locked removes it.
+// create makes an empty file and locks it. If another process finds the empty file before it is locked, that process
+// removes it.
 func (j *Journal) create() (*os.File, error) {
 	for {
 		f, err := os.OpenFile(j.stem+"."+rand.Text()+suffix, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
@@ -296,8 +297,8 @@ func (j *Journal) takeOver(path string, take func(Former) bool) error {
 	return os.Remove(path)
 }
 
-// read returns the debts in the records. If the last record is incomplete, its request was not answered, so it does not
-// count.
+// read returns the debts in the records. If the last record is incomplete, the request that caused it was not answered,
+// so the record does not count.
 func read(records []byte) (owed map[Entry]uint64, err error) {
 	owed = map[Entry]uint64{}
 	for len(records) >= head {
@@ -331,8 +332,8 @@ const (
 	fixed = 26 // bytes of a record before its key
 )
 
-// appendRecord appends a record of an entry's debt. The record contains the length and the checksum of the rest, the
-// tier, whether the debt is a lease's, the debt, the quota and the key.
+// appendRecord appends a record of an entry's debt. The record begins with the length and the checksum of the rest. The
+// rest contains the tier, whether the debt is that of a lease, the debt, the quota and the key.
 func appendRecord(to []byte, e Entry, owed uint64) []byte {
 	at := len(to)
 	to = append(to, make([]byte, head)...)

@@ -25,7 +25,7 @@ func begin(t *testing.T, stem string) *Journal {
 	return j
 }
 
-// end leaves the file of a journal as a killed process would.
+// end leaves the file of a journal in the same state as a killed process would.
 func end(t *testing.T, j *Journal) string {
 	t.Helper()
 	path := j.Path()
@@ -125,7 +125,8 @@ func TestOfWhomFilesAre(t *testing.T) {
 }
 
 // TestAnEndThatIsMissing: a process may be killed during a write, and the system may crash before all data is on the
-// disk. The records before the missing part are read. A missing end is not an error, but an invalid record is.
+// disk. The records before the missing part are still read. read returns no error for a missing end, but returns one
+// for an invalid record.
 func TestAnEndThatIsMissing(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a")
 	first := begin(t, stem)
@@ -167,8 +168,8 @@ func TestAnEndThatIsMissing(t *testing.T) {
 	assert.ErrorContains(t, all[0].Err, "a record of 0 bytes, 4096 bytes before the end")
 }
 
-// TestAFileThatCannotBeWritten: if a file cannot be written, this is reported once. When it can be written again, a new
-// file with all debts is made.
+// TestAFileThatCannotBeWritten: if writes to a file fail, the journal reports this once. When writes are possible
+// again, the journal makes a new file with all debts.
 func TestAFileThatCannotBeWritten(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "folder", "a")
 	require.NoError(t, os.Mkdir(filepath.Dir(stem), 0o700))
@@ -203,7 +204,7 @@ func TestAFileThatCannotBeWritten(t *testing.T) {
 	assert.NoError(t, j.Close())
 }
 
-// TestWhatCannotBeOpened: the error says why a file cannot be opened.
+// TestWhatCannotBeOpened: if a file cannot be opened, the error contains the reason.
 func TestWhatCannotBeOpened(t *testing.T) {
 	_, err := Open("a", "a limit", nil)
 	assert.ErrorContains(t, err, `the path "a": want a full one`)
@@ -217,8 +218,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 }
 
 // TestProcessesThatAreKilled: each of several processes makes a file and notes debts forever, until it is killed at a
-// random instruction. For each entry, later processes find the last note or the note before it. At the end no file is
-// left.
+// random instruction. For each entry, later processes find the last note whose number the process printed, or the note
+// after it. At the end no file is left.
 func TestProcessesThatAreKilled(t *testing.T) {
 	const key = "JOURNAL_TEST_STEM"
 	if stem := os.Getenv(key); stem != "" {

@@ -18,7 +18,7 @@ const (
 	renewal
 )
 
-// A claimScenario consists of calls on one claim, which are interleaved in every way.
+// A claimScenario consists of calls on one claim. The test explores every interleaving of these calls.
 type claimScenario struct {
 	name    string
 	threads [][]claimCall

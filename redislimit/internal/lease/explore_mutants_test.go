@@ -14,7 +14,7 @@ const (
 	claimGo = "claim.go"
 )
 
-// cas is the code with which a spending ends.
+// cas is the code at the end of a spending.
 const cas = "if next == w || l.word.CompareAndSwap(uint64(w), uint64(next)) {\n\t\t\treturn v, renew"
 
 // mutants lists changes of the lease's code, each of which breaks one of its rules.

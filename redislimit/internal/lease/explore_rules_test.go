@@ -16,7 +16,8 @@ func (w *world) begin(th *thread) {
 	th.idle, h.touched = !h.touched, false
 }
 
-// changed checks a change of a lease's word: the thread, in its state before the step, must be allowed to make it.
+// changed checks a change of a lease's word. The thread must be allowed to make this change in the state that it had
+// before the step.
 func (w *world) changed(th *thread, before thread, i int, from, to state) error {
 	h := &w.leases[i]
 	if from&retired != 0 {
@@ -32,7 +33,7 @@ func (w *world) changed(th *thread, before thread, i int, from, to state) error 
 	return err
 }
 
-// named returns what the thread was doing.
+// named returns a name for what the thread was doing before the step.
 func (th *thread) named(before thread) string {
 	return fmt.Sprintf("t%d, %v, when it was %s,", th.name, th.program[before.made], before.phase)
 }
@@ -165,8 +166,8 @@ func (w *world) serve(th *thread, way int) error {
 	return nil
 }
 
-// check checks the conditions for every state, and the answer that the thread has just got. plain contains the fields
-// that are not words, as they were before the step.
+// check checks the conditions that are true in every state, and the answer that the thread has just got. The argument
+// plain contains the fields that are not words, with their values before the step.
 func (w *world) check(th *thread, plain []fields) error {
 	if th.said != nil {
 		if err := w.checkTake(th); err != nil {
@@ -197,8 +198,8 @@ func (w *world) check(th *thread, plain []fields) error {
 	if w.admitted+balance > w.store.net {
 		return fmt.Errorf("L1: %d admitted, %d in hand less debt, and the store has charged %d", w.admitted, balance, w.store.net)
 	}
-	// This is the bound for one node, without time. A lease gives overdraft when it begins. If the previous lease has
-	// used its overdraft up and no tokens have come back, no new lease begins.
+	// This is the bound for one node, without tokens that come back with time. A lease has an overdraft when it begins.
+	// If the previous lease has used up its overdraft and no tokens have come back, no new lease begins.
 	if most := w.terms.Limit - w.scenario.others + w.terms.Overdraft; w.admitted > int64(most)+w.store.back {
 		return fmt.Errorf("L5: %d admitted, want at most %d: what the store had and one overdraft", w.admitted, most)
 	}

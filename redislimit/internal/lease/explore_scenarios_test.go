@@ -4,8 +4,8 @@ package lease
 
 import "cmp"
 
-// A scenario is explored. Its calls in before are made first, one by one. Then the calls of its threads are interleaved
-// in every way. The key has a lease at the beginning.
+// A scenario is what one exploration runs. First the calls in the field before are made, one by one. Then the calls of
+// the threads are interleaved in every way. The key has a lease at the beginning.
 type scenario struct {
 	name      string
 	limit     uint64 // of the store; 0 means 16: then a lease has at most 8 tokens, and asks for 4
@@ -18,7 +18,8 @@ type scenario struct {
 	large     bool // explored with -large only
 }
 
-// A token in hand lives for 100 ns. After a failure the store is left alone for 10 ns.
+// terms returns the terms of the leases: a token in hand lives for 100 ns, and after a failed call the lease does not
+// ask the store for 10 ns.
 func (s scenario) terms() *Terms {
 	return &Terms{
 		Limit: cmp.Or(s.limit, 16), PerSecond: 1e8, Nodes: 1, Overdraft: cmp.Or(s.overdraft, 2),
@@ -37,14 +38,14 @@ func together(calls ...call) (threads [][]call) {
 var (
 	one, two = takes(1), takes(2)
 
-	// These calls are made before the threads start. The third renewal is the first that brings tokens. With hasTwo,
-	// two tokens are in hand, and the store is asked when the last is taken. With hasOne, one of these two is left.
-	// With hasFour, four are in hand, and taking the first makes a renewal ask for four more.
+	// These calls are made before the threads start. The third renewal is the first that brings tokens. After hasTwo,
+	// two tokens are in hand, and a renewal starts when the second is taken. After hasOne, one of these two is left.
+	// After hasFour, four tokens are in hand. Taking the first of them starts a renewal that asks for four more.
 	hasTwo  = []call{one, one.at(10), one.at(20)}
 	hasOne  = []call{one, one.at(10), one.at(20), one.at(21)}
 	hasFour = []call{one, one.at(1), one.at(2)}
 
-	// Nothing is in hand, and Expire has seen that.
+	// After these calls, no token is in hand, and Expire has noticed that.
 	drained = []call{one, looks().at(late)}
 
 	late = int64(200) // by then tokens have been in hand too long

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A store does what the server does, in one step. Time passes in the store only before the threads begin, so while they
-// run, only tokens that are given back come back.
+// A store does in one step what the server does. Time passes in the store only before the threads begin. So while they
+// run, the store gets back only the tokens that the node gives back.
 type store struct {
 	left int64 // tokens left of the limit; below 0 if debt was charged beyond the limit
 	net  int64 // tokens charged to this node, minus those that it gave back
@@ -43,10 +43,10 @@ func (s *store) charge(n int64) {
 	s.net += n
 }
 
-// retryAfter is the time for which the store says, in a refusal, that it has no tokens.
+// retryAfter is the RetryAfter of the store's refusals.
 const retryAfter = 10
 
-// These are the ways in which a question can end.
+// A question to the store can end in these ways.
 const (
 	answered = iota
 	answerLost

@@ -43,7 +43,7 @@ func (c call) String() string {
 // at returns the same call, made when the clock reads late.
 func (c call) at(late int64) call { c.late = late; return c }
 
-// start is the time of a clock that reads 0. It is not 0, because 0 means no time to a lease.
+// start is the lease's time when the clock of the calls reads 0. It is not 0, because a lease uses 0 for "no time".
 const start = 1000
 
 func (c call) now() int64 { return start + c.late }
@@ -74,7 +74,7 @@ type thread struct {
 	name    int
 	program []call
 	made    int    // calls that have returned
-	loop    uint64 // the history when it last came to the load of a lease's word
+	loop    uint64 // the history when the thread last loaded a lease's word
 	again   bool   // it has met a retired lease and starts over
 
 	phase   phase
@@ -132,8 +132,9 @@ func (th *thread) rewind() {
 	*th = thread{Thread: th.Thread, name: th.name, program: th.program}
 }
 
-// hash returns a number for the thread's part of the state. Threads with the same program are interchangeable, so the
-// name is not included. The history includes everything that the thread knows.
+// hash returns a number that represents the thread's part of the state. Threads with the same program are
+// interchangeable, so the number does not depend on the thread's name. It depends on the history, which includes
+// everything that the thread knows.
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made), th.History)
 	for _, c := range th.program[th.made:] {
@@ -142,8 +143,8 @@ func (th *thread) hash() uint64 {
 	return h
 }
 
-// take does the same as Limiter.local and Limiter.carry. It leaves out a request that is sent to the store alone,
-// because that request does not involve the lease.
+// take does the same as Limiter.local and Limiter.carry. It leaves out requests that are sent to the store in a
+// separate question, because they do not involve the lease.
 func (w *world) take(th *thread, c call) {
 	for {
 		l := w.lookup(th)
@@ -211,7 +212,7 @@ func (w *world) question(th *thread, l *Lease, ask script.Ask) {
 	}
 }
 
-// lookup returns the lease of the key. If there is none, it makes one.
+// lookup returns the lease of the key. If the key has none, lookup makes one.
 func (w *world) lookup(th *thread) *Lease {
 	if th.lease = int(w.table.Load()); th.lease == 0 {
 		fresh := New(w.terms, 0)

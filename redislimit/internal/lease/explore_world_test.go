@@ -39,14 +39,14 @@ type held struct {
 	touched bool    // it was changed since the last look
 }
 
-// shared contains what is known about tokens, including the store's part.
+// shared contains what is known about tokens, on the node and in the store.
 type shared struct {
 	store    store
 	admitted int64 // tokens admitted, minus tokens refunded
 	stranded int64 // tokens that were charged and are in no hand, because a question or an answer was lost
 }
 
-// newWorld returns the world of a scenario in which the calls of before have been made.
+// newWorld returns the world of a scenario, after the calls in the scenario's field before have been made.
 func newWorld(s scenario) (*world, error) {
 	w := &world{scenario: s, terms: s.terms(), watched: true}
 	w.store.left = int64(w.terms.Limit) - int64(s.others)
@@ -141,7 +141,7 @@ const (
 	remaining = 6 // this word and the following ones are only used in reports
 )
 
-// position returns which lease a word belongs to, and which of its words it is.
+// position returns the lease to which a word belongs, and the word's position among the words of that lease.
 func (w *world) position(a *word.Word) (lease, name int, ok bool) {
 	for i, h := range w.leases {
 		all := words(h.lease)
@@ -152,9 +152,9 @@ func (w *world) position(a *word.Word) (lease, name int, ok bool) {
 	return 0, 0, false
 }
 
-// passes reports whether an operation does not count as a step, because it does not affect other threads. This is so
-// for an operation on a lease that is not in the table yet, on a word that is only used in reports, on a word that is
-// only used by looks if there are no looks, and on a table that does not change.
+// passes reports whether an operation does not count as a step, because it does not affect other threads. Four kinds of
+// operations pass: on a lease that is not in the table yet, on a word that is only used in reports, on a word that only
+// looks use if there are no looks, and on a table that does not change.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.table {
 		return !w.watched
@@ -163,7 +163,8 @@ func (w *world) passes(a word.Access) bool {
 	return !ok || name >= remaining || !w.watched && (name == expires || name == resetAt)
 }
 
-// Step makes a thread do its next operation, in one of its ways, and checks everything.
+// Step makes a thread do its next operation. The operation ends in the given one of its possible ways. Then Step checks
+// everything.
 func (w *world) Step(thread, way int) error {
 	th := w.threads[thread]
 	a := th.Pending
@@ -192,7 +193,8 @@ func (w *world) Step(thread, way int) error {
 	return err
 }
 
-// remember sets the history to what the thread knows. If a call starts over, it keeps no knowledge.
+// remember updates the history, so that it represents what the thread knows. When a call starts over, the thread
+// forgets what the call has learned.
 func (w *world) remember(th *thread, before thread, a word.Access, from uint64) {
 	th.said, th.told, th.gone = nil, nil, false
 	if th.made != before.made || th.again {

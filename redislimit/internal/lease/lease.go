@@ -8,8 +8,8 @@ import (
 )
 
 // A Lease contains the tokens of one key that a node has in hand. Make one with [New]. Take, Refund, Held, Remaining
-// and Waits may be called from any goroutine, Expire by one goroutine at a time, and the other methods only by a caller
-// for which Take returned renew, or Expire returned settle.
+// and Waits may be called from any goroutine, and Expire by one goroutine at a time. The other methods may be called
+// only by a caller that got renew from Take or settle from Expire.
 type Lease struct {
 	word      word.Word  // a state
 	denyUntil word.Int64 // until this time, the node refuses without asking
@@ -50,16 +50,17 @@ const (
 	Refused Verdict = iota
 	// Admitted: the request is paid with tokens in hand, or on overdraft.
 	Admitted
-	// Unknown: the lease cannot decide, because the tokens in hand are too few for the request. The caller asks the
-	// store: with the renewal if renew is true, otherwise with a separate question.
+	// Unknown: the lease cannot decide, because the tokens in hand are too few for the request. The caller must ask the
+	// store. If renew is true, the renewal carries the request. Otherwise the caller sends a separate question.
 	Unknown
-	// Retired: the lease is no longer in use. Look the key up again.
+	// Retired: the lease is no longer in use. The caller must look up the key again.
 	Retired
 )
 
-// Take takes n tokens, all or none. It calls now only if it needs the time, which it does not if tokens in hand pay. If
-// renew is true, the caller must call Renewal and then Apply or Fail, whatever happens. If the verdict is Unknown, the
-// renewal carries the request. Take is lock-free: a CAS fails only because another call has succeeded.
+// Take takes n tokens, all or none. It calls the function now only if it needs the time. It does not need the time if
+// tokens in hand pay. If renew is true, the caller must in any case call Renewal and then Apply or Fail. If the verdict
+// is also Unknown, the renewal carries the request. Take is lock-free: a CAS fails only because another call has
+// succeeded.
 func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	for {
 		w := state(l.word.Load())
@@ -92,10 +93,10 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 }
 
 // Renewal returns the question to the store. now is when the question is sent, and n is the cost of the request that
-// caused the renewal. If waits is true, the question asks for n tokens for the request. It also asks for the tokens
-// that the next 2τ may need, and it charges the debt. If the next 2τ are not known to need at least two such requests,
-// the question asks for no tokens for them: unused tokens would stay on this node until another call gives them back,
-// and other nodes would lack them.
+// caused the renewal. The question charges the debt. If waits is true, it asks for the n tokens of the waiting request.
+// It also asks in advance for the tokens of the next 2τ, but only if the measured pace promises at least two requests
+// of n tokens in that time. Otherwise unused tokens would stay on this node until another call gives them back, and
+// other nodes would lack them.
 func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	w := state(l.word.Load())
 	l.sent, l.carried = now, 0
@@ -138,7 +139,7 @@ func (l *Lease) Settlement(now int64) script.Ask {
 }
 
 // Apply ends a renewal with the store's answer. It reports whether the waiting request is paid. The tokens for that
-// request never get into the node's hand (L1).
+// request never count as tokens in hand (L1).
 func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	l.remaining.Store(a.Remaining)
 	l.resetAt.Store(now + int64(a.ResetAfter))
@@ -160,10 +161,10 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	return paid
 }
 
-// deny makes the lease refuse requests until the store can have the tokens that the question asked for. If the question
-// asked for more than a renewal needs to be worthwhile, only requests that cost at least that much are refused.
-// Otherwise all requests are refused until that many tokens are available, plus a random time, so that the nodes do not
-// return at the same moment.
+// deny makes the lease refuse requests until the store can have the tokens that the question needed. If the question
+// needed more tokens than make a renewal worthwhile, the lease refuses only requests that cost at least as much as the
+// question needed. Otherwise it refuses all requests until the store can have enough tokens for a worthwhile renewal.
+// It adds a random time, so that the nodes do not return at the same moment.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
 	if l.carried > l.least {
@@ -204,10 +205,11 @@ func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 	}
 }
 
-// Expire must be called from time to time, by one goroutine. settle means that tokens have been in hand too long, or
-// that debt is left over: call Settlement and then Apply or Fail. gone means that the lease is empty and has not
-// changed since the last call: it is now retired and can be forgotten. A lease that is not healthy is kept until the
-// store has everything back, because a new lease would start with a new overdraft that could not be paid.
+// Expire must be called from time to time, by one goroutine. If settle is true, tokens have been in hand too long, or
+// debt is left over, and the caller must call Settlement and then Apply or Fail. If gone is true, the lease was empty
+// and had not changed since the last call. It is now retired and can be forgotten. A lease that is not healthy is kept
+// until the key has its complete limit again. Otherwise the key's next lease would start with a new overdraft that the
+// limit cannot pay.
 func (l *Lease) Expire(now int64) (settle, gone bool) {
 	w := state(l.word.Load())
 	idle := uint64(w) == l.visited
@@ -223,7 +225,7 @@ func (l *Lease) Expire(now int64) (settle, gone bool) {
 	return false, false
 }
 
-// Refund adds n tokens that were taken to the tokens in hand, and reports whether there was room for them.
+// Refund puts n tokens that were taken back into the node's hand, and reports whether there was room for them.
 func (l *Lease) Refund(n uint64) bool {
 	for {
 		w := state(l.word.Load())
@@ -246,8 +248,8 @@ func (l *Lease) Held() (tokens, debt uint64) {
 	return w.tokens(), w.debt()
 }
 
-// Remaining returns about how many tokens are left of the limit: the tokens in hand plus the tokens that the store had
-// at its last answer.
+// Remaining returns approximately how many tokens the key has left: the tokens in hand, plus the tokens that the store
+// had at its last answer.
 func (l *Lease) Remaining() uint64 {
 	return min(l.remaining.Load()+state(l.word.Load()).tokens(), l.terms.Limit)
 }

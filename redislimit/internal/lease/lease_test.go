@@ -71,8 +71,8 @@ func TestARefusalIsTrusted(t *testing.T) {
 	assert.True(t, renew)
 }
 
-// paced returns a lease from which 2,000 tokens per second were spent until 30ms. It has 40 tokens in hand. If fewer
-// than 20 are in hand, it asks for more.
+// paced returns a lease whose tokens were spent at 2,000 per second until the time 30ms. It has 40 tokens in hand. When
+// fewer than 20 are in hand, it asks for more.
 func paced(t *testing.T) *Lease {
 	l, now := New(terms(), 0), time.Duration(0)
 	for range 3 {
@@ -109,7 +109,7 @@ func TestTokensAreGivenBackOnce(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(1, at(0))
 	l.Renewal(0, 1, false)
-	// Tokens live from the time at which the question was sent.
+	// The lifetime of tokens starts when the question was sent, not when its answer comes.
 	l.Apply(script.Answer{Granted: 10, Remaining: 389, Window: 7}, int64(5*time.Millisecond))
 	settle, gone := l.Expire(int64(100*time.Millisecond) - 1)
 	require.False(t, settle || gone)
@@ -165,8 +165,8 @@ func TestLocalDecisionsDoNotAllocate(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { l.Take(1, now) }))
 }
 
-// A request that costs more than the tokens in hand goes with the renewal, in one call. It is paid before the remaining
-// tokens get into the node's hand.
+// If a request costs more than the tokens in hand, the renewal carries it in the same call. The request is paid from
+// the granted tokens, and only the rest is added to the tokens in hand.
 func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	l := New(terms(), 0)
 	v, renew := l.Take(60, at(0))
@@ -180,7 +180,7 @@ func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	paced(t) // if such requests come often, one call brings more than one of them costs
 }
 
-// If a large request is refused, the lease still asks about a small one.
+// If the store refuses a large request, the lease still asks the store about a small one.
 func TestALargeRefusalIsTrustedForLargeRequests(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(60, at(0))

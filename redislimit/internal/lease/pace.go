@@ -1,7 +1,8 @@
 package lease
 
 // A pace is the rate at which tokens are spent, in tokens per second, measured by the last two answered renewals. Two
-// requests that happen to be close together do not show a rate, so low is the smaller of the two renewals' rates.
+// requests may be close together by chance, so one renewal does not prove a rate. Therefore low is the smaller of the
+// rates of the two renewals.
 type pace struct{ last, low float64 }
 
 func (p *pace) note(perSecond float64) {

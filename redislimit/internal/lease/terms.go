@@ -20,7 +20,7 @@ type Terms struct {
 	Limit     uint64        // the burst, or the tokens of a window
 	PerSecond float64       // the rate of the whole limit, in tokens per second
 	Nodes     int           // how many nodes share it
-	First     uint64        // the part of D that a node admits of a key before it has a lease for it
+	First     uint64        // the part of D that a node admits before it has a lease for the key
 	Overdraft uint64        // the other part of D, which belongs to the lease; at most MaxDebt
 	Ahead     time.Duration // τ: a renewal asks for twice this, and is made when half of that is left
 	Life      time.Duration // L: how long tokens are kept, and the longest time for which a refusal is trusted
@@ -28,14 +28,14 @@ type Terms struct {
 	Random func() float64
 }
 
-// NewTerms returns the terms for leasing a limit to nodes nodes, with overdraft tokens (D) for each node. It returns an
-// error if leases do not suit the limit; see [Suits].
+// NewTerms returns the terms for leasing a limit. The argument nodes is the number of nodes, and overdraft is the
+// overdraft of each node in tokens (D). It returns an error if leases do not suit the limit; see [Suits].
 func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	if !Suits(p, nodes) {
 		return nil, fmt.Errorf("leases do not suit %v with %d nodes: want a token bucket or a fixed window of %.0f/s "+
 			"and a limit of %d at least, or Auto", p, nodes, 1/ahead.Seconds(), 4*nodes)
 	}
-	// The store can keep at least one limit of debt.
+	// The store can record a debt of at least one complete limit.
 	if most := 2 * (p.Limit() / uint64(nodes)); overdraft > most {
 		return nil, fmt.Errorf("Overdraft(%d): want at most %d, twice a node's share of %v", overdraft, most, p)
 	}
@@ -47,7 +47,7 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 }
 
 // Suits reports whether leases suit the limit: it must be a token bucket or a fixed window with at least one token in
-// each τ, and at least four tokens for each node. With fewer tokens, a node's part of the limit is only a handful.
+// each τ, and at least four tokens for each node. With fewer tokens, each node could have only a few in hand.
 func Suits(p engine.Policy, nodes int) bool {
 	if _, _, isCalendar := p.Calendar(); isCalendar {
 		return false // a budget per day needs few calls, and a lease would last only a moment
@@ -66,7 +66,8 @@ func (t *Terms) random() float64 {
 	return t.Random()
 }
 
-// need returns the fewest tokens for which a renewal is worthwhile, at a recent rate of perSecond tokens per second.
+// need returns the smallest number of tokens for which a renewal is worthwhile. The argument perSecond is the recent
+// rate in tokens per second.
 func (t *Terms) need(perSecond float64) uint64 {
 	return t.bounded(perSecond * t.Ahead.Seconds())
 }
@@ -77,5 +78,5 @@ func (t *Terms) bounded(n float64) uint64 {
 	return max(uint64(min(math.Ceil(n), float64(most))), 1)
 }
 
-// Cap is the largest number of tokens of one key that a node can have in hand. So O is at most Nodes * Cap.
+// Cap returns the largest number of tokens of one key that a node can have in hand. So O is at most Nodes * Cap.
 func (t *Terms) Cap() uint64 { return max(2*min(t.Limit/4, MaxTokens/2), 1) }

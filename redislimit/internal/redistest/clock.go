@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// clockLibraries lists where Debian and other systems put the library that gives a process another time than the
-// system's. The dynamic loader loads it into the process.
+// clockLibraries lists the paths at which Debian and other systems install the library that replaces a process's clock.
+// The dynamic loader loads the library into the process.
 var clockLibraries = []string{
 	"/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1", "/usr/lib64/faketime/libfaketimeMT.so.1",
 	"/usr/local/lib/faketime/libfaketimeMT.so.1",
@@ -31,8 +31,8 @@ func StartWithClock(t testing.TB, at time.Time) *Server {
 	}
 	file := filepath.Join(t.TempDir(), "clock")
 	s := &Server{clock: file, environment: []string{
-		// Debian's redis-server is linked with jemalloc, which asks for the time before the library can answer. So the
-		// server uses the C library's own allocator instead.
+		// Debian's redis-server is linked with the allocator jemalloc, which reads the time before the library is
+		// ready. So this server uses the allocator of the C library instead.
 		"LD_PRELOAD=" + library + ":libc_malloc_debug.so.0",
 		"FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "TZ=UTC",
 	}}
@@ -56,7 +56,7 @@ func (s *Server) SetClock(at time.Time) {
 	}
 }
 
-// writeClock writes the file that the library reads. The file changes all at once.
+// writeClock writes the file that the library reads. The file is replaced atomically.
 func writeClock(file string, at time.Time) error {
 	// The library truncates the fraction, which is a double. Adding half a microsecond keeps the last microsecond.
 	text := at.UTC().Truncate(time.Microsecond).Add(500 * time.Nanosecond).Format("2006-01-02 15:04:05.0000000")

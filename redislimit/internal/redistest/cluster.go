@@ -116,8 +116,8 @@ func (c *Cluster) Owner(slot int) int {
 	return -1
 }
 
-// MoveSlot moves a slot and its keys to the node with the index to in Nodes, as an operator does. When it returns,
-// every node knows about the move, but clients do not.
+// MoveSlot moves a slot and its keys to the node Nodes[to], as an operator does. When it returns, every node knows
+// about the move, but clients do not.
 func (c *Cluster) MoveSlot(slot, to int) {
 	c.t.Helper()
 	c.BeginMove(slot, to)
@@ -126,8 +126,8 @@ func (c *Cluster) MoveSlot(slot, to int) {
 	c.EndMove(slot, to)
 }
 
-// BeginMove starts the move of a slot to the node with the index to in Nodes. From then on both nodes answer. Each
-// answers for the keys that it has, and the new one also for keys that no node has.
+// BeginMove starts the move of a slot to the node Nodes[to]. From then on both nodes answer. Each answers for the keys
+// that it has, and the new node also answers for keys that neither node has.
 func (c *Cluster) BeginMove(slot, to int) {
 	c.t.Helper()
 	from := c.Owner(slot)
@@ -139,7 +139,7 @@ func (c *Cluster) BeginMove(slot, to int) {
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
 }
 
-// MoveKeys moves at most most keys of a slot whose move has begun, and returns how many it moved.
+// MoveKeys moves keys of a slot whose move has begun, up to the number most, and returns how many it moved.
 func (c *Cluster) MoveKeys(slot, to, most int) int {
 	c.t.Helper()
 	source, target := c.Nodes[c.Owner(slot)], c.Nodes[to]
@@ -156,7 +156,7 @@ func (c *Cluster) MoveKeys(slot, to, most int) int {
 func (c *Cluster) EndMove(slot, to int) {
 	c.t.Helper()
 	from, number := c.Owner(slot), strconv.Itoa(slot)
-	// The new owner is told first. Otherwise the old owner redirects clients to a node that redirects them back.
+	// The new owner is told first. Otherwise the old owner would redirect clients to a node that redirects them back.
 	c.Nodes[to].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	for i, node := range c.Nodes {

@@ -78,7 +78,7 @@ func TestSentinels(t *testing.T) {
 
 	other := Start(t)
 	s.Replace(other)
-	s.Nodes[1].Stop() // the old master is not waited for
+	s.Nodes[1].Stop() // the failover does not wait for the old master
 	s.AwaitMaster(other)
 }
 

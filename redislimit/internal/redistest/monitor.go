@@ -17,7 +17,7 @@ type Command struct {
 }
 
 // Monitor returns all commands that the server carries out for any client while do runs, in their order. It leaves out
-// PING, which idle clients send. The commands of a script follow the script.
+// PING, which idle clients send. The commands that a script calls come directly after the call of the script.
 func (s *Server) Monitor(do func()) []Command {
 	s.t.Helper()
 	connection, err := net.DialTimeout("tcp", s.Addr(), startTimeout)

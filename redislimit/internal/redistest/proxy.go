@@ -20,8 +20,8 @@ type Proxy struct {
 	proxy *toxiproxy.Proxy
 }
 
-// StartProxy starts a proxy on a free port of 127.0.0.1. It forwards to upstream, which is an address such as
-// Server.Addr returns. The proxy ends with the test.
+// StartProxy starts a proxy on a free port of 127.0.0.1. It forwards to the address upstream, which usually comes from
+// Server.Addr. The proxy ends with the test.
 func StartProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// AddReplica starts a server that is a replica of the node with the index of in Nodes. It returns when the replica has
-// the node's data and every node knows about it. The replica is not added to Nodes. It becomes the master about three
-// seconds after its master has ended, or after the command CLUSTER FAILOVER.
+// AddReplica starts a server that is a replica of the node Nodes[of]. It returns when the replica has the node's data
+// and every node knows about it. The replica is not added to Nodes. It becomes the master about three seconds after its
+// master has ended, or after the command CLUSTER FAILOVER.
 func (c *Cluster) AddReplica(of int) *Server {
 	c.t.Helper()
 	replica := start(c.t, true, nodeConfig...)
@@ -38,8 +38,7 @@ func (c *Cluster) AddReplica(of int) *Server {
 	return replica
 }
 
-// AwaitMaster returns when the server itself, and every node of Nodes that runs, sees the server as a master with
-// slots.
+// AwaitMaster returns when the server itself and all running nodes in Nodes regard the server as a master with slots.
 func (c *Cluster) AwaitMaster(server *Server) {
 	c.t.Helper()
 	nodes := append([]*Server{server}, c.Nodes...)

@@ -35,8 +35,8 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			},
 			arguments: []string{"--sentinel"},
 		}).start(t, false)
-		// With these settings, the sentinels find each other sooner. They also do not stay inactive for half a minute
-		// after the machine has stood still for two seconds.
+		// With these settings, the sentinels find each other sooner. The last setting also prevents that they become
+		// inactive for half a minute when the machine has stood still for two seconds.
 		node.Do("SENTINEL", "DEBUG", "publish-period", "200", "info-period", "1000", "tilt-trigger", "60000")
 		s.Nodes = append(s.Nodes, node)
 	}
@@ -55,7 +55,8 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			return nil
 		})
 	}
-	// This is the default. If a sentinel gets no news of a failover for four times that long, it undoes the failover.
+	// This sets the period back to Sentinel's default. If a sentinel gets no news of a failover for four times that
+	// long, it undoes the failover.
 	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "DEBUG", "publish-period", "2000")
 	}
@@ -87,8 +88,8 @@ func (s *Sentinels) Failover() {
 	s.Nodes[0].Do("SENTINEL", "FAILOVER", masterSet)
 }
 
-// Replace makes another server the master without informing clients, as an operator does who reconfigures the
-// sentinels.
+// Replace makes another server the master without informing clients, in the same way as an operator who reconfigures
+// the sentinels.
 func (s *Sentinels) Replace(master *Server) {
 	s.t.Helper()
 	// All sentinels forget the old master before any of them learns the new one. Otherwise a sentinel that still knows
@@ -101,7 +102,7 @@ func (s *Sentinels) Replace(master *Server) {
 	}
 }
 
-// AwaitMaster returns when every sentinel that runs says that this server is the master.
+// AwaitMaster returns when all running sentinels report that this server is the master.
 func (s *Sentinels) AwaitMaster(master *Server) {
 	s.t.Helper()
 	for _, node := range s.Nodes {

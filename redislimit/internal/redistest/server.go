@@ -85,7 +85,8 @@ func start(t testing.TB, cluster bool, config ...string) *Server {
 // start starts the server with its configuration, arguments and environment.
 func (s *Server) start(t testing.TB, cluster bool) *Server {
 	t.Helper()
-	// The directory is made before the cleanup of the process, so that it is removed after it.
+	// The directory is made before the cleanup that ends the process is registered. So the directory is removed after
+	// the process has ended.
 	s.t, s.program, s.dir = t, program(t), t.TempDir()
 	t.Cleanup(func() {
 		s.Stop()
@@ -122,7 +123,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// launch starts the process, and waits until this process, and no other one, answers on its port.
+// launch starts the process, and waits until this process answers on its port. An answer of another process does not
+// count.
 func (s *Server) launch() error {
 	lines := append([]string{
 		"bind 127.0.0.1",

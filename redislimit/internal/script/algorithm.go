@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An algorithm contains everything that differs between the algorithms that a store keeps.
+// An algorithm contains everything about one algorithm that differs from the other algorithms of a store.
 type algorithm struct {
 	number  uint8                                   // identifies it in the script for several limits
 	kind    string                                  // part of the names of keys
@@ -24,8 +24,8 @@ type algorithm struct {
 
 // algorithms contains every algorithm that a store keeps. For any other algorithm, [NewLimit] returns an error.
 //
-// A script is called by EVALSHA and, if a server does not know it, by EVAL once. The client library does not repeat
-// either when a connection breaks, because it may have been carried out.
+// A script is called by EVALSHA. If a server does not know the script, it is called once by EVAL. When a connection
+// breaks, the client library does not repeat the command, because the server may have carried it out.
 var algorithms = map[engine.Algorithm]*algorithm{
 	engine.AlgorithmTokenBucket: {
 		0, "bucket", 1 << 32, 3, (*Limit).bucketNumbers, tokenBucketLua, rueidis.NewLuaScript(compose(tokenBucketLua)), (*Model).bucket,
@@ -77,8 +77,8 @@ var (
 // functions, because a function in a script would be created again in every call.
 func compose(algorithm string) string { return fill(frameLua, 0, algorithm) }
 
-// composeTogether does the same with all algorithms, each in its own function, because one call may have several limits
-// of each algorithm.
+// composeTogether inserts the parts of all algorithms into the script for several limits. Each algorithm has a separate
+// function in this script, because one call may have several limits of each algorithm.
 func composeTogether() string {
 	var kinds []string
 	for _, a := range []*algorithm{

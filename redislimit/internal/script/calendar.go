@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// calendarNumbers is how many numbers about calendar periods a script gets.
+// calendarNumbers is the number of arguments by which a script gets the calendar periods.
 const calendarNumbers = 6
 
 // calendarWindow is the algorithm of windows that are periods of the calendar. The engine treats them as fixed windows.
@@ -68,7 +68,7 @@ func (l *Limit) tell(args []string) []string {
 // timeReply is the beginning of a reply in which the server answers with its time.
 const timeReply = "WEIRTIME "
 
-// timeOf returns the server's time, in seconds since 1970, if the error is such a reply.
+// timeOf returns the server's time, in seconds since 1970, if the error is a reply that begins with timeReply.
 func timeOf(err error) (seconds int64, ok bool) {
 	reply, is := rueidis.IsRedisErr(err)
 	if !is || !strings.HasPrefix(reply.Error(), timeReply) {
@@ -78,7 +78,7 @@ func timeOf(err error) (seconds int64, ok bool) {
 	return seconds, err == nil
 }
 
-// learn notes by how many seconds the server's clock is ahead.
+// learn notes by how many seconds the server's clock is ahead of this machine's clock.
 func (l *Limit) learn(seconds int64) { l.ahead.Store(seconds - time.Now().Unix()) }
 
 func (m *Model) calendar(l *Limit, now int64, a Ask) Answer {

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// changes maps a name to limits of one kind that follow one another, so that their numbers change.
+// changes maps a name to policies of one kind. The limit of a key changes from each policy to the next, so its numbers
+// change.
 var changes = map[string][]engine.Policy{
 	"bucket": {
 		engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.PerSecond(1000), 10),
@@ -95,8 +96,9 @@ func TestScriptsAreTheModelWhileNumbersChange(t *testing.T) {
 	}
 }
 
-// While numbers change, a bucket gets, over any time, at most the largest burst plus the tokens of the largest rate. A
-// window or a log gets at most the largest limit for each window that the time touches.
+// While numbers change, a bucket grants, over any time, at most the largest burst plus the tokens that come back in
+// that time at the largest rate. A window or a log grants at most the largest limit for each window that overlaps with
+// the time.
 func TestChangesHandOutNoSecondLimit(t *testing.T) {
 	for name, policies := range changes {
 		t.Run(name, func(t *testing.T) {

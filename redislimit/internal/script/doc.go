@@ -1,12 +1,13 @@
-// Package script decides on the server. It contains the Lua scripts that keep a limit's state in Redis or Valkey, and
-// the Go code that calls them.
+// Package script contains the Lua scripts that decide requests on the server and keep a limit's state in Redis or
+// Valkey. It also contains the Go code that calls the scripts.
 //
 // A script is atomic and takes the time from the server, never from a client. The whole state of one limit and key is
-// in one key of the server. The state is written together with its time to live, which is at least as long as the state
-// matters. A refused request takes nothing.
+// in one key of the server. The state is written together with its time to live, so that the key lives at least as long
+// as the state matters. A refused request takes nothing.
 //
-// The token bucket keeps the tokens that are owed in units of 1/den of a token, for a rate of num/den tokens per
-// microsecond in lowest terms. A microsecond pays back num units, and a token is den units. So no remainder is ever
-// rounded away, and every rational rate is exact forever, even 97/s and 333333/s. (A theoretical arrival time in whole
-// microseconds cannot be exact: for 333333/s, it would give one token in 3µs or in 4µs.)
+// The rate of a token bucket is num/den tokens per microsecond, in lowest terms. The bucket counts the tokens that are
+// owed in units of 1/den of a token. So a microsecond pays back num units, and a token is den units. Both numbers are
+// whole, so no remainder is ever rounded away, and every rational rate is exact forever, even 97/s and 333333/s. (A
+// theoretical arrival time in whole microseconds cannot be exact: for 333333/s, it would give one token in 3µs or in
+// 4µs.)
 package script

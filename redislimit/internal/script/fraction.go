@@ -16,8 +16,8 @@ const exactly = 1<<53 - 1
 // slowest is the longest time that a bucket may take to fill.
 const slowest = 10 * 365 * 24 * time.Hour
 
-// perMicrosecond returns a rate in tokens per microsecond. It takes the number of tokens as it is written in decimal:
-// 0.7 is 7/10 and not the nearest double.
+// perMicrosecond returns a rate in tokens per microsecond. It uses the decimal form of the number of tokens: 0.7 means
+// exactly 7/10, not the double that is nearest to it.
 func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	if err := atomicbucket.CheckRate(rate.Tokens, rate.Period); err != nil {
 		return nil, err
@@ -29,10 +29,10 @@ func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period))), nil
 }
 
-// fraction returns num/den for a rate in tokens per microsecond. A key may owe debts times its limit. That number plus
-// one more limit must stay exact in a double, in units of 1/den. If that is possible with the rate itself, fraction
-// returns the rate. Otherwise it returns the largest fraction below the rate that stays exact. It is slower by less
-// than two millionths.
+// fraction returns num/den for a rate in tokens per microsecond. A key may owe as many limits as the argument debts
+// says. That many tokens plus one more limit must be exact in a double, in units of 1/den. If that is possible with the
+// rate itself, fraction returns the rate. Otherwise it returns the largest fraction below the rate for which it is
+// possible. That fraction is below the rate by less than two millionths.
 func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	fill := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(limit)), rate)
 	if fill.Cmp(big.NewRat(slowest.Microseconds(), 1)) > 0 {
@@ -44,23 +44,25 @@ func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	return below.Num().Int64(), below.Denom().Int64(), nil
 }
 
-// mostUnits returns the largest den for which (debts + 1) * limit stays exact in a double in units of 1/den, and for
-// which num is exact too. whole is the integer part of the rate.
+// mostUnits returns the largest den for which (debts + 1) * limit tokens, in units of 1/den, are exact in a double, and
+// for which num is exact too. whole is the integer part of the rate.
 func mostUnits(limit, debts uint64, whole int64) int64 {
 	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
 
-// floor returns the largest fraction above 0 that is at most x and whose denominator is at most most. It descends the
-// Stern-Brocot tree, and takes consecutive steps in the same direction at once.
+// floor returns the largest fraction above 0 that does not exceed x and whose denominator does not exceed the parameter
+// most. It descends the Stern-Brocot tree, and combines consecutive steps in the same direction into one.
 func floor(x *big.Rat, most int64) *big.Rat {
 	if x.Denom().IsInt64() && x.Denom().Int64() <= most {
 		return x
 	}
 	limit := big.NewInt(most)
-	// low <= x < high, and no fraction between them has a denominator below the sum of theirs.
+	// low <= x < high. The denominator of every fraction between low and high is at least the sum of their
+	// denominators.
 	lowN, lowD, highN, highD := big.NewInt(0), big.NewInt(1), big.NewInt(1), big.NewInt(0)
 	for {
-		// The left side is low + k*high <= x for the largest k within the limit of the denominator.
+		// Each low + k*high below stands for (lowN + k*highN) / (lowD + k*highD). It replaces low, for the largest k
+		// for which it does not exceed x and its denominator does not exceed most.
 		k := steps(
 			sub(x.Num(), lowD, x.Denom(), lowN),
 			sub(x.Denom(), highN, x.Num(), highD))
@@ -69,8 +71,8 @@ func floor(x *big.Rat, most int64) *big.Rat {
 		}
 		lowN.Add(lowN, new(big.Int).Mul(k, highN))
 		lowD.Add(lowD, new(big.Int).Mul(k, highD))
-		// Now high + k*low > x for the largest k within the limit of the denominator. (x itself is not a fraction
-		// within the limit, so low is below x.)
+		// In the same way, high + j*low replaces high, for the largest j for which it is above x and its denominator
+		// does not exceed most. (The denominator of x itself is above most, so low is below x.)
 		up := sub(x.Denom(), highN, x.Num(), highD)
 		down := sub(x.Num(), lowD, x.Denom(), lowN)
 		j := steps(up.Sub(up, big.NewInt(1)), down)

@@ -15,7 +15,7 @@ import (
 // longest is the longest window, which is the same as in the engine.
 const longest = 365 * 24 * time.Hour
 
-// A Limit is a policy in the numbers that the scripts take. It is safe for concurrent use.
+// A Limit is a policy, converted to the numbers that the scripts use. It is safe for concurrent use.
 type Limit struct {
 	*algorithm
 	terms     Terms
@@ -31,7 +31,7 @@ type Limit struct {
 	weight    int
 }
 
-// Terms are the further settings of a limit. The zero Terms have none.
+// Terms are settings of a limit in addition to its policy. The zero Terms stand for the defaults.
 type Terms struct {
 	MaxDebt  uint64               // how many limits a key may owe; 0 means 3, or 2 for a sliding log
 	MaxQuota uint64               // the largest limit of a window's quota; 0 means the policy's limit
@@ -43,8 +43,9 @@ type Terms struct {
 
 // NewLimit returns the limit for a policy: a token bucket, token buckets for quotas, a fixed window (aligned or not), a
 // sliding window, a sliding log, a window of the calendar, or requests in flight. It returns an error for a batch
-// refill, for numbers out of the ranges that [engine.Policy] states, for a bucket that takes more than 10 years to
-// fill, and for terms that leave no room for all that a key may owe. A window is rounded up to whole microseconds.
+// refill, for numbers outside the ranges that [engine.Policy] states, for a bucket that takes more than 10 years to
+// fill, and for terms with which a key could owe more than the scripts can count. NewLimit rounds a window up to whole
+// microseconds.
 func NewLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	limit, err := newLimit(p, terms)
 	if err != nil {
@@ -128,7 +129,7 @@ func (l *Limit) makeWindow(window time.Duration) error {
 	return l.checkTerms(window)
 }
 
-// PlaceLife is how long a place in flight is kept without a renewal, unless [Terms] has another time.
+// PlaceLife is how long a place in flight is kept without a renewal, unless the Life of [Terms] is set.
 const PlaceLife = 10 * time.Second
 
 // makeInFlight makes the numbers of a limit of requests in flight.
@@ -147,8 +148,8 @@ func (l *Limit) IsInFlight() bool { return l.algorithm == algorithms[engine.Algo
 // Life returns how long a place in flight is kept without a renewal.
 func (l *Limit) Life() time.Duration { return time.Duration(l.window) * time.Microsecond }
 
-// checkTerms returns an error if the terms do not fit the numbers of the limit. fill is the time in which one limit's
-// tokens come back.
+// checkTerms returns an error if the terms do not fit the numbers of the limit. fill is the time in which the tokens of
+// one complete limit come back.
 func (l *Limit) checkTerms(fill time.Duration) error {
 	switch {
 	case l.terms.MaxQuota > 0 && l.window == 0:
@@ -156,7 +157,7 @@ func (l *Limit) checkTerms(fill time.Duration) error {
 	case l.terms.MaxQuota > l.most:
 		return fmt.Errorf("MaxQuota(%d): want at most %d", l.terms.MaxQuota, l.most)
 	}
-	// The maximum is what the numbers of the scripts hold exactly.
+	// The maximum is the largest number of tokens that the numbers of the scripts represent exactly.
 	most := l.debts * l.most / max(l.tokens, l.terms.MaxQuota, 1)
 	if fill > 0 {
 		most = max(min(most, uint64(longestDebt/fill)), l.debts) // a slower fill is another error
@@ -184,18 +185,19 @@ func (l *Limit) arrange() {
 // Tokens returns the limit of a key, or 0 if every question has a quota.
 func (l *Limit) Tokens() uint64 { return l.tokens }
 
-// MaxDebt returns how many tokens a key may owe under a limit of tokens tokens.
+// MaxDebt returns how many tokens a key may owe if its limit is the argument tokens.
 func (l *Limit) MaxDebt(tokens uint64) uint64 { return l.terms.MaxDebt * tokens }
 
 // IsOfQuotas reports whether every question to the limit has a quota.
 func (l *Limit) IsOfQuotas() bool { return l.tokens == 0 }
 
-// Weight returns how much of a call one key takes. A call carries one key, or up to [MaxKeys] keys whose weights sum to
+// Weight returns the weight of each key in a call. A call carries one key, or up to [MaxKeys] keys whose weights sum to
 // at most [Full]. Keys of a sliding log and of requests in flight weigh more, because they store one entry for each
 // token, and the server answers no other client while a script runs.
 func (l *Limit) Weight() int { return l.weight }
 
-// Full is how many tokens the logs in one call may have together. A server adds that many within a millisecond.
+// Full is how many tokens all logs in one call may have in total. A server needs less than a millisecond to add that
+// many.
 const Full = 1 << 15
 
 // Kind returns a text that identifies compatible states: the algorithm and its window, such as "fixed60000000"

@@ -39,7 +39,7 @@ func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
 	}
 }
 
-// Limits have the same kind if each can use the states of the others, and only then.
+// Two limits have the same kind if, and only if, each can use the other's state.
 func TestKind(t *testing.T) {
 	for want, policies := range map[string][]engine.Policy{
 		"bucket":         {engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.Per(1, time.Hour), 3)},
@@ -80,8 +80,8 @@ func TestFloorIsTheLargestFractionBelow(t *testing.T) {
 	}
 }
 
-// The rate of the scripts is never faster than the requested rate and only slightly slower. All numbers that it counts
-// are exact.
+// The rate of the scripts is never faster than the requested rate and only slightly slower. All numbers that the
+// scripts count with this rate are exact.
 func TestFraction(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -103,7 +103,8 @@ func TestFraction(t *testing.T) {
 	}
 }
 
-// A store either keeps an algorithm of the engine or says why not. No algorithm uses the script of another one.
+// For each algorithm of the engine, the store either keeps it, or NewLimit returns an error that says why not. No
+// algorithm uses the script of another one.
 func TestEveryAlgorithmIsKeptOrRefused(t *testing.T) {
 	policies := map[engine.Algorithm]engine.Policy{
 		engine.AlgorithmTokenBucket:   engine.TokenBucket(engine.PerSecond(1), 10),

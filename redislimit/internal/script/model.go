@@ -10,8 +10,8 @@ import (
 )
 
 // A Model is the server's state of one key. It decides as the scripts do, but in Go and at any given time. It is used
-// for simulation, and to check the scripts. The zero Model is a key that was never asked about. All its limits must be
-// of one kind ([Limit.Kind]). One goroutine may use it at a time.
+// for simulation, and to check the scripts. The zero Model is the state of a new key. All its limits must be of one
+// kind ([Limit.Kind]). One goroutine may use it at a time.
 type Model struct {
 	known             bool
 	at                int64   // the time of the level; the start of a window; the index of a sliding window
@@ -24,8 +24,8 @@ type Model struct {
 	places            []place // places in flight, in the order in which they are forgotten
 }
 
-// Ask answers as [Limit.Run] would if the server's time were nowMicros, in microseconds since 1970. nowMicros may go
-// back. As with Run, Need is at most Want, or Want is 0.
+// Ask returns the answer that [Limit.Run] would return if the server's time were nowMicros, in microseconds since 1970.
+// nowMicros may be before that of an earlier call. As with Run, Need is at most Want, or Want is 0.
 func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 	a = l.bounded(a)
 	answer := l.model(m, l, nowMicros, a)
@@ -141,7 +141,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// holds returns how many of count tokens the window can count. Without debt, it can count all of them.
+// holds returns how many of count tokens the current window can count. Without debt, the window can count all of them.
 func (m *Model) holds(l *Limit, count uint64) uint64 {
 	if m.wide > 0 {
 		return max(l.widest, m.wide)
@@ -200,7 +200,7 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 			}
 			end, spare = finish+int64(more+1)*l.window, q.Tokens-a.Need-over
 		}
-		// This is the largest part of the window such that the previous window's tokens count for less than spare+1.
+		// This is the largest part of the window for which the previous window's tokens count as less than spare+1.
 		hi, lo := bits.Mul64(spare+1, uint64(l.window))
 		inside, rest := bits.Div64(hi, lo, count)
 		if rest == 0 {
@@ -263,10 +263,10 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 // unknown is the RetryAfter of a refusal before it is computed.
 const unknown time.Duration = -1
 
-// charged returns what is owed after a debt is charged, up to most.
+// charged returns what is owed after a debt is charged. The charge raises it at most to the parameter most.
 func charged(owed, debt, most uint64) uint64 { return max(owed, min(owed+debt, most)) }
 
-// decide answers an ask under a quota that has room for room tokens.
+// decide returns the answer to an ask under a quota of which room tokens are available.
 func decide(q Quota, a Ask, room uint64) Answer {
 	switch {
 	case a.Need > q.Tokens:

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// inFlight decides about requests in flight. It keeps places by the numbers of their requests.
+// inFlight decides for a limit of requests in flight. It identifies places by the numbers of their requests.
 func (m *Model) inFlight(l *Limit, now int64, a Ask) Answer {
 	q := l.quota(a)
 	m.places = slices.DeleteFunc(m.places, func(p place) bool { return p.until <= now })

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A world is a server whose clock the test sets. It forgets a key when its time to live is over.
+// A world is a server whose clock the test sets. The server forgets a key when the key's time to live is over.
 type world struct {
 	*miniredis.Miniredis
 	now int64 // in microseconds
@@ -173,8 +173,8 @@ func TestScriptsAreTheModel(t *testing.T) {
 					w.set(w.now + random.Int64N(period/8+2))
 				}
 				if held && !w.Exists("key") {
-					// The key expired. Even if the clock goes back, no information is lost, because there was nothing
-					// left to know.
+					// The key expired. Even if the clock goes back, this changes nothing, because all of the key's
+					// tokens had come back.
 					require.Equal(t, tokens(), m.copy().Ask(p, w.now, Ask{Need: 1, Quota: quota}).Remaining, "a key expired before its state did")
 					m = Model{}
 				}
@@ -205,8 +205,8 @@ func TestScriptsAreTheModel(t *testing.T) {
 				if windows[i%len(windows)] = got.Window; got.Granted > 0 {
 					granted++
 				}
-				// A look under a faster quota converts the state as a request does. Then what is owed would come back
-				// faster, so it is not checked.
+				// A read under a faster quota converts the state, as a request does. The tokens that are owed would
+				// then come back faster, so RetryAfter is not checked.
 				looks := p.IsOfQuotas() && a.Want == 0
 				if got.RetryAfter > 0 && got.RetryAfter != engine.Never && !looks {
 					refused++
@@ -263,7 +263,7 @@ func TestExactRates(t *testing.T) {
 	}
 }
 
-// This is the same test with the script itself, which is slower than the model.
+// This is TestExactRates with the script itself, which is slower than the model.
 func TestPollingLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	c, err := connect(w.Addr())
@@ -283,8 +283,8 @@ func TestPollingLosesNothing(t *testing.T) {
 	assert.Equal(t, 97*seconds, sum)
 }
 
-// The clock jumps by J. A jump forward gives at most rate*J tokens and at most one burst. A jump back gives nothing,
-// and costs at most the tokens that had come back, or one more window.
+// The clock jumps by J. A jump forward gives a key at most rate*J tokens, and at most one burst. A jump back gives a
+// key nothing, and costs it at most the tokens that had come back, or one more window.
 func TestClockJumps(t *testing.T) {
 	for _, policy := range []engine.Policy{
 		engine.TokenBucket(engine.PerSecond(10), 10), engine.FixedWindow(10, time.Second), engine.FixedWindow(10, time.Second).Aligned(),
@@ -366,8 +366,9 @@ func TestCallsThatCannotBe(t *testing.T) {
 	assert.NoError(t, run(64, 64, 64, strict(0)))
 }
 
-// A debt of up to two limits beyond a full limit is subtracted in full from the tokens that come back. The sliding log
-// is not in this test, because each of its tokens leaves the log one window after it was charged.
+// If a key has used its complete limit and owes a debt of up to two more limits, the complete debt is subtracted from
+// the tokens that come back. The sliding log is not in this test, because each of its tokens leaves the log one window
+// after it was charged.
 func TestDebtIsPaidInFull(t *testing.T) {
 	const limit, windows = 100, 6
 	for _, policy := range []engine.Policy{

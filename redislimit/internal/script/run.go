@@ -22,17 +22,18 @@ var ErrReply = errors.New("redislimit: not a reply of this limiter's script")
 
 // An Ask is a request for one key.
 type Ask struct {
-	// The key gets at least Need and at most Want tokens, or none if Need tokens are not available. Need is at most
-	// Want. If they are equal, exactly that many are taken; if both are 0, none are taken. If Want is 0 and Need is
-	// not, none are taken, and the answer says whether Need would fit.
+	// The ask takes at least Need and at most Want tokens of the key, or none if Need tokens are not available. Need is
+	// at most Want, with one exception: if only Want is 0, no tokens are taken, and the answer says whether Need would
+	// fit. If Need equals Want, exactly that many tokens are taken. If both are 0, none are taken.
 	Need, Want uint64
-	// All asks for all available tokens up to Want, instead of a part of them: see [Answer].Granted. Need may then be
-	// more than Want. A refusal costs nothing, even if [Terms] charges refusals.
+	// If All is true, the ask takes all available tokens up to Want, instead of a part of them: see [Answer].Granted.
+	// Need may then be more than Want, and a refusal costs nothing, even if [Terms] charges refusals.
 	All bool
-	// Returned tokens are given back first. If they are more than what is owed, nothing is owed afterwards.
+	// Returned is how many tokens are given back. This happens first. If the number is more than what the key owes, the
+	// key owes nothing afterwards.
 	Returned uint64
-	// Debt tokens are charged next, whether they are available or not. [Terms] bounds what a key may owe. A sliding log
-	// forgets a debt after a window.
+	// Debt is how many tokens are then charged, whether they are available or not. [Terms] bounds what a key may owe. A
+	// sliding log forgets a debt after a window.
 	Debt uint64
 	// Window is the Window of the Answer with which the Returned tokens were taken, or [AnyWindow]. A fixed window gets
 	// tokens back only while it lasts, and a sliding window only while it is the current or the previous one. A sliding
@@ -47,13 +48,13 @@ type Ask struct {
 
 // An Answer is the store's answer about one key.
 type Answer struct {
-	// Granted is 0 if Need did not fit. Otherwise it is min(Want, max(Need, a quarter of the available tokens)), or,
-	// for All, min(Want, the available tokens).
+	// Granted is how many tokens were taken: 0 if Need was not available. Otherwise it is min(Want, max(Need, a quarter
+	// of the available tokens)), or, for an ask with All, min(Want, the available tokens).
 	Granted uint64
 	// Remaining is how many whole tokens are left.
 	Remaining uint64
-	// RetryAfter is 0 if Need fitted. Otherwise it is the time until Need would fit if nothing else is taken, exact to
-	// the microsecond. It is [engine.Never] if Need is above the limit.
+	// RetryAfter is 0 if Need was available. Otherwise it is the time, exact to the microsecond, until Need will be
+	// available if nothing else is taken. It is [engine.Never] if Need is above the limit.
 	RetryAfter time.Duration
 	// ResetAfter means the same as in [engine.Decision], rounded up to microseconds.
 	ResetAfter time.Duration
@@ -63,13 +64,13 @@ type Answer struct {
 	Foreign bool
 }
 
-// Run asks asks[i] about keys[i] for all keys in one call, and writes the answers to answers[i]. There are 1 to
-// [MaxKeys] keys. In a cluster they must have the same slot. A key may occur more than once.
+// Run makes one call that sends asks[i] for each keys[i], and stores the answer in answers[i]. There are 1 to [MaxKeys]
+// keys. In a cluster they must have the same slot. A key may occur more than once.
 //
-// For each key, in order and at the server's time, Returned is given back first, then Debt is charged, and then the
-// rest of the ask is decided by what is left. After an error the answers are undefined. The call may or may not have
-// been carried out, but either for all keys or for none. If the error is about the arguments, it was not carried out.
-// For a reply that is not the script's, Run returns [ErrReply].
+// For each key, in order and at the server's time, Returned is given back first, and then Debt is charged. The tokens
+// that are left after that decide about Need and Want. After an error the answers are undefined. The call may or may
+// not have been carried out, but never for only some of the keys. If the error is about the arguments, it was not
+// carried out. For a reply that is not the script's, Run returns [ErrReply].
 func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks []Ask, answers []Answer) error {
 	if len(keys) < 1 || len(keys) > MaxKeys {
 		return fmt.Errorf("redislimit: a call of %d keys: want 1 to %d", len(keys), MaxKeys)
@@ -93,8 +94,8 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 	return l.read(reply, asks, answers)
 }
 
-// call makes a call. If the arguments lack the calendar periods around the server's time, the server does nothing, and
-// call tries once more with the right periods.
+// call sends a call to the server. If the arguments lack the calendar periods around the server's time, the server does
+// nothing but return its time. call then tries once more with the periods around that time.
 func call(
 	ctx context.Context, c rueidis.Client, script *rueidis.Lua, keys, args []string, again func(time int64) []string,
 ) ([]int64, error) {
@@ -108,7 +109,8 @@ func call(
 	return reply, nil
 }
 
-// badReply returns the error for a call. It is an [ErrReply] if the server's answer is not a reply of the script.
+// badReply returns the error for a failed call. The error matches [ErrReply] if the server's answer is not a reply of
+// the script.
 func badReply(err error) error {
 	if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) {
 		return fmt.Errorf("%w: %w", ErrReply, err)
@@ -116,8 +118,8 @@ func badReply(err error) error {
 	return err
 }
 
-// write returns the arguments for a script. If the asks are plain requests, it writes only the Need of each. It
-// includes quotas only if there are any.
+// write returns the arguments for a script. If the asks are plain requests, it writes only the Need of each. It writes
+// quotas only if at least one ask has a quota.
 func (l *Limit) write(asks []Ask) []string {
 	wide := slices.ContainsFunc(asks, func(a Ask) bool { return a != Ask{Need: a.Need, Want: a.Need} })
 	quotas := slices.ContainsFunc(asks, func(a Ask) bool { return a.Quota != Quota{} })

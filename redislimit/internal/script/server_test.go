@@ -45,7 +45,7 @@ func connect(address string) (rueidis.Client, error) {
 	})
 }
 
-// one asks about one key.
+// one makes a call for one key and returns the answer.
 func one(t testing.TB, p *Limit, c rueidis.Client, key string, a Ask) Answer {
 	t.Helper()
 	answers := make([]Answer, 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// An Item is a group's request for one key of a limit. Its ask has either a Need or Returned tokens. A Need equals Want
-// unless the ask has All. Returned tokens go back to all windows that still count. The ask may have a Quota.
+// An Item is a group's request for one key of a limit. The ask of an Item has either a Need or Returned tokens. Need
+// equals Want unless All is true. Returned tokens go back to all windows that still count. The ask may have a Quota.
 type Item struct {
 	Limit *Limit
 	Key   string
@@ -20,10 +20,11 @@ type Item struct {
 // Fits reports whether the Need of a key was available. If all keys of a group fit, all have taken their tokens.
 func (a Answer) Fits() bool { return !a.Foreign && a.RetryAfter == 0 }
 
-// RunTogether asks about groups of keys in one call, and writes the answers to answers, group after group. If all keys
-// of a group fit, each takes what it needs, and Returned tokens are given back. Otherwise no key takes anything. The
-// one exception is a key that refuses: it is charged for the refusal if its limit charges refusals. Foreign keys do not
-// count. There are 1 to [MaxKeys] keys in all, each at most once in a group. In a cluster they must have the same slot.
+// RunTogether makes one call that asks about groups of keys. It writes the answers to the slice answers, group after
+// group. If the Need of every key of a group is available, the group takes tokens from each key, and its Returned
+// tokens are given back. Otherwise it takes no tokens and gives none back. There is one exception: if the limit of a
+// key that refuses charges refusals, that key is charged. Keys with a foreign value are ignored. There are 1 to
+// [MaxKeys] keys in all, each at most once in a group. In a cluster they must have the same slot.
 //
 // RunTogether returns the same errors as [Limit.Run].
 func RunTogether(ctx context.Context, c rueidis.Client, groups [][]Item, answers []Answer) error {

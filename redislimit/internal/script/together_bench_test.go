@@ -16,8 +16,8 @@ import (
 )
 
 // BenchmarkTogether reports how many microseconds of processor time a server needs for a request with several limits.
-// It also reports how many times as long the server needs if each limit has a separate script. The two are measured in
-// turn.
+// It also reports how many times as long the server needs if each limit has a separate script. The two cases are
+// measured alternately.
 func BenchmarkTogether(b *testing.B) {
 	client := start(b)
 	policies := []engine.Policy{
@@ -63,8 +63,9 @@ func BenchmarkTogether(b *testing.B) {
 	}
 }
 
-// median calls call 201 times, and returns the median time, in microseconds of the server's clock, for which its script
-// ran. It uses the median because a call may have waited for a processor.
+// median runs the function call 201 times. Each time, it measures for how many microseconds of the server's clock the
+// script ran, and it returns the median of these times. It uses the median because a script may have waited for a
+// processor.
 func median(b *testing.B, client rueidis.Client, call func()) float64 {
 	all := make([]int, 201)
 	for i := range all {

@@ -20,7 +20,7 @@ type member struct {
 	keys   [2]Model
 }
 
-// expect returns the answers that the script must give to a group at a time. It also updates the models.
+// expect returns the answers that the script must give to a group at the time now. It also updates the models.
 func expect(now int64, group []Item, models []*Model) (answers []Answer, admitted bool) {
 	admitted = true
 	for i, one := range group {
@@ -38,12 +38,14 @@ func expect(now int64, group []Item, models []*Model) (answers []Answer, admitte
 }
 
 // Groups of random keys are decided. They belong to random limits of every algorithm, with quotas and charges. The
-// script must decide as the models do one by one: if all keys fit, all take; otherwise none takes.
+// script must make the same decisions as the models of the keys: if the models of all keys have enough tokens, the
+// group takes from all keys. Otherwise it takes from none.
 func TestGroupsAreTheModels(t *testing.T) {
 	groupsAreTheModels(t, append([]form{{policy: engine.Concurrency(10, time.Second)}}, forms...), false)
 }
 
-// This is the same test with limits of the calendar, and with requests that take all available tokens of a key.
+// This is TestGroupsAreTheModels with limits of the calendar, and with requests that take all available tokens of a
+// key.
 func TestGroupsThatTakeWhatThereIs(t *testing.T) {
 	all := []form{{policy: engine.CalendarWindow(10, engine.Day, time.UTC)}, {policy: engine.CalendarWindow(40, engine.Month, time.UTC)}}
 	for _, f := range forms {
@@ -130,7 +132,7 @@ func groupsAreTheModels(t *testing.T, forms []form, upTo bool) {
 	assert.Greater(t, refusals, calls/10)
 }
 
-// A key with another type of value does not affect the decision of its group. Calls that are not valid are errors.
+// A key whose value is not the state of a limit does not affect the decision of its group. Invalid calls return errors.
 func TestGroupsThatCannotBe(t *testing.T) {
 	w := newWorld(t)
 	c, err := connect(w.Addr())

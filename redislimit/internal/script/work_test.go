@@ -77,7 +77,7 @@ func (m *meter) command(state *lua.LState) int {
 	return 1
 }
 
-// appendAll appends a reply in the form that a script gets, without the pairs and the numbers of the client's protocol.
+// appendAll appends a reply in the form that a script gets it. In this form, pairs are flattened and numbers are text.
 func appendAll(table *lua.LTable, reply []any) {
 	for _, one := range reply {
 		if pair, ok := one.([]any); ok {
@@ -111,7 +111,7 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 		{engine.SlidingLog(1000, time.Second), Terms{}, slidingLogLua, 1050, 25, 1000 + 50*1000},
 		{engine.SlidingLog(4096, time.Second), Terms{}, slidingLogLua, 1050, 25, 1000 + 50*4096},
 		{engine.Concurrency(512, time.Second), Terms{}, inFlightLua, 1000 + 40*512, 15, 1000 + 100*512},
-		// A refusal that is charged takes twice the work.
+		// A refusal that is charged needs twice the work.
 		{engine.TokenBucket(engine.PerSecond(1000), 1000), Terms{Refusals: engine.ChargePenalty}, tokenBucketLua, 1000, 3, 200},
 		{engine.FixedWindow(1000, time.Second), Terms{Refusals: engine.ChargePenalty}, fixedWindowLua, 1000, 3, 200},
 		{engine.SlidingWindow(1000, time.Second), Terms{Refusals: engine.ChargePenalty}, slidingWindowLua, 1000, 3, 200},

@@ -6,8 +6,8 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// Debts records, for each key, the tokens that a node's shares admitted and that the store has not charged yet. All
-// methods may be called from any goroutine.
+// Debts records, for each key, the tokens that a node's shares have admitted but that the store has not charged yet.
+// All methods may be called from any goroutine.
 type Debts[K comparable] struct {
 	keys  *xsync.Map[K, debt]
 	count atomic.Int64 // number of keys; changed with the map, so that a key that was just removed can be added again
@@ -20,9 +20,9 @@ type debt struct {
 	charging uint64 // the part that the current question charges; 0 for none
 }
 
-// NewDebts returns an empty Debts for at most most keys. Tokens that are admitted for further keys are not charged. If
-// note is not nil, it is called for every change of what a key owes, before the method that made the change returns.
-// The calls for one key are in the order of its changes.
+// NewDebts returns an empty Debts. Its capacity in keys is the parameter most. If it is full, tokens that are admitted
+// for other keys are not recorded, so they are never charged. If note is not nil, it is called for every change of what
+// a key owes, before the method that made the change returns. The calls for one key are in the order of its changes.
 func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K] {
 	if note == nil {
 		note = func(K, uint64) {}
@@ -39,7 +39,7 @@ func (d *Debts[K]) Total() (tokens uint64) {
 	return tokens
 }
 
-// Room returns how many more keys there is room for.
+// Room returns how many keys can still be added.
 func (d *Debts[K]) Room() int { return int(max(d.most-d.count.Load(), 0)) }
 
 // Add records that n tokens of a key were admitted, and reports whether there was room for the key.

@@ -12,8 +12,8 @@ import (
 // mostOfQuotas is the longest time that engine.TokenBuckets accepts.
 const mostOfQuotas = 365 * 24 * time.Hour
 
-// OfQuota does the same as [Of] for a quota of n tokens under the policy p. token is used if p is token buckets of any
-// rate. It is the time in which one token of the quota comes back.
+// OfQuota does the same as [Of] for a quota of n tokens under the policy p. token is the time in which one token of the
+// quota comes back. It is only used if p is the policy for token buckets of any rate.
 func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (engine.Policy, error) {
 	period := p.Rate().Period
 	switch per, _, isCalendar := p.Calendar(); {
@@ -57,7 +57,8 @@ func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 		}
 		return share, nil
 	case engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
-		// The share of a log is counted, not logged, so that the loss of a store does not also cost memory.
+		// The share of a sliding log is a sliding window, which only counts, so that the loss of a store does not also
+		// cost memory.
 		return engine.SlidingWindow(limit, rate.Period), nil
 	}
 	return engine.Policy{}, fmt.Errorf("%v cannot be shared", p)

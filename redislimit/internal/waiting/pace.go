@@ -12,13 +12,14 @@ const (
 	period = int64(10 * time.Second) // the shortest trip is determined for each such period
 )
 
-// A Pace adapts the calls of a queue to its store. It decides how much is in progress at once, how long a call waits
-// for its answer, and how long questions wait for their turn. Times are arguments, in nanoseconds. The zero Pace has
-// measured nothing yet.
+// A Pace adapts the calls of a queue to its store. It decides how many calls are in progress at once, how long a call
+// waits for its answer, and how long questions wait for their turn. Times are arguments of the methods, in nanoseconds.
+// The trip of a call is the time from sending it to its answer. The window is how much may be in progress at once,
+// measured in the sizes of the calls. The zero Pace has measured nothing yet.
 //
-// If a store is asked more than it can work on, it does not answer sooner. So if answers take longer than the shortest
-// trip, by an eighth of the timeout, the window shrinks. If answers are fast enough and questions wait, the window
-// grows.
+// A store that has more calls than it can work on does not answer sooner if it gets even more. So the window shrinks
+// when answers take longer than the shortest trip by more than an eighth of the timeout. The window grows when answers
+// are fast enough and questions wait.
 type Pace struct {
 	calls   int      // number of calls in progress
 	size    int      // the sum of their sizes
@@ -27,7 +28,7 @@ type Pace struct {
 	trip    int64    // duration of calls, smoothed
 	least   [2]int64 // the shortest trips of this period and of the previous one; 0 for none
 	began   int64    // when this period began
-	emptyAt int64    // when last no question waited
+	emptyAt int64    // when there was last no waiting question
 	turns   int      // turns during an overload
 }
 
@@ -36,7 +37,7 @@ const (
 	mostWindow  = defaults.MostCalls * script.Full
 )
 
-// Window returns how much may be in progress at once: the sum of the sizes of the calls.
+// Window returns the largest sum of sizes that the calls in progress may have.
 func (p *Pace) Window() int {
 	if p.window == 0 {
 		return firstWindow
@@ -44,8 +45,8 @@ func (p *Pace) Window() int {
 	return p.window
 }
 
-// Begins reports whether one more call may be sent now. The first call always may. A call that is not full may be sent
-// if it is one of the first eight.
+// Begins reports whether one more call may be sent now. If no call is in progress, this is always true. Otherwise the
+// window must have room, and if the call is not full, fewer than eight calls must be in progress.
 func (p *Pace) Begins(isFull bool) bool {
 	return p.calls == 0 || p.size < p.Window() && (isFull || p.calls < defaults.UnderWay)
 }
@@ -53,7 +54,7 @@ func (p *Pace) Begins(isFull bool) bool {
 // Begin notes that one more call has begun. Send notes its size.
 func (p *Pace) Begin() { p.calls++ }
 
-// GoesOn reports whether another call may follow one that has ended.
+// GoesOn reports whether another call may follow a call that has ended.
 func (p *Pace) GoesOn() bool { return p.calls == 1 || p.calls > 0 && p.size < p.Window() }
 
 // Send notes the size of a call.
@@ -99,7 +100,8 @@ func (p *Pace) Failed(sent, now int64, size int, isLate bool) {
 	}
 }
 
-// cut reduces the window, but only once for all calls that were in progress at the previous reduction.
+// cut reduces the window. It does nothing for a call that was in progress at the previous reduction, so the window is
+// reduced only once for such calls.
 func (p *Pace) cut(sent, now int64, window int) {
 	if sent >= p.cutAt {
 		p.window, p.cutAt = window, now
@@ -117,10 +119,10 @@ type Turn struct {
 	IsNewest bool // the call takes the newest questions first
 }
 
-// Turn returns the rules for the next call. oldest is how long the oldest question has waited. If that is half the
-// timeout or more, more is asked than the store can answer, and the oldest questions will be too late. Then every other
-// call takes the newest questions. isFailing means that calls have failed and none was answered for as long as a call
-// may take.
+// Turn returns the rules for the next call. oldest is how long the oldest question has waited. If that is more than
+// half the timeout, more questions come than the store can answer, and the answers to the oldest questions would be too
+// late. In this case every second call takes the newest questions. isFailing means that calls have failed, and that no
+// call was answered for as long as a call may take.
 func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Turn {
 	t := Turn{IsFailing: isFailing, patience: max(burst, int64(timeout)), reserve: min(p.trip, int64(timeout)/2)}
 	if oldest > int64(timeout)/2 {
@@ -136,8 +138,9 @@ func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Tu
 	return t
 }
 
-// IsTooLate reports whether a question that has waited for the time waited is dropped. No question is dropped if the
-// queue was empty at some time in the last two seconds, so a burst is not dropped for its size. Otherwise a question is
-// dropped if it cannot be answered within the timeout. If the store answers, a question that has waited for less than
-// half the timeout is never dropped, because only an answer shows that calls have become faster.
+// IsTooLate reports whether a question that has waited for the time waited is dropped. If the queue was empty at some
+// time in the last two seconds, no question is dropped, so a burst is not dropped because of its size. Otherwise a
+// question is dropped if it cannot be answered within the timeout. There is one exception: while the store answers, a
+// question that has waited for less than half the timeout is not dropped, because without any calls, the pace could not
+// notice that calls have become faster.
 func (t Turn) IsTooLate(waited int64) bool { return waited+t.reserve > t.patience }

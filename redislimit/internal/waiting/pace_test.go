@@ -35,7 +35,7 @@ func TestHowMuchIsUnderWay(t *testing.T) {
 	assert.True(t, p.GoesOn(), "the last one, whatever the window")
 }
 
-// The store has a fixed speed. The number of calls in progress grows until answers take longer, and no further.
+// The store has a fixed speed. The number of calls in progress grows until answers take longer. Then it stops growing.
 func TestTheWindowFitsTheStore(t *testing.T) {
 	for _, trip := range []int64{ms, 40 * ms} {
 		var p Pace

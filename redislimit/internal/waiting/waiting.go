@@ -1,13 +1,15 @@
-// Package waiting decides which questions go into the next call to a store, for the nodes and for the simulator.
+// Package waiting decides which waiting questions go into the next call to a store. Package redislimit and the
+// simulator use it.
 package waiting
 
 import "slices"
 
-// Next takes the questions for the next call from waiting, in the order in which they came. It takes either several
-// questions whose total size is at most most, or a single larger one. If more wait, isNewest selects the newest ones
-// instead of the oldest. Next passes two kinds of questions to drop instead of putting them into the call: late ones,
-// which are the oldest, and those that it meets and that no caller waits for. It returns the call and the questions
-// that still wait. It looks at each question at most twice, no matter how many wait.
+// Next takes the questions for the next call from waiting, in the order in which they came. It takes either questions
+// whose total size does not exceed the parameter most, or a single larger one. If more questions wait, it takes the
+// oldest ones, or the newest ones if isNewest is true. Next calls drop for two kinds of questions instead of putting
+// them into the call: late questions, which are always the oldest, and questions that it visits and that no caller
+// waits for any longer. It returns the questions of the call and the questions that still wait. It looks at each
+// question at most twice, no matter how many wait.
 func Next[T any](waiting []T, most int, isNewest bool, size func(T) int, isLate, isGivenUp func(T) bool, drop func(T)) (call, rest []T) {
 	begin, end := 0, len(waiting)
 	for begin < end && (isLate(waiting[begin]) || isGivenUp(waiting[begin])) {

@@ -15,8 +15,8 @@ import (
 // variable is set in the processes that run the program instead of the tests.
 const variable = "WEIR_BENCH_TEST_PROGRAM"
 
-// Main implements TestMain of the package. If Execute started the process, it calls the program; otherwise it runs the
-// tests.
+// Main must be called by TestMain of the package. If Execute started the process, Main calls the program. Otherwise it
+// runs the tests.
 func Main(m *testing.M, program func()) {
 	if os.Getenv(variable) != "" {
 		program()
@@ -47,7 +47,8 @@ type Refusal struct {
 	Want      string // a part of what it prints to stderr
 }
 
-// Refuses runs the program with every command line of refusals, by name, and checks its status and its message.
+// Refuses runs the program with every command line in refusals, and checks the exit status and the message. The keys of
+// refusals are the names of the subtests.
 func Refuses(t *testing.T, refusals map[string]Refusal) {
 	t.Helper()
 	for name, r := range refusals {

@@ -26,7 +26,7 @@ type Browser struct {
 	problems []string // problems in the console
 }
 
-// chromium returns the program. Without it, the test is skipped, or fails if CI is set.
+// chromium returns the path of the Chromium program. If there is none, the test is skipped, or fails if CI is set.
 func chromium(t *testing.T) string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -54,7 +54,8 @@ func New(t *testing.T) *Browser {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
-	// chromedp reports errors for events that are newer than itself. Tests check what they need.
+	// chromedp reports errors for events that this version of it does not know. These errors are dropped, because tests
+	// check what they need.
 	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {}))
 	t.Cleanup(cancel)
 	// Cancel waits until the browser has ended and its directory is gone.
@@ -140,7 +141,7 @@ func (b *Browser) Problem() string {
 	return last
 }
 
-// Over returns how many pixels the page is wider than the window.
+// Over returns by how many pixels the page is wider than the window.
 func (b *Browser) Over() (pixels int) {
 	b.t.Helper()
 	b.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &pixels)
