@@ -19,6 +19,7 @@ type Exchange struct {
 	server              *member // the server to which the request was last sent; nil for none
 	abort               clientAbort
 	resend              resend
+	forwarded           [3]string     // values of X-Forwarded fields
 	sent                time.Duration // when the proxy received the request, counted from epoch
 	deadline            time.Duration // deadline of a gRPC call, counted from epoch; 0 for none
 }

@@ -24,7 +24,7 @@ type Forwarding struct {
 // the proxy's address is appended to X-Forwarded-For. The fields of other peers are removed. [httputil.ReverseProxy]
 // has already removed X-Forwarded-For, and also Forwarded, because this proxy would be missing in it.
 //
-// It writes the same as [httputil.ProxyRequest.SetXForwarded], but with one allocation for three values.
+// It writes the same as [httputil.ProxyRequest.SetXForwarded], but does not allocate for the values.
 func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	trusted := f.trusts(r.In.RemoteAddr)
 	out := r.Out.Header
@@ -32,7 +32,8 @@ func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	if r.Out.Trailer != nil {
 		f.remove(r.Out.Trailer, trusted)
 	}
-	values := &[3]string{2: "http"}
+	values := &exchangeOf(r.In).forwarded
+	values[2] = "http"
 	if peer, _, err := net.SplitHostPort(r.In.RemoteAddr); err == nil {
 		if before := r.In.Header["X-Forwarded-For"]; trusted && len(before) > 0 {
 			peer = strings.Join(before, ", ") + ", " + peer
