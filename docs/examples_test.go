@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// TestConfigurationsAreThoseOfTheExamples: operations.md shows the configurations of the folder examples, each exactly
-// as it is there, and each once.
+// TestConfigurationsAreThoseOfTheExamples: operations.md shows each configuration of the folder examples exactly once,
+// with the same text as in the folder.
 func TestConfigurationsAreThoseOfTheExamples(t *testing.T) {
 	text := documents(t)["docs/operations.md"]
 	for file, language := range map[string]string{

@@ -30,7 +30,8 @@ func TestLayers(t *testing.T) {
 	}
 	require.NotEmpty(t, said)
 
-	// part returns the part of the repository that a folder belongs to: the longest name that it begins with.
+	// part returns the part of the repository to which a folder belongs. This is the longest name of a part with which
+	// the name of the folder begins.
 	part := func(folder string) (longest string) {
 		for p := range said {
 			if (folder == p || strings.HasPrefix(folder, p+"/")) && len(p) > len(longest) {

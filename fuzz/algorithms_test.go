@@ -24,12 +24,12 @@ import (
 // A plain has the numbers of a policy whose algorithm counts whole tokens.
 type plain struct {
 	limit  uint64
-	window time.Duration // or the interval between two batches
+	window time.Duration // the length of a window, or the interval between two batches
 	refill uint64        // tokens of a batch
 }
 
-// An algorithm has functions that make its policy and its reference model, and numbers for which it is exact. SetPolicy
-// can change the policy from any of these numbers to any other.
+// An algorithm has functions that make its policy and its reference model. It also has sets of numbers for which the
+// algorithm is exact. SetPolicy can change the policy from any of these sets to any other.
 type algorithm struct {
 	numbers []plain
 	policy  func(p plain) engine.Policy
@@ -98,12 +98,12 @@ var algorithmsOfLimits = map[string]algorithm{
 	},
 }
 
-// A clerk makes calls to a limiter, one after the other, and compares every answer with a model of each key. There is
-// room for all keys.
+// A clerk makes calls to a limiter, one after the other. It has a model for each key, and compares every answer with
+// the model of the key. The limiter has room for all keys.
 //
-// A call with the latest time so far is decided at that time. A late call after a sweep at the latest time is also
-// decided at the latest time. Any other late call is decided at a time that the limiter chooses, between its own time
-// and the latest. Its answer must be between the model's answers for these two times.
+// A call with the latest time so far is decided at that time. If a sweep was made at the latest time, a late call after
+// the sweep is also decided at the latest time. Any other late call is decided at a time that the limiter chooses,
+// between its own time and the latest. Its answer must be between the model's answers for these two times.
 type clerk struct {
 	algorithm
 	at      int // index of the current numbers
@@ -167,7 +167,7 @@ func (c *clerk) sweep(t *rapid.T) {
 		if !m.Idle(c.seen) {
 			fewest++
 		}
-		if !m.Idle(c.reached) || c.isLog() { // the record of a log stays as long as if nothing had been refunded
+		if !m.Idle(c.reached) || c.isLog() { // a log's record stays as long as it would without refunds
 			most++
 		}
 	}
@@ -234,7 +234,7 @@ func (c *clerk) peek(t *rapid.T, key string, n uint64) {
 	c.requireSame(t, key, want, c.limiter.Peek(c.limiter.Key(key), n), late)
 }
 
-// requireSame adds to want what is left and when the key is full again, and compares want with got.
+// requireSame sets in want how many tokens are left and when the key is full again. Then it compares want with got.
 func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, late int64) {
 	m := c.models[key]
 	want.Remaining = m.Remaining(c.seen)
@@ -349,7 +349,7 @@ func (c *clerk) move(now, wait int64) {
 
 // TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): calls of every kind are made to a limiter of each algorithm,
 // at times that advance, leap and are late, while the limiter's numbers change. Every field of every answer must be
-// what the model returns, to the nanosecond.
+// equal to what the model returns, with times to the nanosecond.
 func TestAlgorithmsAgainstTheirModels(t *testing.T) {
 	for name, a := range algorithmsOfLimits {
 		t.Run(name, func(t *testing.T) {
@@ -493,8 +493,8 @@ type windowModel[M any] interface {
 }
 
 // modelOf returns a sequential model of one key's window, as bucketModel does for a bucket. If everything in a record
-// was given back, the record is idle at every time. So it may be freed at once, and its last time is then forgotten, or
-// it may stay. Both are right, so the model continues with both states.
+// was given back, the record is idle at every time. So the table may free the record at once, and then forgets its last
+// time, or it may keep the record. Both are right, so the model continues with both states.
 func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Model {
 	buckets := bucketModel(0)
 	used := func(m P, at uint64) uint64 { return limit - m.Remaining(int64(at)) }
@@ -570,8 +570,9 @@ func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	return op
 }
 
-// logModel is a [reference.SlidingLog] with a limit of up to four tokens, as a value. It has the four latest takes, the
-// oldest first. A window cannot contain more takes, because each takes at least a token.
+// logModel is a [reference.SlidingLog] with a limit of up to four tokens, in the form of a value without pointers. It
+// has the four latest takes, the oldest first. A window cannot contain more takes, because each take is for at least
+// one token.
 type logModel struct {
 	limit  uint64
 	length time.Duration
@@ -699,8 +700,9 @@ var windowScenes = map[string]windowScene{
 	"idle records": {scene: scene{keys: 4, slots: 8, probeWindow: 8, burst: 2, costs: 2, step: 3 * second}},
 }
 
-// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): the test does the same as TestHistoriesAreLinearizable,
-// with takes, peeks, refunds and resets of fixed windows, sliding window counters and logs.
+// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): the test does the same as TestHistoriesAreLinearizable.
+// Its calls are takes, peeks, refunds and resets, and its algorithms are fixed windows, sliding window counters and
+// logs.
 func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {

@@ -17,7 +17,7 @@ func (c *clerk) drawCharges(t *rapid.T) (options []engine.Option) {
 	if _, ok := c.model(c.present).(*reference.BatchRefill); ok {
 		c.debt = 10
 	}
-	if !c.isLog() && rapid.Bool().Draw(t, "max debt") { // a log would need a longer ring, and with it longer ticks
+	if !c.isLog() && rapid.Bool().Draw(t, "max debt") { // a log would need a longer ring, and thus longer ticks
 
 		c.debt = rapid.Uint64Range(1, 4).Draw(t, "limits")
 		options = append(options, engine.MaxDebt(c.debt))
@@ -30,8 +30,8 @@ func (c *clerk) drawCharges(t *rapid.T) (options []engine.Option) {
 	return append(options, engine.ChargeRefusals(c.refusal))
 }
 
-// charge charges a key at the latest time: exactly the tokens that fit under the bound are charged, and the other
-// tokens are lost.
+// charge charges a key at the latest time. It checks that exactly the tokens that fit under the bound are charged, and
+// that the other tokens are lost.
 func (c *clerk) charge(t *rapid.T, key string) {
 	if !c.charges {
 		return

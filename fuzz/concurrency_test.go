@@ -118,8 +118,8 @@ func (d *doorman) forget(key string) {
 }
 
 // TestEntriesAgainstTheirModel (I1, I2, I7): requests enter and leave in any order, once or twice, in time or too late,
-// while limits change and keys are reset. The number of tokens in flight must be that of the model. At the end, every
-// token that entered has left, was reset, or was forgotten and counted.
+// while limits change and keys are reset. The number of tokens in flight must always be the same as in the model. At
+// the end, every token that entered has left, was reset, or was forgotten and counted.
 func TestEntriesAgainstTheirModel(t *testing.T) {
 	total := map[string]int{}
 	times := 30

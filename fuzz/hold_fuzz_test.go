@@ -101,7 +101,7 @@ func FuzzHold(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { replayHolds(t, data) })
 }
 
-// TestHoldsAgainstTheirModels (I1, I2): replayHolds runs with random bytes, for every two algorithms.
+// TestHoldsAgainstTheirModels (I1, I2): replayHolds runs with random bytes, for every pair of algorithms.
 func TestHoldsAgainstTheirModels(t *testing.T) {
 	rounds := 40
 	if testing.Short() {
@@ -123,8 +123,8 @@ func TestHoldsAgainstTheirModels(t *testing.T) {
 
 // replayHolds makes the calls that a tape of bytes encodes, and compares their results with the exact models. The calls
 // are holds of one or two limits with any algorithms, takes, and settlements. A hold is settled in time, late, twice or
-// never, at any time. The first two bytes choose the algorithms. Each call has a byte for its kind, a byte for its hold
-// or key, and a byte for the amount.
+// never. The first two bytes choose the algorithms. Each call has a byte for its kind, a byte for its hold or key, and
+// a byte for the amount.
 func replayHolds(t *testing.T, data []byte) {
 	b := tape(data)
 	clock := new(hand)

@@ -23,8 +23,8 @@ const (
 	callEnd // peeks, after all other calls
 )
 
-// A holding is a call of a history of one key. It makes or settles one of the holds, with a number of tokens, or it
-// peeks.
+// A holding is one call in the history of one key. The call makes a hold of a number of tokens, settles one of the
+// holds with a number of tokens, or peeks.
 type holding struct {
 	what, hold int
 	n, taken   uint64
@@ -53,9 +53,9 @@ type heldWindowState struct {
 const settled = -1
 
 // holdings returns the model of an aligned window. The time at which a call was decided is not known. It may be any
-// time between the beginning and the end of the call that explains the answer, but not in a window before that of the
-// record. If several calls settle one hold, only one of them takes effect. This call may still be under way when the
-// others return, but has returned at the end.
+// time between the beginning and the end of the call that explains the answer. But it may not be in a window before the
+// window of the record. If several calls settle one hold, only one of them takes effect. This call may still be under
+// way when the other calls return, but at the end of the history it has returned.
 func holdings(limit uint64, length int64) porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{heldWindowState{}} },
@@ -213,8 +213,8 @@ func settledBy(history []porcupine.Operation) map[int]int {
 	return by
 }
 
-// ended returns the history with a peek at the end. In the calls of the history, it sets which holds several calls
-// settle.
+// ended adds a peek at the end of the history, and returns the history. In each of its calls that settles a hold, ended
+// also sets whether other calls settle the same hold.
 func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) []porcupine.Operation {
 	end := holding{what: callEnd, from: clock}
 	by := settledBy(history)
@@ -229,8 +229,9 @@ func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) 
 	return append(history, porcupine.Operation{Call: stamp, Return: stamp + 1, Input: end, Output: told{remaining: remaining, to: clock}})
 }
 
-// TestHoldsAreLinearizable (I9, I1, I2): goroutines make holds, settle each other's holds, more than once or never, and
-// peek. There must be a sequential order of the calls in which their answers are possible.
+// TestHoldsAreLinearizable (I9, I1, I2): goroutines make holds, peek, and settle each other's holds. Some holds are
+// settled more than once, and some never. There must be a sequential order of the calls in which their answers are
+// possible.
 func TestHoldsAreLinearizable(t *testing.T) {
 	n := uint64(1500)
 	if testing.Short() {

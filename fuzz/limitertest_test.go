@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// policies has, for each promise, the policy of package engine that keeps it.
+// policies lists the promises, each with a policy of package engine that keeps the promise.
 var policies = []struct {
 	promise limitertest.Promise
 	of      func(limitertest.Limit) engine.Policy
@@ -113,7 +113,7 @@ func TestTheEngineKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// someLimits has the limits for tests of the same algorithms in another form, for which a few limits are enough.
+// someLimits has a few limits. They are enough for a test that runs the same algorithms in another form.
 var someLimits = []limitertest.Limit{
 	{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: 24 * time.Hour, Burst: 5},
 	{Tokens: 7, Per: 3 * time.Second, Burst: 5}, {Tokens: 1000, Per: time.Second, Burst: 50},
@@ -138,8 +138,8 @@ func TestASharedTableKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// short returns only the first element of all in a short run, because each takes many seconds, and a minute under the
-// race detector.
+// In a short run, short returns only the first element of the slice, because the test of each element takes many
+// seconds, and a minute under the race detector.
 func short[T any](all []T) []T {
 	if testing.Short() {
 		return all[:1]

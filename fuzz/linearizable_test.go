@@ -220,8 +220,8 @@ func (s scene) history(t *testing.T, seed uint64) (*shard.Table, []porcupine.Ope
 	return r.table, history
 }
 
-// requireLinearizable checks that a history is linearizable. It also checks that no call was decided before the time
-// that it was given, or after the latest time that any call was given.
+// requireLinearizable checks that a history is linearizable. It also checks the time at which each call was decided.
+// This time may not be before the call's own time, or after the latest time of any call.
 func requireLinearizable(t *testing.T, s scene, seed uint64, table *shard.Table, history []porcupine.Operation) (admitted, refused, noRoom int) {
 	latest := uint64(start)
 	for _, op := range history {
@@ -273,9 +273,9 @@ var scenes = map[string]scene{
 }
 
 // TestHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): goroutines take, peek and reset a few keys, while sweeps run
-// and slots change hands. There must be a sequential order of the calls in which their answers are possible. In this
-// order, a call that returned before another started comes before it. This includes refusals, the debt in every answer,
-// and, with a running clock and late calls, the time at which each call was decided.
+// and slots change hands. There must be a sequential order of the calls in which their answers are possible. If one
+// call returned before another started, it must also come first in this order. The answers include refusals and the
+// debt of the key. If the clock runs and calls are late, they also include the time at which each call was decided.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	n := 1500
 	if testing.Short() {

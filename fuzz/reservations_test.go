@@ -46,9 +46,9 @@ type booked struct {
 	version uint64 // the version of the record
 }
 
-// A reservedBucket is the state of the sequential model of one key's bucket: the time at which the bucket is full; how
-// often tokens were given back after a later take, which the version of the record shows; and the time at which the
-// last reservation is due.
+// A reservedBucket is the state of the sequential model of one key's bucket: the time at which the bucket is full; the
+// version of the record, which grows whenever tokens are given back after a later take; and the time at which the last
+// reservation is due.
 type reservedBucket struct{ full, version, promised uint64 }
 
 // refunded returns how much of a grant is given back to a bucket that is full at the time full, if the refund is
@@ -63,8 +63,8 @@ func refunded(of granted, full, latest uint64, changed bool) uint64 {
 }
 
 // reservations returns the model of a bucket with a burst, for calls that can wait for patience ticks. A refund is
-// calculated at the time at which the last reservation nearby is due (R25). This may be a reservation of another key,
-// or of a call that is refused in the end. So the refund may be calculated at any time up to latest.
+// calculated at the time at which the last reservation nearby is due (R25). This reservation may be for another key, or
+// be made by a call that is refused in the end. So the refund may be calculated at any time up to the parameter latest.
 func reservations(burst, patience, latest uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return reservedBucket{} },
@@ -187,8 +187,8 @@ func bookings(t *testing.T, burst, keys uint64, step int64, patience time.Durati
 }
 
 // TestReservationsAreLinearizable (I9, I1, I2): goroutines take, reserve, peek and give back by receipts, for a few
-// keys. There must be a sequential order of the calls in which their answers are possible. What was not given back must
-// not be due sooner than the limit allows.
+// keys. There must be a sequential order of the calls in which their answers are possible. Takes and reservations that
+// were not given back must not be due sooner than the limit allows.
 func TestReservationsAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {

@@ -142,8 +142,9 @@ func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 }
 
 // TestTwinsShareNoBucket (I2): a victim's key and its twin do not share a bucket, so an attacker who knows the twin
-// cannot use it to drain the victim's bucket. This is because the default hash is not xxHash64, and has a seed. With
-// HashStable the two keys do share a bucket. Its documentation warns that the keys must be trusted.
+// cannot use the twin to drain the victim's bucket. They do not share a bucket because the default hash is not
+// xxHash64, and has a seed. With HashStable the two keys do share a bucket. Its documentation warns that the keys must
+// be trusted.
 //
 // Any two keys share a bucket by chance with a probability of 2^-64.
 func TestTwinsShareNoBucket(t *testing.T) {
@@ -199,8 +200,8 @@ type cycled struct {
 }
 
 // attack drains key 0 and often takes from it again. In between it takes one or two tokens from other keys, and then
-// leaves these keys alone until they are idle. So many keys are not idle at a time that only one slot of the window is
-// idle or free. The attacker's aim is that the drained key is forgotten.
+// leaves these keys alone until they are idle. It uses enough keys at a time that only one slot of the window is idle
+// or free. The attacker's aim is that the drained key is forgotten.
 //
 // Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
 // between them. No record may be evicted, and no request may be admitted or refused because there is no room.
@@ -209,7 +210,7 @@ func (c *cycled) attack(t *testing.T, seed uint64, others uint64, steps int) (ad
 	now, idleAt := int64(start), map[uint64]int64{}
 	admissions := map[uint64][]soakAdmission{}
 	take := func(key uint64, at int64, tokens uint64) {
-		// At a late time, more keys are not idle than now.
+		// At a late time, fewer keys are idle than now.
 		busy := 0
 		for other, idle := range idleAt {
 			if other != key && idle >= at {
@@ -387,8 +388,8 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 // key stays drained. The test moves the clock by the time of half a token in each step, and the drained key gets
 // exactly the tokens that come back with time.
 //
-// There are only eight goroutines, because a slot that is being claimed cannot be evicted. If there were as many
-// concurrent inserts as slots, the drained key could be the only one left to evict.
+// There are only eight goroutines. The reason is that a slot that is being claimed cannot be evicted: if there were
+// about as many concurrent inserts as slots, the drained key could be the only one left to evict.
 func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 	const burst, goroutines, times = 5, 8, 20
 	keys := uint64(4000)
@@ -445,9 +446,9 @@ func togetherN(n int, f func()) {
 func hashOf(k engine.Key) uint64 { return reflect.ValueOf(k).Field(0).Uint() }
 
 // TestAimedKeys (I7): the stable hash is public, so if it is used, an attacker can choose keys for one window. This
-// affects only keys whose window overlaps this window. Some of their records are forgotten, which is counted. All other
-// keys still owe what they owed. A drained key in the middle of the window stays drained. With the default hash the
-// same keys do no harm.
+// affects only keys whose window overlaps this window. Some records of these keys are forgotten, and the table counts
+// this. All other keys still owe what they owed. A drained key in the middle of the window stays drained. With the
+// default hash the same keys do no harm.
 //
 // A key at which the attacker does not aim can be evicted by chance only if its window of eight lines is full. With
 // 1,300 keys in 4,168 lines, the probability of this is below 1e-20, as the comment of noOverflow shows.
@@ -462,7 +463,7 @@ func TestAimedKeys(t *testing.T) {
 		require.NoError(t, err)
 		defer l.Close()
 		// This is the layout of a table in package shard: a shard consists of homes, which are lines of four slots, and
-		// of the lines behind the last home that complete its window.
+		// of a few more lines. These follow the last home and complete its window.
 		const homes = (10_000*10/6/shards + 1 + 3) / 4
 		require.EqualValues(t, shards*(homes-1+8)*4, l.Stats().Slots)
 		place := func(text string) (sh, home uint64) {
@@ -596,11 +597,11 @@ func TestFamiliesOfKeysAreSpread(t *testing.T) {
 // a number of homes. It assumes that the hash is a random function, and that no key becomes idle.
 //
 // If a key has no room, its window has eight full lines. They are the end of a run of L full lines that begins behind a
-// line that is not full, or at the beginning of the shard. No key in the run has its home before the run, because it
-// would be in the line that is not full. So the 4L keys of the run have their homes in these L lines. On average, L
-// lines are the home of u = L * keys/homes keys. Chernoff's bound (see above), with m = 4L, gives the probability of
-// this. The sum over all L from 8 on, and over all beginnings of the run, is a bound for the whole table. (The lines
-// behind the last home only add room.)
+// line that is not full, or at the beginning of the shard. No key in the run has its home before the run, because such
+// a key would be in the line that is not full. So the 4L keys of the run have their homes in these L lines. On average,
+// L lines are the home of u = L * keys/homes keys. Chernoff's bound (see above), with m = 4L, bounds the probability
+// that 4L keys have their homes there. The sum over all L from 8 on, and over all beginnings of the run, is a bound for
+// the whole table. (The lines behind the last home only add room.)
 func noOverflow(keys, homes float64) float64 {
 	u := keys / homes
 	perLine := math.Exp(4 - u - 4*math.Log(4/u))

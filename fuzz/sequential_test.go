@@ -61,7 +61,7 @@ func (n numbers) algorithm(t require.TestingT) atomicbucket.TokenBucket {
 }
 
 // slack returns how many tokens fewer than the exact bucket an algorithm may show: none if the algorithm is exact, and
-// otherwise the tokens of two ticks. (Another thousandth of a tick is added, because the clock of an algorithm that is
+// otherwise the tokens of two ticks. (slack also adds a thousandth of a tick, because the clock of an algorithm that is
 // not exact is slow by one part in 2^63.)
 func slack(algorithm *atomicbucket.TokenBucket) *big.Rat {
 	if algorithm.Exact() {
@@ -162,7 +162,7 @@ type tableMachine struct {
 const machineWindow = 4
 
 // newTableMachine makes a table of 16 slots. Each window is one line, so windows do not overlap. There are perWindow
-// keys for every window. One of them is the key 0.
+// keys for every window. One of all these keys is the key 0.
 func newTableMachine(t *rapid.T, p numbers, shards int, overflow shard.Overflow, perWindow int) *tableMachine {
 	const slots = 16
 	table, err := shard.New(shard.Config{Plan: planOf(t, p.algorithm(t)), Slots: slots, Shards: shards, ProbeWindow: machineWindow, Overflow: overflow, Start: start})
@@ -247,8 +247,8 @@ func (m *tableMachine) take(t *rapid.T, key uint64, now int64, n uint64) {
 	m.requireDebt(t, s, key, at, "take")
 }
 
-// overflowed checks the decision for a key without a record whose window has four other keys that are not idle. It
-// reports whether the key's bucket in the model stays unchanged.
+// overflowed checks the decision for a key that has no record and for which there is no room: its window has four other
+// keys that are not idle. It reports whether the key's bucket in the model stays unchanged.
 func (m *tableMachine) overflowed(t *rapid.T, key uint64, at int64, n uint64, s atomicbucket.State, verdict shard.Verdict, rivals []uint64) bool {
 	least := m.model.Debt(rivals[0], at)
 	for _, k := range rivals {
@@ -377,10 +377,10 @@ func drawCost(t *rapid.T, burst uint64) uint64 {
 
 // TestTableAgainstAMap (I1, I2, I3, I7, I8): random calls are made on a small table, one after the other, at times that
 // advance, leap and are late. The buckets of the table must be the same as those of a map that keeps every key. The
-// exception is a key for which there is no room: then the overflow policy must be followed, and this must be counted.
-// Seven keys share a window of four slots. If the algorithm is exact, the buckets must be exactly equal. Otherwise the
-// table must never be early and at most two ticks late. In this case there are only as many keys as slots, because it
-// would not always be certain whether there is room.
+// exception is a key for which there is no room: then the table must follow the overflow policy, and must count this
+// case. Seven keys share a window of four slots. If the algorithm is exact, the buckets must be exactly equal.
+// Otherwise the table must never be early, and may be at most two ticks late. With such an algorithm there are only as
+// many keys as slots, because with more keys it would not always be certain whether there is room.
 func TestTableAgainstAMap(t *testing.T) {
 	for _, overflow := range []shard.Overflow{shard.Evict, shard.Refuse, shard.Admit} {
 		for _, shards := range []int{1, 4} {

@@ -26,8 +26,8 @@ import (
 // run.
 //
 // Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
-// between them. After each limiter, memory and the number of goroutines must not be higher than after the first
-// limiter.
+// between them. After each limiter, the memory in use and the number of goroutines must not be higher than after the
+// first limiter.
 func TestStressSoak(t *testing.T) {
 	long := 3 * time.Second
 	if text := os.Getenv("WEIR_STRESS"); text != "" {
@@ -116,7 +116,7 @@ type soaked struct {
 	perToken int64
 	keys     []string
 	bytes    uint64
-	fresh    atomic.Int64 // a time that the coarse clock has certainly reached, plus a step
+	fresh    atomic.Int64 // a step later than a time that the coarse clock has certainly reached
 	opened   atomic.Uint64
 }
 
@@ -139,9 +139,9 @@ func soakClock(kind int) engine.Option {
 // soakLimiter uses the n-th limiter and checks its admissions.
 //
 // If records are evicted, or requests admitted without a record, more than the bound may be admitted. Then only the
-// size of the excess can be checked. So under a policy that may do this, there are mostly few keys: with the goroutines
-// that use a slot for a moment, they are fewer than the 32 slots of a window. Then there is room for all, and nothing
-// is forgotten.
+// size of the excess can be checked. So under a policy that may do this, most limiters have few keys. These keys need
+// fewer slots than the 32 slots of a window, even if each goroutine also uses one for a moment. So there is room for
+// all keys, and no record is forgotten.
 func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total *soakTotals) {
 	cycle := n / 12
 	overflow, clock := engine.OverflowPolicy(n%3), int(n/3%4)
@@ -257,7 +257,7 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 				r.wrong = append(r.wrong, fmt.Sprintf("peek: %+v", d))
 			}
 			continue
-		case op < 980: // keys that are used once: at most one record for each goroutine
+		case op < 980: // keys that are used once: each goroutine has at most one such record
 			k := s.KeyUint64(random.Uint64())
 			s.AllowKey(k)
 			s.Reset(k)
@@ -299,8 +299,8 @@ func (s *soaked) earliest(now int64) int64 {
 	return now
 }
 
-// refreshed records that a call which began at the time before has renewed the coarse clock. So the clock has reached
-// this time, or a time that is a step earlier.
+// refreshed records that a call which began at the time before has renewed the coarse clock. So the clock now shows at
+// least the time before - coarseStep.
 func (s *soaked) refreshed(before int64) {
 	for {
 		fresh := s.fresh.Load()
@@ -355,13 +355,14 @@ type soakAudit struct {
 }
 
 // excess takes the admissions of a segment, in any order. For an interval [X, Y], the excess is the cost that was
-// admitted within the interval, less the length of the interval. Only admissions count that were certainly decided
-// within it: their first is X or later, and their last is Y or earlier. The function returns the largest excess of all
-// intervals in which X is the first of an admission of this or an earlier segment, and Y is the last of an admission of
-// this segment. It must not be more than the burst. (Any other interval can be shortened to one of these.)
+// admitted within the interval, less the length of the interval. An admission counts only if it was certainly decided
+// within the interval: its first time is X or later, and its last time is Y or earlier. The function returns the
+// largest excess of certain intervals: X is the first time of an admission of this or an earlier segment, and Y is the
+// last time of an admission of this segment. The result must not be more than the burst. (Any other interval can be
+// shortened to one of these.)
 //
-// Admissions of a later segment whose first is before the latest X of the earlier segments are left out of the
-// intervals that begin in an earlier segment.
+// If an admission of a later segment has a first time before the latest X of the earlier segments, it is left out of
+// the intervals that begin in an earlier segment.
 func (a *soakAudit) excess(list []soakAdmission) int64 {
 	const none = math.MinInt64 / 2
 	if len(list) == 0 {

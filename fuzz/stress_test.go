@@ -220,8 +220,8 @@ func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64
 }
 
 // TestStressFlood (I6, I7): ten times as many new keys come as the table has room for. Its memory does not change, the
-// drained key stays drained, and the paying key is not affected. The number of forgiven tokens is the number of
-// admitted tokens that no key owes any longer.
+// drained key stays drained, and the paying key is not affected. Stats must report as forgiven exactly the admitted
+// tokens that no key owes any longer.
 func TestStressFlood(t *testing.T) {
 	tb := table(t, 1, 5, 20_000, 0, shard.Evict)
 	const drained, paying = 1 << 62, 3 << 61

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// tape is a fuzzer's input, which is read from the front. After its end, reads return zeros.
+// A tape is the input from a fuzzer. It is read from the front, and after its end, reads return zeros.
 type tape []byte
 
 func (b *tape) take(n int) []byte {

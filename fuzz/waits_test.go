@@ -27,8 +27,9 @@ func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 		Cost: func(n int) uint64 { return uint64(n) }}
 }
 
-// TestNoLimitIsExceededWhereRequestsWait: requests with various costs wait for limits, and some give up. If each
-// admitted request counts at the time at which it continues, no limit has admitted more than it promises.
+// TestNoLimitIsExceededWhereRequestsWait: requests with various costs wait for limits, and some requests give up. The
+// test counts each admitted request at the time at which the request continues. No limit may have admitted more than it
+// promises.
 func TestNoLimitIsExceededWhereRequestsWait(t *testing.T) {
 	rounds := 300
 	if testing.Short() {

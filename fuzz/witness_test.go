@@ -51,7 +51,7 @@ type witness struct {
 	probeWindow int // slots that all keys share, or 0 if there is room for all
 	model       *reference.Table[string]
 	swept       int64 // a time that the limiter has reached
-	seen        int64 // the limiter has acted on no later time
+	seen        int64 // the latest time on which the limiter may have acted
 	want        engine.Stats
 	spends      map[string][]spend
 }
@@ -131,7 +131,7 @@ func (w *witness) allow(t require.TestingT, key string) {
 		d.Allowed = w.limiter.Allow(key)
 		after := w.limiter.Peek(w.limiter.Key(key), 1)
 		if now := w.limiter.Stats(); now.NoRoom > stats.NoRoom {
-			// Peek does not show the record that will be idle first and so makes room.
+			// Peek does not show when the first record will be idle and so make room.
 			require.False(t, d.Allowed)
 			d.Remaining, d.RetryAfter = 0, w.untilRoom(w.clock.nanos.Load())
 			d.ResetAfter = d.RetryAfter
@@ -269,8 +269,8 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	return d
 }
 
-// requireWait checks that a wait that starts now ends at the time ends, rounded up to a nanosecond. With an algorithm
-// that rounds, it may end up to two ticks later.
+// requireWait checks that a wait that starts at the parameter now ends at the parameter ends, rounded up to a
+// nanosecond. With an algorithm that rounds, the wait may end up to two ticks later.
 func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64, ends *big.Rat, what string) {
 	latest := new(big.Rat).Add(ends, new(big.Rat).Quo(w.slack, w.rate))
 	latest.Add(latest, big.NewRat(1, 1))
@@ -328,7 +328,7 @@ func (w *witness) untilRoom(now int64) time.Duration {
 	return time.Duration(ceil(first) - uint64(now))
 }
 
-// overflowed makes a call for a key for which there is no slot, and checks the answer. It reports whether the key's
+// overflowed makes a call for a key for which there is no room, and checks the answer. It reports whether the key's
 // bucket in the model stays unchanged.
 func (w *witness) overflowed(t require.TestingT, n uint64, now, at int64, rivals []string, call func() engine.Decision) bool {
 	room := w.untilRoom(now)

@@ -42,15 +42,14 @@ func Benchmark(b *testing.B, c Config) {
 // perTurn is how many requests the limiter or the floor gets in one turn.
 const perTurn = 500
 
-// requests has the requests of a turn: their keys, and how many of them must be admitted.
+// requests are the requests of one turn: their keys, and how many of them must be admitted.
 type requests struct {
 	keys     []string
 	admitted int64
 	text     []byte
 }
 
-// fill sets the next n requests. The texts of their keys are one behind the other in memory, as in the buffers of a
-// server.
+// fill sets the next n requests. In memory, the texts of their keys follow each other, as in the buffers of a server.
 func (t *requests) fill(n int, next func(i int) (uint64, bool)) {
 	var ends [perTurn]int
 	t.text, t.admitted = t.text[:0], 0
@@ -106,8 +105,8 @@ func (r row) measure(b *testing.B, c Config) {
 	b.ReportMetric(testing.AllocsPerRun(100, func() { limiter.Take(turn.keys[0], 1) }), "allocs/op")
 }
 
-// turn makes each worker send a request for each of the keys. It returns how long that took, and how many requests were
-// admitted.
+// turn makes each worker send one request for each key. It returns how long these requests took, and how many of them
+// were admitted.
 func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, admitted int64) {
 	work := func() (n int64) {
 		for _, key := range keys {

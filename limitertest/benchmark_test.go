@@ -32,8 +32,8 @@ func TestBenchmarkCountsAndCompares(t *testing.T) {
 	}
 }
 
-// TestTheTrafficOfTheRows checks for each row which keys come, how often they come, and which requests must be
-// admitted.
+// TestTheTrafficOfTheRows checks the traffic of each row: which keys are used, how often each key is used, and which
+// requests must be admitted.
 func TestTheTrafficOfTheRows(t *testing.T) {
 	for _, r := range rows(true) {
 		next := r.traffic(r, rand.New(rand.NewPCG(1, 2)))

@@ -21,7 +21,7 @@ func (s *suite) bound(t *testing.T) {
 		for seed := range s.seeds(l) {
 			s.program(t, l, early, func(p *program) {
 				random := s.random(seed)
-				p.sleep(time.Duration(random.Int64N(int64(l.Per)))) // to begin anywhere in an aligned window
+				p.sleep(time.Duration(random.Int64N(int64(l.Per)))) // begin at any time of an aligned window
 				for range 400 {
 					n := int64(1)
 					if most := s.most(l); random.IntN(4) == 0 {
@@ -70,8 +70,8 @@ func (s *suite) gap(random *rand.Rand, l Limit) time.Duration {
 	return pauses[random.IntN(len(pauses))]
 }
 
-// conforming checks that a request is admitted at the first nanosecond at which the limit allows it, no matter how many
-// requests came before.
+// conforming checks that a request is admitted at the first nanosecond at which the limit allows the request, no matter
+// how many requests came before.
 func (s *suite) conforming(t *testing.T) {
 	for _, l := range s.limits {
 		for seed := range s.seeds(l) {
@@ -98,7 +98,8 @@ func (s *suite) conforming(t *testing.T) {
 	}
 }
 
-// conform waits until the limit allows a request, and then makes it. Sometimes it also makes requests before that time.
+// conform waits until the limit allows a request, and then sends the request. Sometimes it also sends requests before
+// that time.
 func (p *program) conform(random *rand.Rand, n int64) (on bool) {
 	for range random.IntN(4) {
 		wait := p.model.Until("k", p.now(), uint64(n))

@@ -11,8 +11,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// burst checks that goroutines that ask for the same keys while the clock stands still get exactly the burst of each
-// key together.
+// burst sends requests for the same keys from several goroutines while the clock stands still. It checks that, for each
+// key, all goroutines together get exactly the burst.
 func (s *suite) burst(t *testing.T) {
 	const goroutines, keys = 8, 16
 	for _, l := range s.limits {
@@ -49,8 +49,8 @@ func (s *suite) burst(t *testing.T) {
 }
 
 // burstOfNew checks the burst of keys that are new. All goroutines ask for the same keys in the same order. The
-// goroutine that is ahead must make each new key, which takes time, and a goroutine behind it only has to find these
-// keys. So the second one catches up, and then both try to make the same key at the same time.
+// goroutine that is ahead must make each new key, and this takes time. A goroutine behind it only has to find these
+// keys, so it catches up. Then both goroutines try to make the same key at the same time.
 func (s *suite) burstOfNew(t *testing.T, l Limit) {
 	const goroutines = 8
 	limiter, want := s.open(t, l), l.Capacity(s.Promise)
@@ -87,7 +87,7 @@ func together(goroutines int, f func(i int)) {
 	all.Wait()
 }
 
-// nearEdge reports whether an aligned window may end during a subtest. That is only possible outside of a bubble, if a
+// nearEdge reports whether an aligned window may end during a subtest. It returns true only outside of a bubble, if a
 // window ends within a minute.
 func (s *suite) nearEdge(l Limit) bool {
 	return !s.timed && s.now()%l.Per > l.Per-time.Minute
@@ -96,8 +96,8 @@ func (s *suite) nearEdge(l Limit) bool {
 // A request is one request of a goroutine in linear.
 type request struct{ n uint64 }
 
-// linear checks that concurrent requests while the clock stands still get answers that are possible for some sequential
-// order of the requests.
+// linear sends concurrent requests while the clock stands still. It checks that the answers are possible for some
+// sequential order of the requests.
 func (s *suite) linear(t *testing.T) {
 	const goroutines, calls, histories = 4, 5, 60
 	l := s.slow()

@@ -46,7 +46,8 @@ func (s *suite) cancel(t *testing.T) {
 	}
 }
 
-// canceling runs a part of Cancel for each limit. f reports whether the limiter has the method that f needs.
+// canceling runs one part of the subtest Cancel for each limit. f is that part. It reports whether the limiter has the
+// method that the part needs.
 func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testing.T, Limiter, Limit) bool) {
 	t.Run(name, func(t *testing.T) {
 		if reason, ok := s.Skip["Cancel/"+name]; ok {
@@ -107,8 +108,8 @@ const (
 	eachTwice  = "the last first, each twice"
 )
 
-// reserve cancels eight reservations in several orders. After each order, it checks when the turn of the next caller
-// is.
+// reserve makes and cancels eight reservations, once in each of several orders. Each time, it then checks when the turn
+// of the next caller is.
 func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string) {
 	for i, order := range orders {
 		key, model := fmt.Sprintf("reserve-%d", i), s.checker(l)
@@ -141,8 +142,8 @@ func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string
 	}
 }
 
-// reserveAtRandom makes and cancels reservations at random. It checks that the reservations that are not canceled stay
-// within the limit, if each counts at the time of its turn.
+// reserveAtRandom makes and cancels reservations at random. It counts each reservation that is not canceled at the time
+// of its turn, and checks that these reservations stay within the limit.
 func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 	random := s.random(4)
 	for round := range 10 {
@@ -157,7 +158,7 @@ func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 		}
 		for range 30 {
 			if i := random.IntN(max(len(all), 1)); random.IntN(3) == 0 && i > 0 {
-				if all[i].event.At > s.now() { // otherwise its turn has come, and it was used
+				if all[i].event.At > s.now() { // otherwise its turn has come, so it counts as used
 					all[i].cancel()
 					all = slices.Delete(all, i, i+1)
 				}

@@ -21,7 +21,8 @@ func (s *suite) clock(t *testing.T) {
 	}
 }
 
-// crawl asks a drained key at intervals in which much less than a token comes back. Together, several tokens come back.
+// crawl sends requests for a drained key. Much less than a token comes back between two requests, but several tokens
+// come back over all intervals together.
 func (s *suite) crawl(t *testing.T, l Limit) {
 	token := max(l.Per/time.Duration(min(l.Tokens, uint64(l.Per))), 1)
 	for _, step := range []time.Duration{1, token/300 + 1, token/7 + 1, token/2 + 1} {
@@ -54,8 +55,8 @@ func (s *suite) leap(t *testing.T, l Limit) {
 	})
 }
 
-// goBack makes requests at times that go back and leap ahead. It must never get more tokens than are available at the
-// latest of those times.
+// goBack makes requests at times that go back and leap ahead. It checks that it never gets more tokens than are
+// available at the latest of those times.
 func (s *suite) goBack(t *testing.T, l Limit) {
 	const year = 365 * 24 * time.Hour
 	s.bubble(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 func plainBucket(_ testing.TB, l Limit) Limiter { return newBucket(l, "") }
 
-// TestBadConfigs: the error names the mistake.
+// TestBadConfigs: for each wrong Config, the error names the mistake.
 func TestBadConfigs(t *testing.T) {
 	for says, c := range map[string]Config{
 		"New is nil":                           {},
@@ -63,7 +63,8 @@ func TestWhatIsSkippedSaysSo(t *testing.T) {
 	}
 }
 
-// broken has limiters and Configs with which nothing can be tested, and the messages with which the test must fail.
+// broken lists limiters and Configs with which nothing can be tested. For each of them, it has the message with which
+// the test must fail.
 var broken = map[string]struct {
 	config Config
 	says   string
@@ -139,8 +140,9 @@ func TestTheMostInATime(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt64), refill(Limit{Tokens: 1, Per: math.MaxInt64, Burst: 2}, Bucket))
 }
 
-// TestTheDensestInterval: a burst, a pause without requests, and then more than a burst. In the complete time, this is
-// no more than the limit allows. densest must find the second part.
+// TestTheDensestInterval: a limiter admits a burst, then nothing for a pause, and then more calls than a burst. Over
+// the complete time, these calls stay within the limit. densest must find the interval after the pause, in which they
+// exceed it.
 func TestTheDensestInterval(t *testing.T) {
 	l, s := Limit{Tokens: 1000, Per: time.Second, Burst: 50}, &suite{}
 	var all answered

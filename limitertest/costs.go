@@ -64,7 +64,7 @@ func oddCosts(l Limit, capacity uint64) (costs []int64) {
 	return costs
 }
 
-// retry checks that a request is admitted after RetryAfter, and refused a unit sooner.
+// retry checks that a request is admitted after RetryAfter, and refused one RetryUnit before that time.
 func (s *suite) retry(t *testing.T) {
 	said := false
 	for _, l := range s.limits {
@@ -80,7 +80,8 @@ func (s *suite) retry(t *testing.T) {
 	}
 }
 
-// retryOf drains keys, and then sends further requests for them. It reports whether RetryAfter had a value.
+// retryOf drains keys, and then sends further requests for these keys. It reports whether the limiter returned a
+// RetryAfter.
 func (s *suite) retryOf(t *testing.T, l Limit, seed uint64) (said bool) {
 	limiter, random, model := s.open(t, l), s.random(seed), s.checker(l)
 	s.pass(time.Duration(random.Int64N(int64(max(min(l.Per, s.span(l)/16), 1)))))

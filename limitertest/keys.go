@@ -15,7 +15,8 @@ func (s *suite) keys(t *testing.T) {
 	}
 	names := s.names()
 	s.program(t, l, early|late, func(p *program) {
-		// If possible, one request takes all tokens of a key. So two keys that share tokens are noticed.
+		// If possible, one request takes all tokens of a key. So if two keys share tokens, the request for the second
+		// key is refused.
 		each := s.most(l)
 		for round := range l.Capacity(s.Promise)/uint64(each) + 1 {
 			for i, name := range names {

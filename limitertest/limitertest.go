@@ -106,10 +106,10 @@ type Config struct {
 	// Keys is how many keys the limiter must be able to store at the same time; 0 means 10,000. Leak uses 100 times as
 	// many keys, and at least 200,000, but not all at the same time.
 	Keys int
-	// EarlyBy returns how much too early the limiter may admit a request, and LateBy how much too long it may refuse
-	// one. Use the times that the limiter's documentation states, 0 to ten years. Nil means 0. Do not use LateBy for a
-	// FixedWindow limiter whose windows are longer than Per, because the model would count requests at the end of such
-	// a window in the next one. Let New return nil for these limits.
+	// EarlyBy returns how much too early the limiter may admit a request. LateBy returns how much too long the limiter
+	// may refuse one. Use the times that the limiter's documentation states, 0 to ten years. Nil means 0. Do not use
+	// LateBy if the windows of a FixedWindow limiter are longer than Per, because the model would count requests at the
+	// end of such a window in the next window. Instead, let New return nil for the limits that have such windows.
 	EarlyBy, LateBy func(Limit) time.Duration
 	// RetryUnit is the unit to which RetryAfter is rounded up, such as a second; 0 means that RetryAfter is exact.
 	RetryUnit time.Duration

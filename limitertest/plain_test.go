@@ -73,8 +73,8 @@ func (b *bucket) key(name string, now time.Time) *level {
 	return l
 }
 
-// forget drops keys whose buckets are full. It does so only once in a while, because within the time of a token no
-// bucket becomes full.
+// forget drops keys whose buckets are full. It does nothing if it last did so less than the time of a token ago,
+// because within that time no bucket becomes full.
 func (b *bucket) forget(now time.Time) {
 	token := b.limit.Per / time.Duration(b.limit.Tokens)
 	if b.came++; b.came%1000 != 999 || now.Sub(b.kept) < token || b.fault == "keys are never forgotten" {
@@ -89,7 +89,7 @@ func (b *bucket) forget(now time.Time) {
 	}
 }
 
-// wait returns how long it takes until the bucket has that many units.
+// wait returns how long it takes until the bucket has the given number of units.
 func (b *bucket) wait(l *level, units *big.Int) time.Duration {
 	lack := new(big.Int).Add(l.used, units)
 	if lack.Sub(lack, b.burst()); lack.Sign() <= 0 {
@@ -165,7 +165,7 @@ func (b *bucket) Reserve(key string, n int64) (wait time.Duration, cancel func()
 	return wait, func() { b.cancel(key, own) }, true
 }
 
-// cancel gives up a turn. Its tokens come back when no turn is behind it any longer.
+// cancel gives up a turn. The tokens of the turn come back when no later turn is left.
 func (b *bucket) cancel(key string, own *turn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -257,7 +257,7 @@ func (c *counting) Take(key string, n int64) Decision {
 	return Decision{Allowed: true}
 }
 
-// taken returns the sum of the tokens that were admitted at from or later, and before to.
+// taken returns the sum of the tokens that were admitted at the instant from or later, and before the instant to.
 func taken(log []Event, from, to int64) (sum uint64) {
 	for i := len(log) - 1; i >= 0 && int64(log[i].At) >= from; i-- {
 		if int64(log[i].At) < to {

@@ -17,7 +17,7 @@ type step struct {
 	n   int64
 }
 
-// A fault is a set of kinds of verdicts that a program looks for.
+// A fault is a set of the kinds of wrong verdicts that a program looks for.
 type fault uint8
 
 const (
@@ -41,8 +41,8 @@ type program struct {
 	verdict check.Verdict
 }
 
-// program runs f with a program in a bubble. If a verdict has a fault that is in looks, the test fails and prints a
-// shortest program.
+// program runs f with a program in a bubble. The parameter looks has the faults to look for. If a verdict has one of
+// them, the test fails and prints a shortest program that has this fault.
 func (s *suite) program(t *testing.T, l Limit, looks fault, f func(*program)) {
 	t.Helper()
 	p := &program{suite: s, limit: l, looks: looks}
@@ -101,7 +101,7 @@ func (p *program) drain(key string) (on bool) {
 // left returns how much fake time the program may still take.
 func (p *program) left() time.Duration { return max(p.span(p.limit)-(p.now()-p.begin), 0) }
 
-// sleep lets fake time pass, as far as the bubble may take it. It reports whether all of it passed.
+// sleep lets d of fake time pass, but not more than the program may still take. It reports whether all of d passed.
 func (p *program) sleep(d time.Duration) bool {
 	if d < 0 || d > p.left() {
 		return false
@@ -110,8 +110,8 @@ func (p *program) sleep(d time.Duration) bool {
 	return true
 }
 
-// again runs a new program with these steps, and returns it. If its field fault is set, the program shows the same
-// fault at its end.
+// again runs a new program with these steps, and returns the new program. If the field fault of the new program is set,
+// the same fault occurs at its end.
 func (p *program) again(t *testing.T, steps []step) *program {
 	q := &program{suite: p.suite, limit: p.limit, looks: p.fault}
 	p.bubble(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func (s *suite) shortest(t *testing.T, p *program) string {
 		return p.text() + "\n(The same requests did not fail again: it depends on chance.)"
 	}
 	fewest := check.Shrink(p.steps, tries, fails)
-	for i := range slices.Backward(fewest) { // start at once, if the program still fails then
+	for i := range slices.Backward(fewest) { // start without a pause, if the program then still fails
 		fewest[i].at -= fewest[0].at
 	}
 	begin = time.Now()

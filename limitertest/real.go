@@ -193,7 +193,8 @@ func logAllocations(t *testing.T, limiter Limiter) {
 	t.Logf("a call of a key that is there allocates %v times", testing.AllocsPerRun(1000, func() { limiter.Take("k", 1) }))
 }
 
-// quick returns the limit whose keys are full again soonest, among the limits below a thousand tokens a second.
+// quick considers the limits below a thousand tokens per second. It returns the one with which a drained key is full
+// again soonest.
 func (s *suite) quick() Limit {
 	best, soonest := s.limits[0], time.Duration(math.MaxInt64)
 	for _, l := range s.limits {

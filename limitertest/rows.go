@@ -64,8 +64,8 @@ func rows(short bool) []row {
 	return all
 }
 
-// inTurn returns the traffic in which every key comes once, then once more in another order, and so on. The order
-// changes because processors learn an order that repeats.
+// inTurn returns the traffic in which every key is used once, then every key once more in another order, and so on. The
+// order changes because processors learn an order that repeats.
 func inTurn(r row, random *rand.Rand) func(int) (uint64, bool) {
 	order := random.Perm(r.before)
 	return func(i int) (uint64, bool) {

@@ -21,7 +21,8 @@ type suite struct {
 	costs  bool           // the subtests use requests for more than one token
 	timed  bool           // time can pass: in a bubble, or by the limiter's own clock
 	own    ClockedLimiter // the limiter that was opened last, if it has a clock
-	// spans has the fake time that may pass in a bubble for each limit, because a limiter's timers run for real in it.
+	// spans has, for each limit, the fake time that may pass in a bubble. It is bounded because a limiter's timers run
+	// for real in a bubble.
 	spans map[Limit]time.Duration
 }
 
@@ -134,8 +135,8 @@ func (s *suite) make(tb testing.TB, l Limit) Limiter {
 	return s.New(tb, l)
 }
 
-// bubble runs f in a bubble, or outside of one if the Config says so. It reports whether all goroutines of the bubble
-// ended.
+// bubble runs f in a bubble, or without a bubble if Config.Outside is set. It reports whether all goroutines of the
+// bubble ended.
 func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 	t.Helper()
 	if s.Outside {
@@ -179,8 +180,8 @@ func (s *suite) measure(t *testing.T, l Limit) {
 		}
 		if cost > 5*time.Millisecond { // the limiter has timers
 			s.spans[l] = time.Duration(min(float64(fake)/float64(cost)*float64(time.Second/5), float64(longest)))
-			// On a busy machine, the cost may look higher than it is. So if the time until a key is full would not cost
-			// too much more, the bubble gets that time.
+			// On a busy machine, the cost may look higher than it is. So if a bubble in which a key becomes full does
+			// not cost too much more, the bubble gets as much time as the key needs.
 			if need := refill(l, s.Promise); need < longest/4 && need/25 < s.spans[l] {
 				s.spans[l] = max(s.spans[l], 4*need)
 			}
@@ -283,7 +284,8 @@ func (s *suite) checker(l Limit) *check.Checker {
 	return c
 }
 
-// slow returns the limit that gives back the fewest tokens during a subtest, among the limits with a small capacity.
+// slow considers the limits with a small capacity. It returns the limit that gives back the fewest tokens during a
+// subtest.
 func (s *suite) slow() Limit {
 	small := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool {
 		return l.Capacity(s.Promise) < 2 || l.Capacity(s.Promise) > 100

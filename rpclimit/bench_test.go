@@ -23,7 +23,8 @@ func plenty(t testing.TB, name string, key rpclimit.KeyFunc) rpclimit.Limit {
 	return rpclimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
 }
 
-// decisions returns functions that decide on a call without an allocation, by the name of what the limits use.
+// decisions returns functions that decide on a call without an allocation. The keys of the map name the feature that
+// the limits use.
 func decisions(t testing.TB) map[string]func() {
 	t.Helper()
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))

@@ -24,12 +24,12 @@ type Call struct {
 	Target string
 	// Message is the request message; nil when a stream opens. It must not be changed.
 	Message any
-	// Stream is set if the call is a stream, whose messages are decided one by one ([Limits.DecideMessage]).
+	// Stream is set if the call is a stream. The messages of a stream are decided one by one ([Limits.DecideMessage]).
 	Stream bool
 	// Metadata is the request metadata; nil if there is none.
 	Metadata Metadata
 
-	phase phase // whether the call, its message or both are decided
+	phase phase // whether the decision is about the call, its message or both
 }
 
 // phase is a set that says whether a decision is about a call, about a message, or about both.
@@ -86,8 +86,8 @@ func FullMethod(name string) string {
 }
 
 // ParsePeer parses an address with or without a port, such as "192.0.2.1:80" or "2001:db8::1". For any other text it
-// returns the zero Addr. It does not allocate for an address with a port, or for "", which is the address of some Unix
-// sockets.
+// returns the zero Addr. It does not allocate for an address with a port. It does not allocate for "" either, which is
+// the address of some Unix sockets.
 func ParsePeer(text string) netip.Addr {
 	if text == "" {
 		return netip.Addr{}

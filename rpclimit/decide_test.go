@@ -66,7 +66,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	assert.Equal(t, "small", tightest.Name())
 }
 
-// TestOneLimiterTwice: two limits share a limiter, and a call has the same key in both. Both limits take.
+// TestOneLimiterTwice: if two limits share a limiter and a call has the same key in both, both limits take tokens.
 func TestOneLimiterTwice(t *testing.T) {
 	limiter := testclock.New().Burst(t, 3)
 	l := newLimits(t, []rpclimit.Limit{{Name: "a", Limiter: limiter}, {Name: "b", Limiter: limiter}})

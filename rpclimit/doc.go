@@ -15,8 +15,8 @@ ResourceExhausted, with the time after which it would pass.
 # Which key is charged
 
 A [KeyFunc] returns the key of a call. The default is [Peer], the address of the connection. If the server is behind
-proxies, that is the address of a proxy. So name the proxies that write the client's address into the metadata. The
-metadata of any other peer is ignored:
+proxies, this is the address of a proxy. In that case, name the proxies that write the client's address into the
+metadata. The metadata of any other peer is ignored:
 
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	...
@@ -39,14 +39,15 @@ knows the cost.
 
 # Streams
 
-A stream counts as one call when it opens. A limit that is given to [Messages] counts every request message. With a
-MaxWait, a message waits for its tokens. Meanwhile the server reads no further message, so flow control makes the client
-wait.
+A stream counts as one call when it opens. A limit that is given to [Messages] counts every request message. If such a
+limit has a MaxWait, a message waits for its tokens. Meanwhile the server reads no further message, so flow control
+makes the client wait.
 
 # Clients
 
-In a client, limits apply to the calls that the client makes. If its tokens are not there, a call waits for them with a
-MaxWait, and fails at once without one. A call counts once, no matter how often the framework retries it.
+In a client, limits apply to the calls that the client makes. If the tokens for a call are not available, the call waits
+for them if the limit has a MaxWait. Otherwise the call fails at once. A call counts once, no matter how often the
+framework retries it.
 
 # Stability
 

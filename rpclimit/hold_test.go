@@ -15,15 +15,15 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// budget returns a limit of that many tokens for all clients together. Every call takes the same estimate.
+// budget returns a limit of the given number of tokens for all clients together. Every call takes the same estimate.
 func budget(t testing.TB, name string, tokens, estimate uint64) rpclimit.Limit {
 	return rpclimit.Limit{Name: name, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return estimate },
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(tokens, time.Hour))}
 }
 
-// TestAHandlerSettles: a handler settles the holds of its call by the names of the limits. A limit may belong to an
-// earlier interceptor. The cost may be less or more than the estimate, and a second Settle changes nothing. A hold that
-// is not settled costs the estimate.
+// TestAHandlerSettles: a handler settles the holds of its call by the names of the limits, even if an earlier
+// interceptor has the limit. The cost may be less or more than the estimate, and a second Settle changes nothing. A
+// hold that is not settled costs the estimate.
 func TestAHandlerSettles(t *testing.T) {
 	one, two, dropped := budget(t, "one", 100, 30), budget(t, "two", 100, 30), budget(t, "dropped", 100, 30)
 	outer, inner := newLimits(t, []rpclimit.Limit{one}), newLimits(t, []rpclimit.Limit{two, dropped})
@@ -51,8 +51,8 @@ func TestNoHoldNoContext(t *testing.T) {
 	assert.Equal(t, ctx, res.Context(ctx))
 }
 
-// TestAnEstimateAboveTheLimit: an estimate above the limit passes when the complete limit is available. A refusal says
-// when that will be.
+// TestAnEstimateAboveTheLimit: a call with an estimate above the limit passes when all tokens of the limit are
+// available. A refusal before that says when they will be.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	gate, l := inFlight(t, 1), budget(t, "budget", 100, 1000)
 	set := newLimits(t, []rpclimit.Limit{gate, l})

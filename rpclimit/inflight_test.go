@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight returns a limit of that many calls in flight, for all clients together.
+// inFlight returns a limit of calls in flight, for all clients together.
 func inFlight(t testing.TB, limit uint64) rpclimit.Limit {
 	return rpclimit.Limit{Name: "in flight", Key: rpclimit.Everyone,
 		Limiter: testclock.New().Limiter(t, engine.Concurrency(limit, time.Hour))}
@@ -53,8 +53,8 @@ func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	}
 }
 
-// TestCallsInFlightBesideRates: a call has a limit in flight and a rate. If either of them refuses, nothing is taken
-// from the other. The time to come back is that of the rate.
+// TestCallsInFlightBesideRates: a call has a limit in flight and a rate. If either limit refuses, nothing is taken from
+// the other. RetryAfter is the time of the rate.
 func TestCallsInFlightBesideRates(t *testing.T) {
 	for _, rateFirst := range []bool{false, true} {
 		c := testclock.New()
@@ -137,8 +137,8 @@ func TestAShadowedLimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(l.Limiter))
 }
 
-// TestADecisionThatPanicsLeaves: if a decision panics, the call gives back the places in flight that it has taken
-// before.
+// TestADecisionThatPanicsLeaves: if a decision panics, the places in flight that the call took before the panic are
+// given back.
 func TestADecisionThatPanicsLeaves(t *testing.T) {
 	l := inFlight(t, 1)
 	set := newLimits(t, []rpclimit.Limit{l}, rpclimit.ObserveWith(panics{}))
@@ -163,7 +163,7 @@ func TestLimitsThatMakeNoSense(t *testing.T) {
 		"Hold and MaxWait are both set":                    {rate(), func(l *rpclimit.Limit) { l.Hold, l.MaxWait = true, time.Second }},
 	} {
 		if c.limit.Limiter.Algorithm() == engine.AlgorithmConcurrency {
-			require.NoError(t, c.limit.Limiter.SetPolicy(engine.Unlimited())) // it is still a limit in flight
+			require.NoError(t, c.limit.Limiter.SetPolicy(engine.Unlimited())) // it still limits calls in flight
 		}
 		c.change(&c.limit)
 		_, err := rpclimit.New([]rpclimit.Limit{c.limit})

@@ -81,11 +81,11 @@ func MetadataValue(name string, fallback KeyFunc) (KeyFunc, error) {
 	}, nil
 }
 
-// ambiguous returns the key that all calls share whose value or method is not certain. No text and no address has this
-// key.
+// ambiguous returns the key for calls whose value or method is not certain. All these calls share it. No text and no
+// address has this key.
 func ambiguous(h Hasher) (engine.Key, bool) { return h.KeyUint64(0), true }
 
-// Everyone is the [KeyFunc] of a global limit: all calls have one key.
+// Everyone is the [KeyFunc] of a global limit: all calls have the same key.
 func Everyone(h Hasher, _ Call) (engine.Key, bool) { return h.KeyUint64(0), true }
 
 // Target is a [KeyFunc] whose key is the target of a client's call ([Call].Target).
@@ -101,9 +101,9 @@ func Method(h Hasher, c Call) (engine.Key, bool) {
 	return h.Key(c.Method), true
 }
 
-// MethodOf returns a [KeyFunc] for methods. names are in the form of [MatchMethods]. Each name has its own key. So all
-// methods of a service that a name with a star matches share the key of this name. All methods that no name matches
-// share one further key.
+// MethodOf returns a [KeyFunc] for methods. The parameter names has names in the form of [MatchMethods]. Each name has
+// its own key. So if a name ends in a star, all methods that it matches share the key of this name. All methods that no
+// name matches share one further key.
 func MethodOf(names ...string) (KeyFunc, error) {
 	known, err := newMethods("MethodOf", names)
 	if err != nil {

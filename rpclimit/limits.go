@@ -103,8 +103,8 @@ func Messages(messages ...Limit) Option {
 // CountMessages reports whether one of the limits counts messages. If so, a front must call [Limits.DecideMessage].
 func (l *Limits) CountMessages() bool { return l != nil && len(l.messages) > 0 }
 
-// Skip exempts the calls for which skip returns true from all limits. skip is called for each message, too. See
-// [HealthAndReflection].
+// If the function skip returns true for a call, no limit applies to this call. skip is called for each message, too.
+// See [HealthAndReflection].
 func Skip(skip func(Call) bool) Option {
 	return func(l *Limits) error {
 		if skip == nil {
@@ -115,8 +115,8 @@ func Skip(skip func(Call) bool) Option {
 	}
 }
 
-// OnLimited sets a callback for every limit that refuses a call or message, or would refuse it if the limit were not in
-// shadow mode. The callback runs in the goroutine of the call.
+// OnLimited sets a callback. It is called for every limit that refuses a call or message, or would refuse it if the
+// limit were not in shadow mode. The callback runs in the goroutine of the call.
 func OnLimited(callback func(Call, Check)) Option {
 	return func(l *Limits) error {
 		if callback == nil {
@@ -127,7 +127,7 @@ func OnLimited(callback func(Call, Check)) Option {
 	}
 }
 
-// OnError sets a callback for every error of a [limits.Source] and of a limit's Quota.
+// OnError sets a callback. It is called for every error of a [limits.Source] and of a limit's Quota.
 func OnError(callback func(limit string, err error)) Option {
 	return func(l *Limits) error {
 		if callback == nil {
@@ -150,9 +150,9 @@ func ObserveWith(metrics limits.Metrics) Option {
 	}
 }
 
-// RetryJitter adds a random time of up to most to the retry time of a refusal, so that clients that were refused
-// together do not come back together. most is above 0 and up to 1h. random returns numbers in [0, 1) and must be safe
-// for concurrent use; nil means math/rand/v2.
+// RetryJitter adds a random time to the retry time of a refusal, so that clients that were refused together do not come
+// back together. The parameter most is the largest time that it adds, above 0 and up to 1h. The function random returns
+// numbers in [0, 1) and must be safe for concurrent use; nil means math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(l *Limits) error {
 		if most <= 0 || most > spec.MaxJitter {
@@ -164,8 +164,8 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 }
 
 // MaxWaiting bounds how many calls and messages wait for tokens at a time, for all limits with a MaxWait together. The
-// default is 1,000. If that many wait, further calls and messages that would have to wait are refused at once, so that
-// a flood of calls does not occupy a flood of streams. most is 1 or more.
+// default is 1,000. The parameter most is the bound, 1 or more. If that many wait, further calls and messages that
+// would have to wait are refused at once, so that a flood of calls does not occupy a flood of streams.
 func MaxWaiting(most int) Option {
 	return func(l *Limits) error {
 		if most < 1 {

@@ -8,7 +8,8 @@ import (
 // methods maps a method, or the beginning of the methods of a service, to the name in the list that matches it.
 type methods map[string]string
 
-// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". function is named in errors.
+// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". Its errors contain the name
+// of the calling function, which is in the parameter function.
 func newMethods(function string, names []string) (methods, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("rpclimit: %s(): want at least one method, such as /package.Service/Method or /package.Service/*", function)
@@ -56,9 +57,9 @@ func MatchMethods(names ...string) (func(Call) bool, error) {
 	}, nil
 }
 
-// MethodCosts returns a [Limit].Cost function. costs has the costs of methods. Its keys are names in the form of
-// [MatchMethods]. others is the cost of all other methods. A name of a method takes precedence over a name of its
-// service.
+// MethodCosts returns a [Limit].Cost function. The map costs has the costs of methods, and its keys are names in the
+// form of [MatchMethods]. The parameter others is the cost of all other methods. A name of a method takes precedence
+// over a name of its service.
 func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, error) {
 	names := make([]string, 0, len(costs))
 	byName := make(map[string]uint64, len(costs))

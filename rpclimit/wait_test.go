@@ -55,8 +55,8 @@ func TestWaitOfAWindow(t *testing.T) {
 	}
 }
 
-// TestAskingAgainEnds: all waits of one call together are not longer than MaxWait, even if other calls always take the
-// tokens first.
+// TestAskingAgainEnds: a call asks again each time that other calls have taken the tokens first. Even so, all its waits
+// together are not longer than MaxWait.
 func TestAskingAgainEnds(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -115,8 +115,8 @@ func TestRefundOfAWait(t *testing.T) {
 	assert.Equal(t, begin, c.Now(), "no wait")
 }
 
-// TestMaxWaiting: if the allowed number of calls waits, further calls are refused at once. A place is free again when a
-// wait ends in any way.
+// TestMaxWaiting: while as many calls wait as MaxWaiting allows, further calls are refused at once. When a wait ends,
+// in any way, its place is free again.
 func TestMaxWaiting(t *testing.T) {
 	c := testclock.New()
 	limiter := c.Burst(t, 1)
@@ -155,8 +155,9 @@ func TestWaitInRealTime(t *testing.T) {
 	})
 }
 
-// TestTokensThatCameMeanwhileGoBack: a limit refuses a call, and its tokens come before they can be reserved. Then
-// another limit refuses the call. The call must have taken nothing.
+// TestTokensThatCameMeanwhileGoBack: a limit refuses a call at first. Before the call can reserve tokens, tokens come
+// back, so the call takes them. Then another limit refuses the call. The call must give back the tokens of the first
+// limit.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), testclock.New().Burst(t, 1)

@@ -14,13 +14,13 @@ import (
 type tally struct {
 	requests, clients int
 	admitted          int // requests that the counter admitted
-	exact             int // requests that the exact log admitted, by its own history
+	exact             int // requests that the exact log admitted, based on its own history
 
-	// The number of requests that only one of the two admitted, when each of them decides by its own history.
+	// The number of requests that only one of the two admitted, if each of them decides based on its own history.
 	differ int
 
-	// Requests that the counter admitted or refused wrongly. The exact log decides what is right, from what the counter
-	// had admitted by then.
+	// Requests that the counter admitted or refused wrongly. A decision is right if an exact log of the requests that
+	// the counter has admitted so far would decide in the same way.
 	wronglyAdmitted, wronglyRefused int
 	most                            int // the most requests of a client that the counter admitted in one window
 

@@ -22,8 +22,8 @@ var counters = []struct {
 	{1, time.Second}, {2, time.Microsecond}, {10, 10 * time.Second}, {100, time.Minute}, {1000, time.Hour}, {7, 365 * day},
 }
 
-// This is the case in which the sliding window counter wrongly admits most: it admits the whole limit in the last
-// nanosecond of a window, and the whole limit again by the end of the next window.
+// This is the case in which the sliding window counter wrongly admits the most requests: it admits the whole limit in
+// the last nanosecond of a window, and the whole limit again by the end of the next window.
 func TestCounterAdmitsTwiceTheLimit(t *testing.T) {
 	for _, c := range counters {
 		t.Run(fmt.Sprintf("%d in %v", c.limit, c.window), func(t *testing.T) {
@@ -40,8 +40,8 @@ func TestCounterAdmitsTwiceTheLimit(t *testing.T) {
 	}
 }
 
-// When a time x of the next window has passed, the counter has admitted ceil(limit * x / window) more requests, as a
-// token bucket would have.
+// At the time x after the beginning of the next window, the counter has admitted ceil(limit * x / window) more
+// requests, as a token bucket would have.
 func TestCounterFillsUpLikeATokenBucket(t *testing.T) {
 	const limit, window = 10, 10 * time.Second
 	for _, x := range []time.Duration{0, 1, time.Second - 1, time.Second, time.Second + 1, 2 * time.Second,
@@ -52,8 +52,9 @@ func TestCounterFillsUpLikeATokenBucket(t *testing.T) {
 	}
 }
 
-// This is the case in which the counter wrongly refuses most: requests for the whole limit in the first nanosecond of a
-// window count in full when the next window begins. An exact log does not count them then.
+// This is the case in which the counter wrongly refuses the most requests. If requests for the whole limit come in the
+// first nanosecond of a window, the counter counts all of them when the next window begins. At that time, an exact log
+// does not count them.
 func TestCounterRefusesAnEmptyWindow(t *testing.T) {
 	for _, c := range counters[:5] {
 		t.Run(fmt.Sprintf("%d in %v", c.limit, c.window), func(t *testing.T) {
@@ -109,7 +110,7 @@ func excerpt(t *testing.T) []request {
 	return requests
 }
 
-// The document repeats these numbers for the excerpt.
+// The document repeats the numbers that this test expects for the excerpt.
 func TestCounterOnTheExcerpt(t *testing.T) {
 	got, err := measure(5, 10*time.Second, excerpt(t))
 	require.NoError(t, err)

@@ -20,9 +20,9 @@ const (
 // start is time 0 of the pictures and measurements. It is an edge of all windows that are used here.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// load returns the times of the requests in the pictures. There are none at first. Then there are requests for the
-// whole limit just before an edge, and for the whole limit again just after it. From then on there are three times as
-// many requests as the limit allows.
+// load returns the times of the requests in the pictures. At first there are no requests. Then there are requests for
+// the whole limit just before the edge of a window, and requests for the whole limit again just after it. From then on
+// there are three times as many requests as the limit allows.
 func load() []time.Duration {
 	var asks []time.Duration
 	for n := range time.Duration(2 * limit) {

@@ -1,12 +1,12 @@
 package main
 
-// An exactLog is a key's sliding window log in its simplest form: the times of the admitted requests. The engine is
-// compared with it, so it has no code in common with the engine. A request has left the window when it is exactly as
-// old as the window is long.
+// An exactLog is a key's sliding window log in its simplest form: the times of the admitted requests. The figures
+// compare the engine with this log, so the log has no code in common with the engine. A request has left the window
+// when it is exactly as old as the window is long.
 type exactLog struct {
 	window int64
 	times  []int64 // the oldest first
-	oldest int     // index of the first one that is still in the window
+	oldest int     // index of the first time that is still in the window
 }
 
 // count returns how many requests are in the last window.

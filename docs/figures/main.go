@@ -55,7 +55,7 @@ func run(out io.Writer, numbers, accuracy bool, log, folder string) error {
 	return nil
 }
 
-// pictures returns the function that draws each picture, by the name of the picture's file.
+// pictures returns a map from the name of each picture's file to the function that draws the picture.
 func pictures() map[string]func(io.Writer) error {
 	all := map[string]func(io.Writer) error{}
 	for _, f := range figures {

@@ -119,7 +119,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 	}
 }
 
-// taken has a limiter that is asked for single tokens, and the times of the tokens that it granted.
+// taken has a limiter from which single tokens are taken, and the times of the tokens that the limiter granted.
 type taken struct {
 	t     *testing.T
 	l     *engine.Limiter
@@ -146,8 +146,8 @@ func (k *taken) ask(at time.Duration, n int) (granted int) {
 	return granted
 }
 
-// most returns the largest number of tokens that were granted in any interval that is shorter than window. A log with
-// such a window would count these tokens together.
+// most looks at every interval that is shorter than the parameter window, and returns the largest number of tokens that
+// were granted in one of them. A log with such a window would count these tokens together.
 func (k *taken) most(window time.Duration) int {
 	most, first := 0, 0
 	for i, at := range k.times {

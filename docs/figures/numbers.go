@@ -23,7 +23,7 @@ func printNumbers(out io.Writer) error {
 	return answerTable(out)
 }
 
-// memoryTable writes how many bytes a table takes per key, for the number of keys that it is made for.
+// memoryTable writes how many bytes per key a table takes if it has the number of keys for which it is made.
 func memoryTable(out io.Writer) error {
 	const keys = 40_000 // any other number gives the same results, up to rounding
 	fmt.Fprintln(out, "| policy | bytes a key |")
@@ -77,7 +77,8 @@ func limitTable(out io.Writer) error {
 	return nil
 }
 
-// highest returns the largest number, up to 2^33, for which ok is true. ok is true for all numbers below it.
+// highest returns the largest number, up to 2^33, for which ok returns true. ok must return true for all smaller
+// numbers, too.
 func highest(ok func(uint64) bool) uint64 {
 	low, high := uint64(0), uint64(1)<<33
 	for low < high {
@@ -101,7 +102,8 @@ func accepted(p engine.Policy) bool {
 }
 
 // answerTable writes the answers to a client that took 8 of 10 tokens in second 4 and asks for 8 more in second 7. It
-// also writes what the client has left if, instead, 3 tokens are given back, or if the limit is halved.
+// also writes how many tokens the client has left if 3 tokens are given back instead of the second request, or if the
+// limit is halved instead.
 func answerTable(out io.Writer) error {
 	fmt.Fprintln(out, "| policy | Remaining | RetryAfter | ResetAfter "+
 		"| left after Refund(3) | left after SetPolicy with 5 for 10 |")

@@ -108,7 +108,7 @@ func drawRequests(p *chart.Plot, answers []answer) {
 func drawWorst(p *chart.Plot, high step) {
 	y := float64(high.count)
 	begin, ends := max(high.at-window, from), []float64{high.at.Seconds()}
-	if begin > from { // otherwise it begins before the picture
+	if begin > from { // otherwise the window begins before the picture
 		ends = append(ends, begin.Seconds())
 	}
 	p.Line(chart.Line{Points: []chart.Point{point(begin, y+1.4), point(high.at, y+1.4)}, Colour: chart.Ink, Width: 2.5})

@@ -23,7 +23,7 @@ var stories = []story{{"debt", drawDebt}, {"hold", drawHold}}
 const sample = 250 * time.Millisecond
 
 // tell moves the clock from 0 to end, makes the calls that are due at each time, and returns the values of level before
-// and after them.
+// and after these calls.
 func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(), level func() float64) (points []chart.Point) {
 	for at := time.Duration(0); at <= end; at += sample {
 		clock.set(at)
@@ -117,7 +117,8 @@ type held struct {
 
 var holds = [2]held{{50, 10, 30 * time.Second, 80 * time.Second}, {20, 25, 45 * time.Second, 95 * time.Second}}
 
-// The limit in the picture of holds is budget. Another request takes others tokens at othersAt, in the second minute.
+// In the picture of holds, the constant budget is the limit. Another request takes tokens in the second minute: the
+// constant others is their number, and othersAt is the time.
 const (
 	budget   = 100
 	minute   = time.Minute
@@ -126,8 +127,8 @@ const (
 	holdEnd  = 2*minute - sample
 )
 
-// tellHold returns how many tokens count over time under a policy whose limit is the budget, while the holds are taken
-// and settled.
+// tellHold takes and settles the holds under a policy whose limit is the budget. It returns how many tokens count at
+// each time.
 func tellHold(p engine.Policy) ([]chart.Point, error) {
 	l, clock, err := limiter(p, 1)
 	if err != nil {

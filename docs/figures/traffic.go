@@ -19,8 +19,8 @@ type request struct {
 	at     int64
 }
 
-// poisson returns n requests of one client that sends requests at random times. On average they are load times as
-// frequent as the limit allows.
+// poisson returns n requests of one client that sends requests at random times. On average, the rate of the requests is
+// the parameter load times the rate that the limit allows.
 func poisson(n, limit int, window time.Duration, load float64, seed uint64) []request {
 	random := rand.New(rand.NewPCG(seed, uint64(limit)))
 	mean := float64(window) / (load * float64(limit))

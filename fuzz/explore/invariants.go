@@ -187,15 +187,15 @@ func (w *world) CheckEnd() error {
 	if w.cancels {
 		return w.shadow.checkGrants()
 	}
-	if died { // the tokens that the dead process asked for may be taken or not
+	if died { // the tokens that the dead process asked for may or may not be taken
 		return nil
 	}
 	return w.checkExact()
 }
 
-// checkExact checks scenarios in which clocks stand still and nothing is forgotten. For every key, either all requested
-// tokens or exactly the burst must have been admitted. checkSlots ensures that a key owes the admitted tokens, so
-// checkExact compares the debts.
+// checkExact checks scenarios in which clocks stand still and nothing is forgotten. For every key, all requested tokens
+// must have been admitted, or exactly the burst if more was requested. checkSlots ensures that a key owes the admitted
+// tokens, so checkExact compares the debts.
 func (w *world) checkExact() error {
 	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
 	for i, key := range w.origin.keys {

@@ -14,9 +14,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// In a mortal scenario every thread is a separate process that has mapped the table. The first one may die before any
-// of its steps. It then never runs again, and the others can detect that it is dead. When all others have finished,
-// another process attaches and sweeps. Then nothing may be left of what the dead process was doing (R17, R18, R22).
+// In a mortal scenario every thread is a separate process that has mapped the table. The first process may die before
+// any of its steps. Then it never runs again, and the other processes can detect that it is dead. When all of them have
+// finished, another process attaches and sweeps. Then nothing may be left of what the dead process was doing (R17, R18,
+// R22).
 
 // observerOf is the number of the process that makes the calls before the threads start, and that sweeps at the end.
 const observerOf = 63
@@ -29,8 +30,8 @@ type process struct {
 
 func (p process) Claimant() uint64 { return uint64(p.thread) + 1 }
 
-// Dead reports whether another thread is dead. If it is, the thread that asks knows this from then on. Number 0 belongs
-// to the code that fixed the probe bounds, and is never dead.
+// Dead reports whether another thread is dead. If the other thread is dead, the thread that asks knows this from then
+// on. Number 0 belongs to the code that fixed the probe bounds, and is never dead.
 func (p process) Dead(claimant uint64) bool {
 	i := int(claimant) - 1
 	dead := i >= 0 && i < len(p.w.threads) && p.w.threads[i].dead
@@ -79,8 +80,8 @@ func (w *world) machine() (clock func() int64) {
 	return clock
 }
 
-// checkTime checks that the watermark is not ahead of the machine's clock, except by the nanosecond of a change of the
-// plan.
+// checkTime checks that the watermark is not ahead of the machine's clock. The only exception is one nanosecond that a
+// change of the plan adds.
 func (w *world) checkTime() error {
 	if clock := w.machine(); clock != nil && w.table.Watermark() > clock()+1 {
 		return fmt.Errorf("R23: the watermark is %d ahead of the machine's clock", w.table.Watermark()-clock())
@@ -139,17 +140,17 @@ func (w *world) replaced(th *thread, a *word.Word) {
 	}
 }
 
-// enters records whether a thread that replaces the plan of a shared table has entered its number in setting, and
-// whether it has removed the number again.
+// enters records how far a thread is that replaces the plan of a shared table: whether the thread has entered its
+// number in setting, and whether it has removed the number again.
 func (th *thread) enters(w *world, a word.Access) {
 	if len(w.planWords) > 0 && a.Word == w.planWords[2] && a.Op != word.Load {
 		th.replaces += int(interleave.Bit(a.Word.Peek() == a.New))
 	}
 }
 
-// completes forgets what a thread knows if the thread replaces the plan and is about to check how far the replacement
-// under way is. This is right because the thread carries nothing over from its previous check, except the plan that its
-// process knows.
+// completes is called for a thread that replaces the plan. If the thread is about to check how far the replacement is,
+// completes forgets what the thread knows. This is right because the thread carries nothing over from its previous
+// check, except the plan that its process knows.
 func (w *world) completes(th *thread) {
 	if th.replaces > 0 && th.Pending.Word == w.planWords[1] && th.Pending.Op == word.Load {
 		th.History = w.knows(th, interleave.Mix(interleave.Mix(th.before, uint64(th.replaces)), uint64(th.clock)))
@@ -166,7 +167,7 @@ func (c *changes) hash() uint64 {
 	return h
 }
 
-// checkPlans checks that each process has for plan n the numbers that were announced as plan n.
+// checkPlans checks that, in each process, plan n has the numbers that were announced for plan n.
 func (w *world) checkPlans() error {
 	for i, t := range w.tables {
 		plan, n := t.Known(), t.Following()
@@ -240,8 +241,8 @@ func (w *world) values() (values []uint64) {
 	return values
 }
 
-// checkReplace checks that a process which attaches can replace the plan, and that this leaves everything else
-// unchanged.
+// checkReplace checks that a newly attached process can replace the plan, and that the replacement leaves everything
+// else unchanged.
 func (w *world) checkReplace() error {
 	values := w.values()
 	defer func() {

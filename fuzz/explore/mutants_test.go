@@ -29,8 +29,9 @@ const (
 	countGo      = "atomicbucket/concurrency.go"
 )
 
-// foundNothing is a mutation: a call that finds no record answers for the time at which it began. There is one mutant
-// with this edit for each kind of call that it concerns, so that its effect on each of them must be found.
+// foundNothing is a mutation: if a call finds no record, its answer is for the time at which the call began. For each
+// kind of call that the edit affects, there is one mutant with this edit. So the tests must find its effect on each
+// kind of call.
 var foundNothing = []edit{
 	{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.watermark.Load() > plan.skew {"},
 }

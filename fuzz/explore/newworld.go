@@ -124,7 +124,7 @@ func (w *world) intercept() {
 	})
 }
 
-// readPrograms records what the calls of the scenario do, and for which keys they are.
+// readPrograms records which kinds of calls the scenario has, and which keys they use.
 func (w *world) readPrograms() {
 	s := w.scenario
 	for _, program := range append(s.threads, s.before) {
@@ -141,7 +141,7 @@ func (w *world) readPrograms() {
 	}
 }
 
-// limited returns the algorithm and the limit of a plan, for a scenario whose algorithm is not a token bucket.
+// If the algorithm of the scenario is not a token bucket, limited returns the algorithm and the limit of a plan.
 func (s scenario) limited(plan int) (atomicbucket.Algorithm, uint64, error) {
 	switch {
 	case s.log > 0:

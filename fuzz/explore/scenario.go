@@ -66,7 +66,7 @@ type call struct {
 	key   uint64
 	late  int64
 	n     uint64
-	least uint64 // the fewest tokens that an upTo accepts
+	least uint64 // for an upTo: the fewest tokens that it accepts
 	limit uint64 // the quota of a take, in tokens; 0: the limit of the plan
 	other bool   // the quota was made for another table
 	lead  int64  // how far the time of a take is ahead of its clock
@@ -134,16 +134,16 @@ func (c call) String() string {
 // at returns the call with a clock that reads start+late.
 func (c call) at(late int64) call { c.late = late; return c }
 
-// leads returns the call with a time that is lead nanoseconds ahead of its clock.
+// leads returns the call with a time that is ahead of the call's clock by the given nanoseconds.
 func (c call) leads(lead int64) call { c.lead = lead; return c }
 
-// by returns the call with a clock that is fast nanoseconds ahead of the machine's.
+// by returns the call with a clock that is ahead of the machine's clock by the given nanoseconds.
 func (c call) by(fast int64) call { c.fast = fast; return c }
 
-// byClock returns the call such that it reads a clock during the call, instead of getting a time.
+// byClock returns the call, changed so that it reads a clock while it runs instead of getting a time.
 func (c call) byClock() call { c.clock = true; return c }
 
-// told returns the call such that it also asks when to try again.
+// told returns the call, changed so that it also asks when to try again.
 func (c call) told() call { c.asks = true; return c }
 
 // under returns the call under a quota of limit tokens.
@@ -202,8 +202,8 @@ func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
 // charges returns a call that takes n tokens even if the key does not have them.
 func charges(key, n uint64) call { return call{verb: charge, key: key, n: n} }
 
-// takesUpTo returns a call that takes as many tokens as the key has, up to most. If these are fewer than least, it is
-// refused.
+// takesUpTo returns a call that takes as many tokens as the key has, but not more than the parameter most. If the key
+// has fewer tokens than the parameter least, the call is refused.
 func takesUpTo(key, least, most uint64) call {
 	return call{verb: upTo, key: key, least: least, n: most}
 }

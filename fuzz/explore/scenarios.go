@@ -14,7 +14,7 @@ const (
 	other4
 )
 
-// days is far for a clock to be ahead, but less than a skew.
+// days is a time of some days. It is less than a skew, but no real clock is so far ahead.
 const days = 1 << 49
 
 // far is a key whose home is the last one.
@@ -79,7 +79,8 @@ var scenarios = []scenario{
 	{name: "two takers, full probe window, admit", probeWindow: 2, overflow: shard.Admit, before: []call{idle3, idle4}, threads: together(one, one)},
 	{name: "two takers, full probe window, evict", probeWindow: 2, burst: 2, before: []call{idle3, takes(other4, 2)}, threads: together(one, one)},
 
-	// In these scenarios some slots are better to claim than others: idle for longer, free, or never used.
+	// In these scenarios a call should prefer some slots to others: slots that are idle for longer, free, or never
+	// used.
 	{name: "two takers, idle slots beside one that was never used", probeWindow: 3, before: []call{idle3, idle4}, threads: together(one.at(past), one.at(past))},
 	{name: "two takers, an idle slot before a free one", probeWindow: 2, before: []call{idle3, idle4, resets(other4)}, threads: together(one.at(past), one.at(past))},
 	{name: "two takers, one idle slot longer than the other", probeWindow: 2, before: []call{idle3.at(3), idle4}, threads: together(one.at(past), one.at(past))},
@@ -209,7 +210,7 @@ var scenarios = []scenario{
 	{name: "log: charges beside a taker", log: 3, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 1), charges(key1, 5), one)},
 	{name: "log: a charge beside a taker left behind by a ring", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{charges(key1, 1).at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
 
-	// In these scenarios there are takes of a variable number of tokens, between a least and a most.
+	// In these scenarios there are takes of a variable number of tokens, with a smallest and a largest number.
 	{name: "up to: two takers of the rest", probeWindow: 1, burst: 4, before: []call{one}, threads: together(takesUpTo(key1, 2, 9), takesUpTo(key1, 2, 2), one)},
 	{name: "up to: a key without a record", probeWindow: 2, burst: 3, threads: together(takesUpTo(key1, 2, 2), takesUpTo(key1, 1, 9))},
 	{name: "up to: one slot", probeWindow: 1, burst: 2, threads: together(takesUpTo(key1, 1, 5), takesUpTo(key1, 2, 2), one)},
@@ -301,7 +302,8 @@ var scenarios = []scenario{
 	{name: "counter: a key comes back", counter: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
 	{name: "counter: refund beside two takers", counter: 3, probeWindow: 1, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
 
-	// In these scenarios there are limits in flight. A period starts at the start, and the next one at 1000.
+	// In these scenarios there are limits in flight. One period starts when the scenario starts, and the next one at
+	// 1000.
 	{name: "in flight: two enter, limit 1, two slots", inFlight: 1, probeWindow: 2, threads: together(one, one)},
 	{name: "in flight: three takers of a record", inFlight: 3, probeWindow: 2, before: []call{one}, threads: together(one, both, peeks(key1))},
 	{name: "in flight: two enter and leave, limit 1", inFlight: 1, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {one, cancels(key1, 1)}, {one}}},
@@ -349,8 +351,8 @@ var scenarios = []scenario{
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 
 	// In these scenarios the plans have different skews. The circle of the second plan is 2^50 ns, which is a skew of
-	// the first plan. A sweep that makes the leap in steps would give too many states if it is concurrent with a
-	// replacement, because each step is a separate sweep. So in one scenario a peek makes the leap and visits nothing
+	// the first plan. If a sweep is concurrent with a replacement and makes the leap in steps, there are too many
+	// states, because each step is a separate sweep. So in one scenario a peek makes the leap and visits nothing
 	// afterwards.
 	{name: "skews: a smaller one beside a peek that leaps", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{peeks(key1).at(1 << 50)}, {adopts(1), one}}, large: true},
 	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, endless: true},
@@ -359,8 +361,8 @@ var scenarios = []scenario{
 	{name: "skews: to and fro beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{one}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), adopts(0)}}, endless: true},
 	{name: "ticks: finer ones beside another key", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, overflow: shard.Refuse, before: []call{idle3}, threads: together(one, adopts(1))},
 
-	// In these scenarios probe bounds change. A sweep before the threads start lowers them, so that there are free
-	// slots beyond the bounds.
+	// In these scenarios probe bounds change. Before the threads start, a sweep lowers the bounds, so that there are
+	// free slots beyond them.
 	{name: "probe bound: one taker", probeBound: true, probeWindow: 3, before: []call{idle3}, threads: together(one)},
 	{name: "probe bound: two takers, two slots", probeBound: true, probeWindow: 2, threads: together(one, one)},
 	{name: "probe bound: two takers, freed slots", probeBound: true, probeWindow: 2, before: []call{idle3, idle4, resets(other3), resets(other4), sweeps()}, threads: together(one, one)},

@@ -43,8 +43,8 @@ type owner struct {
 	grants []grant // takes from its bucket, in scenarios with refunds by receipts
 }
 
-// end forgets which calls the record was charged for. It is called when the record was forgotten or converted to
-// another rate.
+// end is called when a record was forgotten or converted to another rate. It forgets for which calls the record was
+// charged.
 func (o *owner) end() {
 	o.tenure++
 	for i := range o.grants {
@@ -52,9 +52,9 @@ func (o *owner) end() {
 	}
 }
 
-// A grant is a cost that was granted for the tick at: the tick of the take, or the tick at which the reservation is
-// due. A refund lowers the cost, to 0 if all tokens are given back. full is the tick at which the bucket is full again
-// after the take.
+// A grant is a cost that was granted. The field at is the tick of the take, or the tick at which the reservation is
+// due. A refund lowers the cost, to 0 if all tokens are given back. The field full is the tick at which the bucket is
+// full again after the take.
 type grant struct{ at, cost, full uint64 }
 
 // counts are the expected values of the table's own statistics.
@@ -90,7 +90,7 @@ func (s *shadow) follows(record atomicbucket.State) *shard.Plan {
 	before := s.before(plan)
 	switch {
 	case before == nil:
-	case s.table.IsShared(): // each process has its own plans there, and the number of a plan decides its tag
+	case s.table.IsShared(): // each process of a shared table has its own plans, and a plan's number decides its tag
 		if record.Tag() != plan.Live() {
 			return before
 		}
@@ -179,8 +179,8 @@ func (s *shadow) limit(key uint64) uint64 {
 	return s.cost(s.table.Plan(), 1<<10)
 }
 
-// limitOr returns the quota of a call, or the given limit of the plan if the call has no quota. A quota of another
-// table grants nothing.
+// limitOr returns the limit of the call's quota, or the given limit of the plan if the call has no quota. For a quota
+// of another table it returns 0, because such a quota grants nothing.
 func (c call) limitOr(plan uint64) uint64 {
 	switch {
 	case c.other:
@@ -207,7 +207,7 @@ func (s *shadow) owes(key, tick uint64) uint64 {
 	return 0
 }
 
-// fits returns how many tokens of a charge, or of a refused take, a key is charged at a tick.
+// fits returns how many tokens a key is charged at a tick, for a charge or for a refused take.
 func (s *shadow) fits(c call, tick uint64) uint64 {
 	if s.limited > 0 {
 		bound := c.limitOr(s.limited)
@@ -241,8 +241,7 @@ func (s *shadow) short(c call, tick uint64) bool {
 	return s.fits(call{verb: upTo, key: c.key, n: c.least, limit: c.limit}, tick) < c.least
 }
 
-// tick returns the time at which the thread's call is decided: its own, or the watermark if
-// that is later.
+// tick returns the time at which the thread's call is decided: the time of the call, or the watermark if it is later.
 func (s *shadow) tick(th *thread) uint64 {
 	return s.algorithm.Ticks(max(th.now()+th.call().lead, th.watermark))
 }

@@ -74,8 +74,8 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 }
 
 // undo records that a call gave back tokens that its thread took. The debt may fall by at most the cost of these
-// tokens. The remaining takes and reservations must not be due sooner than the limit allows. If the bucket was still as
-// the take left it, the result must be as if the take had cost less.
+// tokens. The remaining takes and reservations must not be due sooner than the limit allows. If no other call has
+// changed the bucket since the take, the result must be as if the take had cost less.
 func (s *shadow) undo(th *thread, key *owner, tick uint64, to atomicbucket.State) error {
 	c, g := th.call(), &key.grants[th.grant-1]
 	if th.charged++; th.charged > 1 {
@@ -105,7 +105,7 @@ func (s *shadow) checkGrants() error {
 	for _, key := range s.keys {
 		for _, first := range key.grants {
 			sum, last := uint64(0), uint64(0)
-			for _, at := range key.grants { // from each grant, all grants from then on
+			for _, at := range key.grants { // sum up all grants from first to at
 				sum = 0
 				for _, g := range key.grants {
 					if g.at >= first.at && g.at <= at.at {
@@ -126,7 +126,7 @@ const room = 1 << 51
 
 // convert records that a call converted a record to another plan. The record must owe the same number of tokens as
 // before. This is also true for a key under a quota with its own numbers (R24), because a token costs the same under
-// it.
+// such a quota.
 func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
 	watermark := s.algorithm.Ticks(max(th.watermark, s.since))
 	before := s.cost(s.planOf(key.key), 1)

@@ -19,7 +19,7 @@ func (s *shadow) used(key *owner, tick uint64) (used uint64) {
 	return used
 }
 
-// told returns how many used tokens of a log a peek reports: at most the limit.
+// told returns the number of used tokens that a peek reports for a log. The number is at most the limit.
 func (s *shadow) told(key *owner, tick uint64) uint64 {
 	used := s.used(key, tick)
 	if s.inFlight {
@@ -28,7 +28,8 @@ func (s *shadow) told(key *owner, tick uint64) uint64 {
 	return used
 }
 
-// leaves returns the tick at which a token that was taken at a tick leaves the window, or is forgotten.
+// leaves is called with the tick at which a token was taken. It returns the tick at which the token leaves the window
+// or, in flight, is forgotten.
 func (s *shadow) leaves(at uint64) uint64 {
 	if s.inFlight {
 		return (at/entrants/logWindow + 2) * logWindow
@@ -40,8 +41,8 @@ func (s *shadow) leaves(at uint64) uint64 {
 // multiplied by entrants, plus the number of the thread, plus one.
 const entrants = 16
 
-// least returns the limit of the current plan or of the previous plan, whichever is lower, because a call may be
-// decided by either.
+// least returns the lower of two limits: the limit of the current plan, and the limit of the previous plan. A call may
+// be decided by either plan.
 func (s *shadow) least() uint64 {
 	if !s.inFlight {
 		return s.limited
@@ -111,7 +112,8 @@ func (s *shadow) drop(key *owner, tick uint64) {
 	s.forgotten += uint64(before - len(key.times))
 }
 
-// leave records that a call gave back tokens in flight: its own tokens or, without a receipt, the oldest tokens.
+// leave records that a call gave back tokens in flight. These are the tokens that its thread took or, without a
+// receipt, the oldest tokens.
 func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	for range c.n {
@@ -130,7 +132,7 @@ func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 
 // giveBack records that a call gave back tokens. In a window, these are the newest tokens. In a log, these are the
 // tokens that the call's thread took or, without a receipt, the oldest tokens. A log also forgets all tokens that have
-// left the window by then.
+// left the window at the tick.
 func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	if s.inFlight {

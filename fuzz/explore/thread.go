@@ -36,8 +36,8 @@ type thread struct {
 	taken     uint64  // slots of its probe window that were owned at some moment
 }
 
-// A sight is a debt that a call could have seen: the debt of its key at the time of its clock, or at the watermark if
-// that is later.
+// A sight is a debt that a call could have seen: the debt of its key at the time of the call's clock, or at the
+// watermark if the watermark is later.
 type sight struct {
 	at   int64
 	owed uint64
@@ -58,8 +58,8 @@ func (w *world) newThread(name int, program []call) *thread {
 	return th
 }
 
-// read returns the time that a thread's call reads from the clock: its own time, or the latest time at which any call
-// has begun.
+// read returns the time that a thread's call reads from the clock. This is the later of two times: the call's own time,
+// and the latest time at which any call has begun.
 func (w *world) read(th *thread) int64 {
 	if c := th.call(); !c.clock {
 		return c.reads()

@@ -27,7 +27,7 @@ type world struct {
 	refunds     []*word.Word // the words that only refunds use: the last ones of words
 	threads     []*thread
 	planted     bool  // the earlier calls have been made
-	still       bool  // no thread writes the watermark or swept, so a read of them is not a step
+	still       bool  // no thread writes watermark or swept, so reading one of these words is not a step
 	planned     bool  // a thread changes the plan
 	cancels     bool  // some thread gives back its own take
 	refunded    bool  // some thread gives tokens back, so the words for refunds matter
@@ -71,8 +71,8 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns in how many ways a thread can continue. It returns 1, because a step has only one possible result, or 2
-// for a thread that may die instead.
+// Ways returns in how many ways a thread can continue. A step has only one possible result, so Ways usually returns 1.
+// For a thread that may die instead, it returns 2.
 func (w *world) Ways(thread int) int {
 	return 1 + int(interleave.Bit(w.scenario.mortal && thread == 0 && w.planted))
 }
@@ -110,7 +110,7 @@ func (w *world) isTime(a *word.Word) bool {
 	return a == w.words[2*w.slots] || a == w.words[2*w.slots+1]
 }
 
-// isPlan reports whether a word says which plan is current, or limits how far the watermark may move under it.
+// isPlan reports whether a word says which plan is current, or limits how far the watermark may move under that plan.
 func (w *world) isPlan(a *word.Word) bool {
 	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
 }
@@ -118,8 +118,8 @@ func (w *world) isPlan(a *word.Word) bool {
 // isProbeBound reports whether a word has probe bounds.
 func (w *world) isProbeBound(a *word.Word) bool { return slices.Contains(w.probeBounds, a) }
 
-// hints returns the index of the first word that belongs to no record. From this index on, words has the words of a
-// shared table's plans, of probe bounds, of pages, and for refunds.
+// hints returns the index of the first word that belongs to no record. From this index on, the field words has the
+// words for a shared table's plans, for probe bounds, for pages, and for refunds.
 func (w *world) hints() int {
 	return len(w.words) - len(w.planWords) - len(w.probeBounds) - len(w.pages) - len(w.refunds)
 }
@@ -192,8 +192,8 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 
 // beginAgain forgets what the thread knows if its call restarts its search, which the table counts as a retry. This is
 // right because the call carries nothing over: an insert first reads the watermark, and a reset or a refund first reads
-// the first state. (A hit does carry over the watermark that it has read, so it is excluded.) Without beginAgain, two
-// rounds of a loop would never be the same state, and an endless loop would not be recognized.
+// the first state. (A hit does carry over the watermark that it has read, so this does not apply to a hit.) Without
+// beginAgain, two rounds of a loop would never be the same state, and an endless loop would not be recognized.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||
@@ -238,8 +238,8 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 }
 
 // watchesRoom reports whether free slots are recorded. They are recorded for a table that refuses new keys and has one
-// probe window. Other tables report that they have no room as soon as another call claims the record that they would
-// evict.
+// probe window. A table with another overflow policy reports that it has no room as soon as another call claims the
+// record that it would evict.
 func (w *world) watchesRoom() bool {
 	return w.scenario.overflow == shard.Refuse && w.scenario.slots == 0
 }

@@ -9,9 +9,9 @@
 // shared table, each taker, resetter and sweeper is a separate process. One taker may be killed before any of its
 // steps. Some time later the kernel releases the lock of its seat, and another process may attach to this seat: R17. A
 // step is one atomic load, store or compare-and-swap. The bucket follows an exact rule of one token per tick. Within
-// the bounds of a configuration, the model tries every initial content of the window, every choice of which taker takes
-// how many tokens from which key, every reading of the clocks, and every order of steps. Every search visits the whole
-// window, because the probe bounds of R11 are left to fuzz/explore.
+// the bounds of a configuration, the model tries every initial content of the window, every key and number of tokens
+// for each taker, every reading of the clocks, and every order of steps. Every search visits the whole window, because
+// the probe bounds of R11 are left to fuzz/explore.
 //
 // After every write the model asserts
 //
@@ -28,25 +28,26 @@
 //	    that are not idle
 //
 // I5 has a second part: if any number of processes stop anywhere, the others finish. Configurations marked "progress"
-// check it. There are few takes, and versions may not wrap within the bounds. So it is enough to check that the state
-// space has no cycle at all, without any assumption of fairness. To find any cycle, Spin searches for non-progress
-// cycles, and nothing in the model is labelled as progress.
+// check this part. There are few takes, and versions may not wrap within the bounds. So it is enough to check that the
+// state space has no cycle at all, without any assumption of fairness. To find every cycle, Spin searches for
+// non-progress cycles: nothing in the model is labelled as progress, so every cycle is one.
 //
 // # Mutants
 //
-// For each rule there is a macro that breaks it. The checker must then find an error, with the invariant that the table
-// of the test names. If the checker found no error in a broken protocol, a run without errors would prove nothing.
+// For each rule there is a macro that breaks the rule. The checker must then find that an invariant fails: the one that
+// the test's table names for the macro. If the checker found no error in a broken protocol, a run without errors would
+// prove nothing.
 //
 // # What is left out
 //
 //   - Time on a circle: payloads and times are plain small numbers, and nothing leaps, so neither the skew nor the time
 //     of the last sweep is modelled. If a version could wrap in a configuration, the configuration is wrong.
 //   - Windows that overlap partly: every key has the same window.
-//   - Ticks that are rounded (a round of 1), the policy that admits without a record, Peek, and the counters. The model
-//     itself records evictions.
+//   - Ticks that are rounded (a round of 1), the policy that admits without a record, Peek, and the counters. Instead
+//     of using a counter, the model itself records evictions.
 //   - Memory models weaker than sequential consistency, which Go's atomics have.
-//   - A check that package shard matches the model. Only a comparison of the two texts can show this. For this purpose,
-//     the steps of the model have the same order and names as in the code.
+//   - A check that package shard matches the model. Only a comparison of the two texts can show that they match. For
+//     this purpose, the steps of the model have the same order and names as in the code.
 //
 // # By hand
 //

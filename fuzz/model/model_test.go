@@ -159,7 +159,7 @@ type result struct {
 	depth, errors       int
 	broken              string // the assertion that failed, or livelock
 	schedule            string // the steps that led to the failure
-	truncated           string // why not all states were searched
+	truncated           string // why not all states were searched; "" if all were
 	took                time.Duration
 }
 
@@ -172,8 +172,9 @@ func (r result) String() string {
 		", errors " + strconv.Itoa(r.errors) + ", " + checked + ", " + strconv.FormatFloat(r.took.Seconds(), 'f', 1, 64) + " s"
 }
 
-// run checks the model with these macros. With progress, it also checks that no process can go on forever, which
-// doubles the states. The compiler often takes longer than the search, so the level of optimization is a parameter.
+// run checks the model with these macros. If progress is set, it also checks that no process can continue forever. This
+// check doubles the states. The compiler often takes longer than the search, so the level of optimization is a
+// parameter.
 func run(t *testing.T, macros string, progress bool, optimize string) result {
 	two <- struct{}{}
 	defer func() { <-two }()

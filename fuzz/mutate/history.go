@@ -26,10 +26,10 @@ func (r result) asked() int {
 	return 1 + slices.IndexFunc(suites, func(s suite) bool { return r.suite == survives && s.name == r.test })
 }
 
-// A history is a file of results. It has a line for each change that was tried: the function, the key of the change,
-// the suite and the test, separated by tabs. If the text of the function changes, the change gets another key, so the
-// old result no longer counts. If a key has two lines, the later one counts. Results are appended during the run, so
-// that a stopped run can be continued. The file is sorted when the run ends.
+// A history is a file of results. It has a line for each change that was tried. The line has the function, the key of
+// the change, the suite and the test, separated by tabs. If the text of the function changes, the change gets another
+// key, so the old result no longer counts. If a key has two lines, the later one counts. Results are appended during
+// the run, so that a stopped run can be continued. The file is sorted when the run ends.
 type history struct {
 	name  string
 	file  *os.File
@@ -118,8 +118,8 @@ func (h *history) close(all []mutation) error {
 	})
 }
 
-// catches returns how many changes of each function each test has noticed, including functions whose text has changed
-// since.
+// catches returns, for each function and each test, how many changes of the function the test has noticed. It also
+// counts changes that were noticed before the text of the function changed.
 func (h *history) catches() map[string]map[string]int {
 	counts := map[string]map[string]int{}
 	for e := range maps.Values(h.known) {

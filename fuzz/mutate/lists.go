@@ -28,7 +28,7 @@ func keys(text string) map[string]bool {
 	return found
 }
 
-// These lists have the reasons why changes survive, by the names of the changes.
+// These maps have the reasons why changes survive. Their keys are the names of the changes.
 var (
 	equivalent = reasons(equivalentText)
 	open       = reasons(openText)

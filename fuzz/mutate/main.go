@@ -8,16 +8,16 @@
 //	go run ./mutate -score               tries none, and prints the score of the history
 //	go run ./mutate -list                lists the changes
 //
-// The mutants of fuzz/explore each break a rule on purpose. Mutate, in contrast, makes its changes at every place in
-// the code: every atomic operation, condition, constant and variable. It runs tests against each change until a test
-// fails. Tests that are quick and have noticed similar changes come first. Changes that do not compile are skipped. A
-// change that equivalent.txt explains is not tried. The changes in open.txt are known to survive, and are not explained
-// yet. They are not tried, and count as not noticed. The score is the share of noticed changes among all changes that
+// Each mutant of fuzz/explore breaks a rule on purpose. Mutate, in contrast, changes every place in the code: every
+// atomic operation, condition, constant and variable. It runs tests against each change until a test fails. Tests that
+// are quick and have noticed similar changes come first. Changes that do not compile are skipped. A change that
+// equivalent.txt explains is not tried. The changes in open.txt are known to survive, and are not explained yet. They
+// are not tried, and count as not noticed. The score is the share of noticed changes among all changes that
 // equivalent.txt does not explain. The exit status is 1 if a change that is in neither list survives.
 //
-// Changes of a kind that was never tried completely count as new, and so do changes of engine that are not in
-// noticed.txt: see isNew. A sample contains new changes and other changes. It prints all changes that survive, and
-// fails only if a change that is not new survives.
+// A change counts as new if it is of a kind that was never tried completely. A change of engine also counts as new if
+// it is not in noticed.txt: see isNew. A sample contains new changes and other changes. It prints all changes that
+// survive, and fails only if a change that is not new survives.
 //
 // The history is a file outside the repository, bin/mutants.txt. Results are appended to it during a run, so a run may
 // be stopped, and the next run continues. An entry is valid as long as the text of its function, without comments,
@@ -170,7 +170,7 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 	return err
 }
 
-// spare is how many times as many changes are chosen for a sample as are tried, because some changes do not compile.
+// For a sample of n changes, spare * n changes are chosen, because some of them do not compile.
 const spare = 4
 
 // only returns the files with only the chosen changes, so that the build is faster.
@@ -201,8 +201,8 @@ func parts(chosen []mutation, n int) []mutation {
 		of(n/4, mutation.isNew))
 }
 
-// fewChanges is the largest number of changes that are each tried against all tests. For that few changes, it would
-// take longer to find out which tests reach which functions.
+// If there are at most fewChanges changes, each of them is tried against all tests. For so few changes, it would take
+// longer to find out which tests reach which functions.
 const fewChanges = 100
 
 // choose returns the changes that the options select, in an order that depends on the seed.

@@ -236,8 +236,8 @@ func TestHistory(t *testing.T) {
 }
 
 // TestTestsAreAskedByTheirPromise: the tests that have noticed changes of the same function come first. Then come the
-// tests that have noticed changes of the same file, and then fast tests. They run in rounds, with one task for each
-// binary in a round. Each test that reaches the function runs once.
+// tests that have noticed changes of the same file, and then fast tests. The tests run in rounds, and a round has one
+// task for each binary. Each test that reaches the function runs once.
 func TestTestsAreAskedByTheirPromise(t *testing.T) {
 	binaryOf := func(tests ...test) func() (*binary, error) {
 		b := &binary{tests: tests}

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// A mutation is a small change of a file: the text between two offsets is replaced.
+// A mutation is a small change of a file: it replaces the text between two offsets.
 type mutation struct {
 	file     string // relative to the root
 	function string // with the type of its receiver; "const" in a declaration of constants
@@ -66,8 +66,8 @@ func (m mutation) isNew() bool {
 // site returns the file and the function that contain the change.
 func (m mutation) site() string { return m.file + " " + m.function }
 
-// keyOf returns the key of a change in a function or declaration. Two keys differ if the texts of the functions differ,
-// except in comments and white space.
+// keyOf returns the key of a change in a function or declaration. The keys of two changes differ if the texts of their
+// functions differ in more than comments and white space.
 func (m mutation) keyOf(source string, of ast.Decl, f *file) string {
 	begin, end := f.offset(of.Pos()), f.offset(of.End())
 	whole := source[begin:m.from] + m.text + source[m.to:end]
@@ -303,8 +303,8 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
-// condition adds two changes: the condition is always true, or it is always false. Each of these is harder to notice
-// than the negation of the condition, because the negation differs from the code in more cases.
+// condition adds two changes: the condition is always true, or it is always false. These changes are harder to notice
+// than a negated condition, because a negated condition differs from the code in more cases.
 func (f *finder) condition(c ast.Expr) {
 	text := f.file.textOf(c) // the condition stays in the text, because its variables must be used
 	f.replace("always", c, "(("+text+") || true)")
@@ -322,8 +322,8 @@ func (f *finder) without(n, operand, other ast.Expr) {
 // shown sets the text that describes the last change.
 func (f *finder) shown(text string) { f.found[len(f.found)-1].shown = oneLine(text) }
 
-// transitions has the methods of atomicbucket.Word that are compare-and-swaps. For each of them the changed packages
-// have a variant that is a store, and a variant that does nothing and reports success: see stored.
+// transitions has the methods of atomicbucket.Word that are compare-and-swaps. For each of these methods, the changed
+// packages have a variant that is a store, and a variant that does nothing and reports success: see stored.
 var transitions = []string{"Claim", "Commit", "Abort", "Move", "Convert", "Free"}
 
 // call weakens a compare-and-swap or a transition to a store, or removes it. It replaces min and max by either operand.

@@ -70,7 +70,8 @@ func callsOf(n ast.Node, names []string) (calls []*ast.CallExpr) {
 	return calls
 }
 
-// earlier moves the first read of a shared word in a statement before the statements before it.
+// earlier finds the first read of a shared word in the statement s, and moves this read in front of the preceding
+// statements.
 func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	var head ast.Node
 	switch s := s.(type) {
@@ -82,7 +83,7 @@ func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	case *ast.AssignStmt, *ast.ReturnStmt, *ast.ExprStmt:
 		head = s
 		if len(before) == 1 && simple(before[0]) && simple(s) {
-			return // the change that exchanges the two is the same
+			return // the change that exchanges the two statements is the same
 		}
 	case *ast.SwitchStmt:
 		if head = s.Init; s.Init == nil {
@@ -156,7 +157,7 @@ func (f *finder) tooLate(s *ast.IfStmt) {
 	}
 }
 
-// endsTooLate does the same for a flag that is tested and set by a method that does nothing else: "if !r.end() { return
+// endsTooLate does the same as tooLate if a method tests and sets the flag and does nothing else: "if !r.end() { return
 // }".
 func (f *finder) endsTooLate(s *ast.IfStmt) {
 	not, ok := s.Cond.(*ast.UnaryExpr)

@@ -24,7 +24,7 @@ type suite struct {
 	tags   string
 	tests  string // a regular expression for the names of the tests
 	parts  bool   // the suite has one test, and each of its subtests counts as a test
-	of     string // the packages whose changes it may notice; "" means all
+	of     string // the packages whose changes the suite may notice; "" means all
 	slow   bool   // run when all changes have been tried against the other suites
 }
 
@@ -222,9 +222,9 @@ func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	return result{survives, suites[to-1].name}, nil
 }
 
-// builder returns two functions: one that returns the path of a binary with the change, and one that removes what the
-// first has made. For a change of a function, this is the binary with all changes. For a change of a constant, each
-// binary is built when it is first needed.
+// builder returns two functions. The function build returns the path of a binary with the change. The function remove
+// removes the files that build has made. For a change of a function, this is the binary with all changes. For a change
+// of a constant, each binary is built when it is first needed.
 func (r *runner) builder(m mutation) (build func(b *binary) (path string, err error), remove func(), err error) {
 	if !m.isConstant() {
 		return func(b *binary) (string, error) { return b.path, nil }, func() {}, nil
@@ -276,10 +276,10 @@ type task struct {
 	tests []test
 }
 
-// tasks returns the tests of suites[from:to] in the order in which they are tried. Tests that are likely to notice the
-// change come first, in relation to the time that they take. A test is likely to notice the change if it has noticed
-// other changes of the same function, and less likely if these were only in the same file. The tests run in rounds, and
-// each round takes several times longer than the previous one.
+// tasks returns the tests of suites[from:to] in the order in which they are tried. A test comes earlier if it is more
+// likely to notice the change, and if it takes less time. A test is likely to notice the change if it has noticed other
+// changes of the same function. It is less likely to notice the change if these other changes were only in the same
+// file. The tests run in rounds, and each round takes several times longer than the previous one.
 func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 	type candidate struct {
 		test
@@ -345,8 +345,8 @@ func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 const hung = "(no end)"
 
 // try runs tests with a change. It returns the test that fails, or "". The tests may use many times the processor time
-// that they took for the unchanged code, and as much memory as all tests together need. If a change makes them need
-// more, it is noticed.
+// that they took for the unchanged code, and as much memory as all tests together need. If the tests need more with a
+// change, the change counts as noticed.
 func (b *binary) try(path string, number int, tests []test) (string, error) {
 	seconds := 0.0
 	for _, t := range tests {

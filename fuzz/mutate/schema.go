@@ -17,16 +17,16 @@ import (
 )
 
 // All changes of functions are built together. For each change of a function there is a copy of the function with this
-// change. The function itself starts with a check of a number from the environment. If this is the number of one of its
-// copies, the function calls the copy and returns its results. So all changes are tried with the same binaries. A
-// change of a constant is built separately.
+// change. The function itself first checks a number that comes from the environment. If this is the number of one of
+// its copies, the function calls that copy and returns the results of the copy. So all changes are tried with the same
+// binaries. A change of a constant is built separately.
 
 // variable is the name of the environment variable that tells a binary which change to use. Its value is the number of
 // the change: the change's position in the list, from 1.
 const variable = "WEIR_MUTANT"
 
-// reached is the name of an environment variable with the name of a file. If the number of the change is -1, a binary
-// writes the functions that it has reached to this file.
+// reached is the name of an environment variable. Its value is the name of a file. If the number of the change is -1, a
+// binary writes to this file which functions it has reached.
 const reached = "WEIR_MUTANT_REACHED"
 
 // chosen is the code that is added to each package.
@@ -69,10 +69,11 @@ type schema struct {
 	files   []file
 }
 
-// at says to which change the lines of a file up to upTo belong. The number is 0 if they belong to no change.
+// at says to which change the lines of a file belong, up to the line upTo. The number is 0 if they belong to no change.
 type at struct{ upTo, number int }
 
-// newSchema writes the packages with all changes into a directory. The changes are those of the files, in their order.
+// newSchema writes the packages with all changes into a directory. The changes are numbered in the order in which the
+// files contain them.
 func newSchema(root, dir string, all []file) (*schema, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {

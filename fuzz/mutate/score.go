@@ -21,14 +21,14 @@ type score struct {
 	noticed   map[string]int // changes that each suite noticed
 	survivors []string
 	fresh     int      // how many survivors are new
-	weaker    []string // survivors that were noticed before, by the history
+	weaker    []string // survivors that were noticed before, according to the history
 }
 
 // If a change survives now but was noticed before, all suites are run again up to retries times, because some tests use
 // different random numbers in each run.
 const retries = 2
 
-// wasNoticed reports whether a change was noticed before, by the history.
+// wasNoticed reports whether a change was noticed before, according to the history.
 func (s *score) wasNoticed(m mutation) bool {
 	was := s.before[m.key].suite
 	return was != "" && was != survives && was != unbuilt

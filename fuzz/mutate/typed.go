@@ -77,7 +77,7 @@ func exported(root string, packages []string) (types.Importer, error) {
 	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }), nil
 }
 
-// sourcesOf returns the files of a package that this system builds.
+// sourcesOf returns the files of a package that are built on this system.
 func sourcesOf(root, folder string) ([]string, error) {
 	c := exec.Command("go", "list", "-f", "{{join .GoFiles \"\\n\"}}", "./"+folder)
 	c.Dir = root
@@ -127,7 +127,8 @@ var flagSet = regexp.MustCompile(`^\{\s*return atomic\.Swap(\w+)\(&\w+\.(\w+), (
 // most is the largest number of replacements for a variable or a field.
 const most = 2
 
-// otherVariable replaces a variable by other variables of the same type, the ones declared last before the place.
+// otherVariable replaces a variable by other variables of the same type. It uses the ones that are declared last before
+// the replaced variable.
 func (f *finder) otherVariable(id *ast.Ident) {
 	if f.typed.scope == nil || f.typed.members[id] || slices.ContainsFunc(f.typed.assigned, func(e ast.Expr) bool { return e == id }) {
 		return

@@ -1,5 +1,5 @@
-// Package atomicfile replaces files atomically: a reader sees the old content or the new, never a part, and a failed
-// write changes nothing.
+// Package atomicfile replaces files atomically: a reader sees the complete old content or the complete new content, and
+// a failed write changes nothing.
 package atomicfile
 
 import (
@@ -28,8 +28,8 @@ func Write(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// WritePrivate does the same as Write for a file that only its user can access (0600). Where the system supports it, it
-// also flushes the folder, so that the content survives a crash of the machine.
+// WritePrivate does the same as Write for a file that only its user can access (0600). If the system supports it,
+// WritePrivate also flushes the folder, so that the content survives a crash of the machine.
 func WritePrivate(name string, write func(io.Writer) error) error {
 	err := replace(name, 0o600, write)
 	if err == nil && runtime.GOOS != "windows" {

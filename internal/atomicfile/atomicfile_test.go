@@ -20,7 +20,8 @@ func says(text string) func(io.Writer) error {
 	}
 }
 
-// content returns the content of the file, after it has checked that its folder has alone files.
+// content returns the content of the file. Before that, it checks that the number of files in the folder is the
+// parameter alone.
 func content(t *testing.T, name string, alone int) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(name))

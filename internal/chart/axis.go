@@ -63,7 +63,8 @@ func FromZero(highest, step float64, text func(float64) string) Axis {
 	return Linear(0, count*step, ticks...)
 }
 
-// roundStep returns the least of ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ... that is not below n, or 0 for 0.
+// roundStep returns the smallest number of the sequence ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ... that is not below n. For 0
+// it returns 0.
 func roundStep(n float64) float64 {
 	if n <= 0 {
 		return 0
@@ -77,9 +78,9 @@ func roundStep(n float64) float64 {
 	return 10 * ten
 }
 
-// LogAround returns a logarithmic axis that begins and ends at one of the marks and is just long enough for the
-// numbers. The numbers must be above 0. The marks must increase; nil means the powers of ten. Up to five of the marks
-// are ticks.
+// LogAround returns a logarithmic axis that is just long enough for the numbers. It begins at a mark and ends at a
+// mark. The numbers must be above 0. The marks must increase; nil means the powers of ten. Up to five of the marks are
+// ticks.
 func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, n := range numbers {
@@ -107,8 +108,8 @@ func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 	return Log(from, to, ticks...)
 }
 
-// around returns the marks from the last one at or below low to the first one at or above high. If there is no such
-// mark, the nearest mark takes its place.
+// around returns a range of the marks: from the last mark at or below low to the first mark at or above high. If one of
+// these two marks does not exist, the range begins or ends with the nearest mark.
 func around(marks []float64, low, high float64) []float64 {
 	from, to := 0, len(marks)-1
 	for from < to && marks[from+1] <= low {

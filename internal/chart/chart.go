@@ -21,7 +21,7 @@ var (
 // --line, --back and --card, and the colors that the constants below name.
 func Style() template.CSS { return template.CSS(style + page) }
 
-// A Colour is a class of the style sheet. It names one hue, which is lighter on a dark page.
+// A Colour is a class of the style sheet. It names one hue. On a dark page, this hue is lighter.
 type Colour string
 
 // The colours. Ink is the color of text.
@@ -53,7 +53,7 @@ func (c Chart) HTML() template.HTML {
 		html.EscapeString(c.label), math.Ceil(c.height), width, c.body(unknown)))
 }
 
-// body returns the elements of the chart. width is in pixels, or is unknown.
+// body returns the elements of the chart. width is in pixels, or is the constant unknown.
 func (c Chart) body(width float64) string {
 	var b strings.Builder
 	c.draw(&b, width)
@@ -63,7 +63,7 @@ func (c Chart) body(width float64) string {
 // An element draws a part of a chart that is width pixels wide.
 type element func(b *strings.Builder, width float64)
 
-// unknown stands for the width of a chart that is as wide as its column.
+// unknown is the width of a chart that is as wide as its column on the page.
 const unknown = 0
 
 // A Key is an entry of a legend.

@@ -5,9 +5,9 @@
 // Colours are variables of one style sheet, Style, which a page includes once and a Picture carries with it. They
 // follow the reader's preference for light or dark.
 //
-// It uses only the standard library, because no maintained library fits. go-chart and gonum/plot draw for a fixed width
-// and measure text with font and raster packages. margaid draws plots of a fixed width in colors that it computes.
-// go-echarts writes JavaScript. svgo writes elements, which is the smaller part of the work.
+// The package uses only the standard library, because no maintained library fits. go-chart and gonum/plot draw for a
+// fixed width and measure text with font and raster packages. margaid draws plots of a fixed width in colors that it
+// computes. go-echarts writes JavaScript. svgo writes elements, which is the smaller part of the work.
 //
 // For a screen reader, a chart is one image, with a label that says what it shows. Put the numbers themselves into a
 // table next to it.

@@ -24,8 +24,8 @@ func flat() string {
 	return colored(rules, light, true) + "@media (prefers-color-scheme: dark) {\n" + colored(rules, scheme, false) + "}\n"
 }
 
-// colored returns the rules with the colors that scheme declares. It includes rules without a color only if all is set.
-// A rule that uses the color of its mark becomes one rule for each color.
+// colored returns the rules with the colors that the parameter scheme declares. It includes rules without a color only
+// if the parameter all is set. A rule that uses the color of its mark becomes one rule for each color.
 func colored(rules, scheme string, all bool) string {
 	values := map[string]string{}
 	for _, m := range declared.FindAllStringSubmatch(scheme, -1) {

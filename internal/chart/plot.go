@@ -8,8 +8,8 @@ import (
 
 // A Plot is a field with two axes. Each line, column or mark is drawn over the earlier ones.
 //
-// Horizontal positions are fractions of the width. So a plot can be as wide as its column, while its text keeps its
-// size.
+// Horizontal positions are fractions of the width. So a plot can be as wide as its column on the page, and the size of
+// its text does not change.
 type Plot struct {
 	X, Y     Axis
 	Height   float64 // pixels between the ends of the vertical axis
@@ -75,8 +75,8 @@ type move struct {
 	x, y    float64
 }
 
-// path draws a path. The coordinates of a path cannot be fractions of a width. So if the width is unknown, the path is
-// drawn in a nested field, and the browser stretches this field without changing the width of the stroke.
+// path draws a path. The coordinates of a path in SVG cannot be fractions of a width. So if the width is unknown, path
+// draws the path in a nested field, and the browser stretches this field without changing the width of the stroke.
 func (p *Plot) path(class string, stroke float64, dashes string, moves []move) {
 	if stroke == 0 {
 		stroke = 2
@@ -140,7 +140,7 @@ const (
 	Strong TextStyle = "strong"
 )
 
-// Text writes text. The given side of the text and its baseline are at the place.
+// Text writes text. The given side of the text, at the height of its baseline, is at the point at.
 func (p *Plot) Text(at Point, side Side, style TextStyle, what string) {
 	p.elements = append(p.elements, func(b *strings.Builder, _ float64) {
 		text(b, string(style), p.across(at.X), p.down(at.Y), side, what)

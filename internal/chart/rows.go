@@ -11,8 +11,8 @@ type Row struct {
 	Strong     bool // the texts are emphasized
 	// Parts follow each other from the left.
 	Parts []Part
-	// Low and High are a range for the bar's length, drawn as a thin line below it. If High is not above Low, none is
-	// drawn.
+	// Low and High are a range for the bar's length, drawn as a thin line below the bar. If High is not above Low, no
+	// range is drawn.
 	Low, High float64
 }
 

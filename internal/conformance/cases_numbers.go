@@ -62,7 +62,7 @@ func carrying(user string, burst uint64) Request {
 	return Request{User: user, Quota: &numbers}
 }
 
-// told returns a limit with a burst of two, in which some users have other numbers.
+// told returns a limit with a burst of two. In this limit, the given users have other numbers.
 func told(users map[string]Numbers) Limit { l := byUser("told", 2); l.Users = users; return l }
 
 var users = []*Case{

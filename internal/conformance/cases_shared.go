@@ -241,7 +241,8 @@ var stores = []*Case{
 	}},
 }
 
-// sharedOrRefused expects that two nodes together admit no more than most requests, or refuse to start.
+// sharedOrRefused expects that two nodes refuse to start, or that together they admit no more requests than the
+// parameter most says.
 func (c *C) sharedOrRefused(l Limit, r Request, most int) {
 	config := c.stored(c.newStore(), Closed, l)
 	a, err := c.try(config)

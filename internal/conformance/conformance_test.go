@@ -34,7 +34,7 @@ func TestTheListIsRead(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestTheListIsHeld: a case fails unless the front behaves as the list says.
+// TestTheListIsHeld: if a front does not behave as the list says, the case fails.
 func TestTheListIsHeld(t *testing.T) {
 	wrong, unsupported := errors.New("wrong"), fmt.Errorf("%w: no words", ErrUnsupported)
 	assert.Empty(t, known{}.judge(nil))
@@ -48,8 +48,8 @@ func TestTheListIsHeld(t *testing.T) {
 	assert.Contains(t, known{step: differs, what: "so"}.judge(nil), "take it off")
 }
 
-// TestEveryCaseCanFail runs every case against fronts that give one answer to all requests. The case must fail, unless
-// it expects that every request is admitted and that is the answer.
+// TestEveryCaseCanFail runs every case against fronts that give one answer to all requests. Every case must fail. The
+// only exception is a case that expects every request to be admitted, against a front that admits every request.
 func TestEveryCaseCanFail(t *testing.T) {
 	t.Cleanup(func() { patience = usualPatience })
 	patience = 200 * time.Millisecond

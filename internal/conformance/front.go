@@ -25,7 +25,7 @@ type Front struct {
 	Runs func(*Case) bool
 	// Start starts a front with a configuration.
 	Start func(*Env, Config) (Server, error)
-	// Promise runs the cases of package limitertest ([Case.Promise]). If it is nil, they fail.
+	// Promise runs the cases of package limitertest ([Case.Promise]). If Promise is nil, these cases fail.
 	Promise PromiseFunc
 
 	store func() *Store // for a front that uses no store
@@ -71,8 +71,9 @@ func (e *Env) advance(d time.Duration) {
 	e.clock.Advance(d)
 }
 
-// Serve is what the server behind the front calls for a request. It takes as long as the case wants, and returns the
-// request, which says how the server must answer. If the client disconnects first, it returns the error of the context.
+// The server behind the front calls Serve for each request. Serve takes as long as the case wants, and returns the
+// request. The request says how the server must answer. If the client disconnects first, it returns the error of the
+// context.
 func (e *Env) Serve(ctx context.Context, id string) (Request, error) {
 	e.mu.Lock()
 	call := e.calls[id]

@@ -21,13 +21,13 @@ type known struct {
 }
 
 const (
-	cannot  = "cannot"  // the protocol cannot express it
+	cannot  = "cannot"  // the protocol cannot express what the case needs
 	differs = "differs" // the front does something else on purpose
 )
 
-// parseKnown reads known.txt. A line has four parts, separated by bars. The first is a case, or all cases of a feature
-// ("wait/*"). The second has the fronts that do not pass it. The third is "cannot", "differs", or the step that closes
-// the gap. The fourth says what is wrong. A line that starts with # is a comment.
+// parseKnown reads known.txt. A line has four parts, separated by bars. The first part names a case, or all cases of a
+// feature ("wait/*"). The second part names the fronts that do not pass it. The third part is "cannot", "differs", or
+// the step that closes the gap. The fourth part says what is wrong. A line that starts with # is a comment.
 func parseKnown(text string) (map[string]map[string]known, error) {
 	lists := map[string]map[string]known{}
 	for _, f := range Fronts {

@@ -11,15 +11,15 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// LongestQuota is the longest time that a bucket of a limit with quotas takes to fill.
+// LongestQuota is the longest time that a bucket of a limit with quotas may take to fill.
 const LongestQuota = 26 * 24 * time.Hour
 
 // A SourceFunc makes the source of a limit in a store.
 type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
 
 // Limiters are the limiters of a program that uses the library, by name. They outlive changes of the configuration. If
-// a limiter can take the new numbers, it takes them. Otherwise a new limiter replaces it, and the keys keep their
-// debts.
+// a limiter can take the new numbers, it takes them. Otherwise a new limiter replaces the old one, and the keys keep
+// their debts.
 type Limiters struct {
 	Env     *Env
 	Source  SourceFunc // for limits that are Stored; nil for cases without a store
@@ -34,8 +34,8 @@ type made struct {
 	first []engine.Policy // the policies with which it was made
 }
 
-// LimitOf returns a limit of a new configuration, without the fields that depend on the type of requests. It becomes
-// active by [Limiters.Commit].
+// LimitOf returns a limit of a new configuration, without the fields that depend on the type of requests.
+// [Limiters.Commit] makes the limit active.
 func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err error) {
 	made = limits.Limit[R]{Name: l.Name, MaxWait: l.MaxWait, Shadow: l.Shadow, Hold: l.Hold}
 	if !l.Stored {
@@ -72,7 +72,7 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 	return next.Limiter, nil
 }
 
-// Commit sets the new numbers of the limiters that stay. It makes the limits that LimitOf has returned active.
+// Commit makes the limits active that LimitOf has returned. If a limiter stays, Commit sets its new numbers.
 func (ls *Limiters) Commit() error {
 	for name, to := range ls.changes {
 		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.ByQuota() {
@@ -144,8 +144,8 @@ func (l Limit) Policies() []engine.Policy {
 	return all
 }
 
-// Under returns the policy that a request carries. If it carries none, Under returns the policy of its user, or else
-// the limit's own policy.
+// Under returns the policy that a request carries. If the request carries no policy, Under returns the policy of the
+// request's user. If that does not exist either, it returns the limit's own policy.
 func (l Limit) Under(r Request) engine.Policy {
 	if r.Quota != nil {
 		return r.Quota.Policy(l.algorithm())

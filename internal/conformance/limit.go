@@ -111,7 +111,7 @@ type Limit struct {
 	Overflow engine.OverflowPolicy // the zero value is Evict
 	Stored   bool                  // the records are in the store of the Config
 	Spread   bool                  // the bucket of Everyone is spread over all processors
-	// IPv6Prefix is how many bits of an IPv6 address identify a Client; 0 means the default.
+	// IPv6Prefix is how many bits of an IPv6 address identify a client if Key is Client; 0 means the default.
 	IPv6Prefix int
 }
 
@@ -142,7 +142,7 @@ func (l Limit) Own() engine.Policy {
 	return l.Policy(l.algorithm())
 }
 
-// ByQuota reports whether a request may have numbers other than the limit's own and those of its tiers.
+// ByQuota reports whether a request may have other numbers than the limit's own numbers and the numbers of its tiers.
 func (l Limit) ByQuota() bool { return l.Quota || l.Users != nil }
 
 // Tier returns the number of a tier: 0 for the limit's own numbers, and from 1 on for its tiers.
@@ -158,9 +158,9 @@ func (l Limit) Tier(name string) int {
 // A Config is the configuration with which a front is started or reloaded.
 type Config struct {
 	Limits []Limit
-	Store  *Store // where limits that are Stored are kept
+	Store  *Store // has the records of limits with Stored
 	OnLoss Loss
-	Answer time.Duration // how long a front waits for the store until it counts as lost; 0 means 500 ms
+	Answer time.Duration // after this time without an answer, the store counts as lost; 0 means 500 ms
 	Nodes  int           // how many nodes share the store
 	Dir    string        // where all limits are kept for several processes of this machine; "" means in memory
 }
@@ -217,7 +217,7 @@ type Answer struct {
 	Err error
 }
 
-// WriteUsers writes the numbers of the users to a file, as fronts read it.
+// WriteUsers writes the numbers of the users to a file, in the form in which fronts read them.
 func (l Limit) WriteUsers(path string) error {
 	var b strings.Builder
 	for user, n := range l.Users {

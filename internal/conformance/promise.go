@@ -11,7 +11,8 @@ import (
 )
 
 // promises are the cases in which package limitertest looks for requests that should have been decided differently.
-// This module does not require limitertest, so the test of each front runs these cases, by [Front.Promise].
+// This module does not require limitertest, so the test of each front provides a function that runs these cases:
+// [Front.Promise].
 var promises = []*Case{
 	{Name: "promise/bucket", Promise: true,
 		Expects: "package limitertest finds no fault: a key gets its tokens at the first instant, and never more"},
@@ -69,7 +70,7 @@ func promised(t *testing.T, k *Case, n Numbers) Config {
 	c := Config{Limits: []Limit{{Name: "a", Key: User, Numbers: n, Cost: true, MaxKeys: 1 << 14, Stored: k.Stored}}}
 	if k.Stored {
 		c.Store, c.OnLoss, c.Nodes = startStore(t), Closed, 1
-		c.Answer = 10 * time.Second // the longest time that a front accepts, because the machine may be busy
+		c.Answer = 10 * time.Second // the machine may be busy, so this is the longest time that a front accepts
 	}
 	return c
 }
@@ -136,7 +137,8 @@ func (s *Subject) Ask(key string, cost uint64) (admitted bool, retryAfter time.D
 	return a.Admitted, a.RetryAfter
 }
 
-// Now reads the clock of the limit. It works only for a limit that is neither in a bubble nor in a store.
+// Now reads the clock of the limit. It works only if the limit uses neither the time of a bubble nor the time of a
+// store.
 func (s *Subject) Now() time.Time { return s.env.clock.Now() }
 
 // Advance moves the clock that Now reads.

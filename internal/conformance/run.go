@@ -101,7 +101,7 @@ type C struct {
 	all   sync.WaitGroup // goroutines of calls
 }
 
-// Errorf ends the case: the first expectation that is not met ends it. Package require calls it.
+// Errorf ends the case. Package require calls it at the first expectation that is not met.
 func (c *C) Errorf(format string, args ...any) {
 	panic(&failure{errors.New(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))})
 }
@@ -229,7 +229,7 @@ func (n *Node) Send(r Request) Answer {
 	return answer
 }
 
-// Admitted sends a request times times and returns how often it was admitted.
+// Admitted sends a request as often as the parameter times says, and returns how often it was admitted.
 func (n *Node) Admitted(times int, r Request) (admitted int) {
 	for range times {
 		if n.Send(r).Admitted {
@@ -239,7 +239,7 @@ func (n *Node) Admitted(times int, r Request) (admitted int) {
 	return admitted
 }
 
-// Admits expects that a request is admitted times times in a row.
+// Admits expects that a request is admitted in a row as often as the parameter times says.
 func (n *Node) Admits(times int, r Request) {
 	for i := range times {
 		if a := n.Send(r); !a.Admitted {
@@ -257,7 +257,7 @@ func (n *Node) Refuses(r Request) Answer {
 	return a
 }
 
-// Exactly expects that a request is admitted times times and then refused.
+// Exactly expects that a request is admitted as often as the parameter times says, and is then refused.
 func (n *Node) Exactly(times int, r Request) {
 	n.Admits(times, r)
 	n.Refuses(r)

@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// Read returns the text of every document by its path from root, the directory of the repository: the Markdown files at
-// the top, in docs, and in examples.
+// Read returns a map from the path of every document to its text. root is the directory of the repository, and the
+// paths are relative to it. The documents are the Markdown files at the top, in docs, and in examples.
 func Read(root string) (map[string]string, error) {
 	var paths []string
 	for _, pattern := range []string{"*.md", "examples/*.md", "examples/*/*.md"} {

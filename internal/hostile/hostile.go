@@ -1,5 +1,5 @@
-// Package hostile makes requests that take as much work as possible to read, and ordinary ones of the same size for
-// comparison.
+// Package hostile makes requests that take as much work as possible to read. For comparison, it also makes ordinary
+// requests of the same size.
 package hostile
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// pieces has, for each part of a request, texts that make the part expensive to read. A part whose name starts with a
+// pieces has texts for each part of a request. They make this part expensive to read. A part whose name starts with a
 // capital letter is a header field.
 var pieces = map[string][]string{
 	"path": {"/", ";", "/;", "/.", "/..", "//", "%2f", "%5c", `\`, "%252f", "%2e", "%3b", "/a", "/login", ".", ".json", "%3f", "%00",
@@ -91,7 +91,7 @@ func text(random *rand.Rand, pieces []string, size int) string {
 }
 
 // lines returns the lines of a field. Each line costs the client its text, the name and four bytes. Half of the fields
-// have one line. The others have many, equal or different.
+// have one line. The other fields have many lines, either equal or different.
 func lines(random *rand.Rand, name, text string) []string {
 	if random.IntN(2) == 0 {
 		return []string{text}

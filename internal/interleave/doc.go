@@ -15,5 +15,5 @@
 //	inject.go   a call with another call before each of its operations
 //
 // All files but this one are built only with the tag. fuzz/explore explores the table in this way, and
-// redislimit/internal/lease the lease.
+// redislimit/internal/lease explores the lease.
 package interleave

@@ -9,8 +9,8 @@ import (
 )
 
 // Inject runs call once for each of its operations on words. In each run, it calls other before a different one of
-// these operations, as another goroutine could. make returns a new world each time: the two calls, and a function that
-// checks the world. what describes the operation before which the other call was made.
+// these operations, as another goroutine could. The function make returns a new world each time: the two calls, and a
+// function that checks the world. The parameter what describes the operation before which the other call was made.
 func Inject(make func() (call, other func(), check func(what string))) {
 	defer func() { word.Before = nil }()
 	for at, more := 0, true; more; at++ {

@@ -26,11 +26,11 @@ type Mutant = struct {
 // An Edit replaces Old with New in a file. The file must contain Old exactly once.
 type Edit = struct{ File, Old, New string }
 
-// Catch builds the test of the package in the working directory with each mutant instead of the code. It requires that
-// the mutant's scenario breaks the mutant's invariant. The scenario is one of TestScenarios, which [Test] runs, or
-// another test that reports what is broken in the same form. If the scenario runs for ten minutes, the mutant counts as
-// not caught. Names of files are relative to root. Mutants are made by the overlay of the go command, so production
-// code contains nothing of them.
+// For each mutant, Catch builds the test of the package in the working directory with the mutant instead of the code.
+// Catch requires that the mutant's scenario breaks the mutant's invariant. The scenario is one of TestScenarios, which
+// [Test] runs, or another test that reports what is broken in the same form. If the scenario runs for ten minutes, the
+// mutant counts as not caught. Names of files are relative to root. The overlay of the go command replaces the files,
+// so production code contains nothing for mutants.
 func Catch(t *testing.T, root string, mutants []Mutant) {
 	broken := regexp.MustCompile(`broken: (([A-Z]\d+|\([a-d]\)): .*)`)
 	for _, m := range mutants {

@@ -22,7 +22,7 @@ var explored int
 // isInPart reports whether the next scenario is in the part that the environment variable WEIR_EXPLORE names. For
 // example, one process runs the part 1/2 and another one the part 2/2, because a process can have only one scheduler.
 // If the variable is not set, all scenarios are in the part. WEIR_EXPLORE is not a flag, because the go command does
-// not cache the result of a test that has flags of its own.
+// not cache the result of a test that has its own flags.
 func isInPart(t *testing.T) bool {
 	part, of := 1, 1
 	if text := os.Getenv("WEIR_EXPLORE"); text != "" {

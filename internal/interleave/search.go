@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// stepBound is how many steps an execution may have: several times the length of the longest one. An execution with
-// more steps is a livelock (I5). For every step of every thread, there is a schedule in which only the other threads
-// run from that step on, as if the thread had stopped forever. So the bound also shows that the other threads finish.
-// The report counts the states in which they have finished.
+// stepBound is how many steps an execution may have: several times the length of the longest execution. An execution
+// with more steps is a livelock (I5). For every step of every thread, there is a schedule in which only the other
+// threads run from that step on, as if the thread had stopped forever. So the bound also shows that the other threads
+// finish. The report counts the states in which they have finished.
 const stepBound = 600
 
 // shortBound is how many schedules of a world are tried with -short.

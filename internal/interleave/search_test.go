@@ -19,7 +19,7 @@ type toy struct {
 	threads []*Thread
 	done    []bool
 	ways    int
-	way     int   // the outcome of the last step that had several
+	way     int   // the outcome of the last step that had several outcomes
 	went    []int // the value of way at the end of each execution
 	forgets bool  // a thread that is about to load forgets what it has read
 	want    uint64

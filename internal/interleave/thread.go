@@ -28,7 +28,7 @@ type Thread struct {
 	Pending word.Access
 	// History is a hash of everything that the thread's operations have read. The code is deterministic, so equal
 	// histories mean equal positions and variables. A World that knows that the thread has forgotten something may
-	// reset it.
+	// reset History.
 	History uint64
 
 	resume func() (struct{}, bool)
@@ -37,7 +37,8 @@ type Thread struct {
 	unwind bool // the execution is abandoned
 }
 
-// NewThread returns a thread that will run run, and has not started. Its coroutine lives as long as the test.
+// NewThread returns a thread that will call the function run, and has not started. Its coroutine lives as long as the
+// test.
 func NewThread(run func()) *Thread {
 	th := &Thread{}
 	th.resume, _ = iter.Pull(func(yield func(struct{}) bool) {

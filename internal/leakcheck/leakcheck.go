@@ -1,6 +1,6 @@
 // Package leakcheck fails the tests of a package if they leave goroutines behind. It replaces go.uber.org/goleak for
-// two reasons. Programs that import the root module should not require another module only because of the tests. And
-// goleak waits for less than half a second, which is too short on a busy machine.
+// two reasons. Programs that import the root module should not require another module only because of the tests. In
+// addition, goleak waits for less than half a second, and this is too short on a busy machine.
 package leakcheck
 
 import (
@@ -28,8 +28,8 @@ func Main(m *testing.M) {
 	os.Exit(status)
 }
 
-// await returns the stacks of the goroutines that still run after the given time. If all of them end earlier, it
-// returns none at that moment.
+// await returns the stacks of the goroutines that still run after the given time. If all of them end earlier, await
+// returns no stacks as soon as they have ended.
 func await(patience time.Duration) []string {
 	deadline := time.Now().Add(patience)
 	for wait := time.Microsecond; ; wait = min(2*wait, 100*time.Millisecond) {

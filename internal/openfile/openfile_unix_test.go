@@ -15,7 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/openfile"
 )
 
-// TestNothingIsWaitedFor: Open reads a pipe without a writer as empty, and Regular refuses it.
+// TestNothingIsWaitedFor: for a pipe without a writer, Open returns an empty file without waiting, and Regular returns
+// an error.
 func TestNothingIsWaitedFor(t *testing.T) {
 	folder := t.TempDir()
 	pipe, text := filepath.Join(folder, "pipe"), filepath.Join(folder, "text")

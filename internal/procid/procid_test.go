@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Goroutines that run at the same time get different numbers from Pin, and every number is less than the number of
+// Goroutines that run at the same time get different numbers from Pin. Every number is less than the number of
 // processors.
 func TestPin(t *testing.T) {
 	n := runtime.GOMAXPROCS(0)

@@ -7,15 +7,15 @@ import (
 )
 
 // A Limit is one key's state under an algorithm. Instants are nanoseconds since 1970. A call may have an earlier
-// instant than a call before it. Then it never finds more tokens than it would find at the latest instant of all
-// earlier calls.
+// instant than a previous call. Such a call never finds more tokens than it would find at the latest instant of all
+// previous calls.
 type Limit interface {
-	// Take takes n tokens if they are there. A refused take changes nothing.
+	// Take takes n tokens if they are available. A refused take changes nothing.
 	Take(nanos int64, n uint64) bool
 	// Remaining returns how many tokens could be taken.
 	Remaining(nanos int64) uint64
-	// RetryAfter returns the nanoseconds until n tokens can be taken, if nothing else is taken: math.MaxInt64 if they
-	// never can.
+	// RetryAfter returns the nanoseconds until n tokens can be taken, if nothing else is taken. It returns
+	// math.MaxInt64 if n tokens can never be taken.
 	RetryAfter(nanos int64, n uint64) int64
 	// ResetAfter returns the nanoseconds until the bucket is full, the window is over, or the oldest request leaves the
 	// window.
@@ -63,7 +63,7 @@ func (b *BatchRefill) Take(nanos int64, n uint64) bool {
 	return true
 }
 
-// Remaining returns the tokens that are there.
+// Remaining returns how many tokens are in the bucket.
 func (b *BatchRefill) Remaining(nanos int64) uint64 { return notNegative(b.at(nanos)) }
 
 // RetryAfter returns how long it takes until a refill brings the bucket to n tokens.

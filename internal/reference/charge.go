@@ -48,6 +48,6 @@ func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// fits returns how many of n further tokens may be taken so that no more than bound are taken in all. taken tokens are
-// already taken.
+// fits returns how many of n further tokens may be taken so that no more than bound are taken in all. The parameter
+// taken is how many tokens are already taken.
 func fits(n, taken, bound uint64) uint64 { return min(n, bound-min(taken, bound)) }

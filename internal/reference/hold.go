@@ -6,8 +6,8 @@ import (
 )
 
 // A Mark identifies a take. For a log, it has the instant of the take. For a window, it has the end or the number of
-// the window. For a bucket, it has the time at which the bucket is full after the take, and the number of refunds until
-// then.
+// the window. For a bucket, it has the time at which the bucket is full after the take, and the number of refunds
+// before the take.
 type Mark struct {
 	at, place int64
 	cost      uint64
@@ -27,7 +27,7 @@ func (w *FixedWindow) GiveBack(nanos int64, of Mark, n uint64) {
 // Mark returns the number of the window.
 func (w *SlidingWindow) Mark() Mark { return Mark{place: w.index} }
 
-// GiveBack gives tokens back to the window of the take, if that is the current or the previous one.
+// GiveBack gives tokens back to the window of the take, if this window is the current or the previous one.
 func (w *SlidingWindow) GiveBack(nanos int64, of Mark, n uint64) {
 	*w = w.at(nanos)
 	switch of.place {
@@ -62,9 +62,9 @@ func (c *Concurrency) Mark() Mark { return Mark{place: c.period} }
 // GiveBack removes tokens that entered in the period of the take.
 func (c *Concurrency) GiveBack(_ int64, of Mark, n uint64) { c.Leave(of.place, n) }
 
-// An Owed is one key's token bucket in which a token is a whole number of ticks. It records when it is full. It also
-// counts how often tokens of a take were given back after other calls had changed the bucket. A tick is a nanosecond.
-// In a bucket that is refilled in batches, a tick is a token.
+// An Owed is one key's token bucket in which a token is a whole number of ticks. It records the tick at which it is
+// full. It also counts how often tokens of a take were given back after other calls had changed the bucket. A tick is a
+// nanosecond. In a bucket that is refilled in batches, a tick is a token.
 type Owed struct {
 	ticks        func(nanos int64) int64 // since 1970
 	token, burst uint64                  // ticks
@@ -89,7 +89,7 @@ func (o *Owed) owed(nanos int64) (now int64, owed uint64) {
 	return now, uint64(max(o.full-now, 0))
 }
 
-// Take takes n tokens if they are there.
+// Take takes n tokens if the bucket has them.
 func (o *Owed) Take(nanos int64, n uint64) bool {
 	now, owed := o.owed(nanos)
 	if n > o.burst/o.token || owed+n*o.token > o.burst {
@@ -100,7 +100,7 @@ func (o *Owed) Take(nanos int64, n uint64) bool {
 	return true
 }
 
-// Charge takes up to n whole tokens, as long as at most bound tokens are owed.
+// Charge takes up to n whole tokens, but no token that would make the bucket owe more than bound tokens.
 func (o *Owed) Charge(nanos int64, n, bound uint64) uint64 {
 	now, owed := o.owed(nanos)
 	most := bound * o.token
@@ -117,14 +117,14 @@ func (o *Owed) Remaining(nanos int64) uint64 {
 	return (o.burst - min(owed, o.burst)) / o.token
 }
 
-// Mark returns the mark of the last take: its tick and cost, when the bucket is full after it, and the number of
-// changes until then.
+// Mark returns the mark of the last take: the tick and the cost of the take, the tick at which the bucket is full after
+// it, and the number of changes before it.
 func (o *Owed) Mark() Mark { return o.last }
 
 // GiveBack gives back what is still owed because of the take. If nothing was taken or given back since the take, the
-// take becomes n tokens smaller. If tokens were only taken since then, GiveBack gives back at most what the bucket
-// would owe now without these later takes. If tokens were also given back since then, it gives back at most the cost of
-// the take less the time since the take.
+// take becomes n tokens smaller. If tokens were taken but not given back since then, GiveBack gives back at most what
+// the bucket would owe now without these later takes. If tokens were also given back since then, GiveBack gives back at
+// most the cost of the take less the time since the take.
 func (o *Owed) GiveBack(nanos int64, of Mark, n uint64) {
 	now, owed := o.owed(nanos)
 	back := min(owed, n*o.token)

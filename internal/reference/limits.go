@@ -13,7 +13,7 @@ type Limits struct {
 }
 
 // lasts returns how many nanoseconds, rounded up, the taken tokens need to come back under the lowest limit. The result
-// is at least window and at most most.
+// is at least the parameter window and at most the parameter most.
 func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	longest := new(big.Rat).SetFrac(most, big.NewInt(window))
 	times := longest
@@ -31,7 +31,8 @@ func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	return all.Quo(all, times.Denom())
 }
 
-// after returns the instant that is more nanoseconds later, or the latest instant if that overflows.
+// after returns the instant that is later by the number of nanoseconds in the parameter more, or the latest instant if
+// that overflows.
 func after(nanos int64, more *big.Int) int64 {
 	if at := more.Add(more, big.NewInt(nanos)); at.IsInt64() {
 		return at.Int64()

@@ -4,8 +4,8 @@ import "math/big"
 
 // A Debt is one key's record in a table whose limits come with the calls. The price of a token is the time in which it
 // comes back. The record has the time at which its bucket is full, and the price of a token at the last charge. A quota
-// with a limit admits a take if the record owes at most that many tokens afterwards. Times are rational nanoseconds, in
-// steps of a tick.
+// admits a take if, after the take, the record owes at most as many tokens as the limit of the quota. Times are
+// rational nanoseconds, in multiples of a tick.
 type Debt struct{ full, token, tick *big.Rat }
 
 // NewDebt returns the record of a key that owes nothing.
@@ -20,14 +20,14 @@ func (d *Debt) Owed(nanos int64) *big.Rat {
 	return owed
 }
 
-// owedAt returns how long the owed tokens take to come back at another price, rounded up to ticks.
+// owedAt returns how long the owed tokens take to come back at another price of a token, rounded up to ticks.
 func (d *Debt) owedAt(nanos int64, token *big.Rat) *big.Rat {
 	ticks := new(big.Rat).Quo(d.Owed(nanos), d.tick)
 	ticks.Mul(ticks, new(big.Rat).Quo(token, d.token))
 	return ticks.Mul(d.tick, new(big.Rat).SetInt(quotientUp(ticks.Num(), ticks.Denom())))
 }
 
-// Take takes n tokens at a price, if at most limit tokens are taken after it.
+// Take takes n tokens at a price, if the record owes at most limit tokens afterwards.
 func (d *Debt) Take(nanos int64, token *big.Rat, n, limit uint64) bool {
 	owed := d.owedAt(nanos, token)
 	owed.Add(owed, times(token, n))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A SlidingLog is one key's list of takes and their times. A take at the instant t is in the last window until t +
+// A SlidingLog is one key's list of takes and their times. A take at the instant t counts in the last window until t +
 // length.
 type SlidingLog struct {
 	limit   uint64
@@ -27,7 +27,7 @@ func NewSlidingLog(limit uint64, length time.Duration) *SlidingLog {
 	return &SlidingLog{limit: limit, length: int64(length)}
 }
 
-// inside returns the entries that have not left by an instant.
+// inside returns the entries that have not left the window at an instant.
 func (l *SlidingLog) inside(nanos int64) []entry {
 	for i, e := range l.entries {
 		if nanos-e.at < l.length {
@@ -58,7 +58,7 @@ func (l *SlidingLog) Take(nanos int64, n uint64) bool {
 	return true
 }
 
-// Remaining returns the tokens that the last window has room for.
+// Remaining returns for how many tokens the last window has room.
 func (l *SlidingLog) Remaining(nanos int64) uint64 { return l.limit - min(l.Count(nanos), l.limit) }
 
 // RetryAfter returns how long it takes until enough entries have left the window for a take of n tokens.
@@ -100,9 +100,9 @@ func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 || nanos-e.at >= max(l.length, l.stays) })
 }
 
-// Keep is for a list whose entries may also count in a longer window. It sets how long entries stay, and for how many
-// tokens there is room. If the entries take up all the room, a refund gives nothing back, because older entries that
-// had no room may count, too.
+// Keep is called for a list whose entries may also count in a longer window. It sets how long entries stay, and for how
+// many tokens there is room. If the entries take up all the room, a refund gives nothing back, because older entries
+// for which there was no room may also count.
 func (l *SlidingLog) Keep(stays time.Duration, size uint64) { l.stays, l.size = int64(stays), size }
 
 func (l *SlidingLog) isFull(nanos int64) bool {

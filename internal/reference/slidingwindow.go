@@ -7,8 +7,8 @@ import (
 )
 
 // A SlidingWindow is one key's sliding window counter: the tokens taken in the clock's current window, and in the
-// previous one. The last window, which ends now, covers a part of the previous one. The previous one counts in the same
-// proportion.
+// previous one. The last window ends now and covers a fraction of the clock's previous window. The same fraction of the
+// previous count is added to the current count.
 type SlidingWindow struct {
 	limit             uint64
 	length            int64
@@ -125,9 +125,10 @@ func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 
 // Change returns the counters with other numbers. A key whose estimate is 0 starts with empty counters. If the window
 // has the same length, both counts stay. Otherwise the estimate, rounded up, becomes the count of one new window: the
-// window in which the last tokens may have been taken, or a later one. The window is chosen so that the count
-// disappears no sooner than it would have without the change, or no sooner than the tokens come back at the new rate,
-// if that is earlier.
+// window in which the last tokens may have been taken, or a later one. The window is chosen so that the count does not
+// disappear too early. There are two bounds: the time at which the count would have disappeared without the change, and
+// the time at which the tokens have come back at the new rate. The count does not disappear before the earlier of the
+// two.
 func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *SlidingWindow {
 	to := SlidingWindow{limit: limit, length: int64(length), index: nanos / int64(length)}
 	if w.Estimate(nanos) == 0 { // an idle key has taken nothing

@@ -26,8 +26,8 @@ func (t *Table[K]) bucket(key K) *TokenBucket {
 }
 
 // Tokens returns the tokens in the key's bucket at an instant. For an instant before the last take, it returns the
-// number at the last take less what comes back between the two instants. The result may be below zero. So a late call
-// has no advantage.
+// number at the last take less the tokens that come back between the two instants. So a late call has no advantage. The
+// result may be below zero.
 func (t *Table[K]) Tokens(key K, nanos int64) *big.Rat { return t.bucket(key).Tokens(nanos) }
 
 // Debt returns how many tokens the key's bucket lacks at an instant.
@@ -36,7 +36,7 @@ func (t *Table[K]) Debt(key K, nanos int64) *big.Rat {
 	return new(big.Rat).Sub(b.burst, b.Tokens(nanos))
 }
 
-// Take takes n tokens from the key's bucket at an instant, if they are there.
+// Take takes n tokens from the key's bucket at an instant, if the bucket has them.
 func (t *Table[K]) Take(key K, nanos int64, n uint64) bool {
 	b := *t.bucket(key)
 	if !b.Take(nanos, n) {
@@ -52,8 +52,8 @@ func (t *Table[K]) Forget(key K) { delete(t.buckets, key) }
 // Known reports whether anything was taken from the key since it was last forgotten.
 func (t *Table[K]) Known(key K) bool { return t.buckets[key] != nil }
 
-// FullAt returns the instant from which the key's bucket is full. For an unknown key, it returns the origin of time or
-// an earlier instant.
+// FullAt returns the instant from which on the key's bucket is full. For an unknown key, it returns the origin of time
+// or an earlier instant.
 func (t *Table[K]) FullAt(key K) *big.Rat {
 	b := t.bucket(key)
 	lack := new(big.Rat).Sub(b.burst, b.tokens)

@@ -17,8 +17,8 @@ type TokenBucket struct {
 	last    int64
 }
 
-// NewTokenBucket returns a full bucket that gets tokens every period and has room for burst. tokens means exactly the
-// decimal number that it prints as.
+// NewTokenBucket returns a full bucket that gets tokens every period and has room for burst. The parameter tokens means
+// exactly the decimal number that is printed for it.
 func NewTokenBucket(tokens float64, period time.Duration, burst uint64) *TokenBucket {
 	rate, ok := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'e', -1, 64))
 	if !ok {
@@ -32,8 +32,7 @@ func NewTokenBucket(tokens float64, period time.Duration, burst uint64) *TokenBu
 	}
 }
 
-// Tokens returns what is in the bucket at an instant, which must not be earlier
-// than the last.
+// Tokens returns what is in the bucket at an instant, which must not be earlier than the previous instant.
 func (b *TokenBucket) Tokens(nanos int64) *big.Rat {
 	back := new(big.Rat).SetInt64(nanos - b.last)
 	now := back.Mul(back, b.perNano)
@@ -44,8 +43,7 @@ func (b *TokenBucket) Tokens(nanos int64) *big.Rat {
 	return now
 }
 
-// Take takes n tokens at an instant if they are there. A refused take changes
-// nothing.
+// Take takes n tokens at an instant if they are there. A refused take changes nothing.
 func (b *TokenBucket) Take(nanos int64, n uint64) bool {
 	now := b.Tokens(nanos)
 	cost := new(big.Rat).SetInt(new(big.Int).SetUint64(n))

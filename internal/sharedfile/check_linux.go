@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check returns an error if the file is no longer at its path, because new processes would then get another file. It
-// also rewrites the page of the clock if the page is damaged. It costs two system calls.
+// If the file is no longer at its path, Check returns an error, because new processes would get another file. If the
+// page of the clock is damaged, Check rewrites the page. A call costs two system calls.
 func (f *File) Check() error {
 	f.mend()
 	var own, there unix.Stat_t

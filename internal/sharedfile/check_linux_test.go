@@ -26,8 +26,8 @@ func TestAFileThatIsLost(t *testing.T) {
 	assert.ErrorContains(t, f.Check(), path)
 }
 
-// TestADamagedClockIsWrittenAgain: if the page of the clock is damaged, an attached process writes the values back that
-// it has read when it attached. Until then no other process can attach.
+// TestADamagedClockIsWrittenAgain: if the page of the clock is damaged, an attached process writes back the values that
+// it read when it attached. Until then no other process can attach.
 func TestADamagedClockIsWrittenAgain(t *testing.T) {
 	const start = int64(1_800_000_000e9)
 	path := filepath.Join(t.TempDir(), "table")

@@ -141,7 +141,7 @@ func (d draft) become(path string, s Spec) (err error) {
 	return d.publish(path)
 }
 
-// fill writes a table without attachments, and starts its time.
+// fill writes the header and a table without attachments into the draft, and starts the timeline of the file.
 func (d draft) fill(size uint64, s Spec) error {
 	mapped, err := unix.Mmap(d.fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

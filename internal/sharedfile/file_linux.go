@@ -112,7 +112,8 @@ func held(fd int, at, length int64) (bool, error) {
 	return l.Type != unix.F_UNLCK, err
 }
 
-// lockAttaching makes this process the only one that starts a timeline. It waits for another one, but not forever.
+// lockAttaching makes this process the only one that starts a timeline. If another process has the lock, it waits for
+// that process, but not forever.
 func lockAttaching(fd int) error {
 	err := waitForLock(fd, attachingAt, time.Now(), attachTime)
 	if errors.Is(err, errWaited) {
@@ -151,7 +152,7 @@ func (f *File) Secret() Secret { return f.secret }
 // Claimant returns the number of this attachment. No other attachment of the file ever has the same number.
 func (f *File) Claimant() uint64 { return f.claimant }
 
-// Dead reports whether an attachment has ended. If the system does not report that, it counts as alive.
+// Dead reports whether an attachment has ended. If the system does not report that, the attachment counts as alive.
 func (f *File) Dead(claimant uint64) bool {
 	if claimant == f.claimant {
 		return false

@@ -60,7 +60,7 @@ func writeHeader(page []byte, s Spec, secret Secret) error {
 	return nil
 }
 
-// checksum returns the checksum of page 0. text is the length of its text in bytes.
+// checksum returns the checksum of page 0. The parameter text is the length of its text in bytes.
 func checksum(page []byte, text int) uint64 {
 	sum := xxhash.New()
 	_, _ = sum.Write(page[:checksumAt]) // an error is impossible
@@ -118,7 +118,8 @@ func parse(text string) (fields []Field) {
 	return fields
 }
 
-// differ returns an error that names the first field in which a file and a process differ, or nil.
+// differ returns an error that names the first field in which a file and a process differ. If they do not differ, it
+// returns nil.
 func differ(file, process []Field) error {
 	value := func(fields []Field, name string) string {
 		for _, f := range fields {

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneMakesTheFile: if many processes start at once, one allocates and fills the file, and the others attach to it.
+// TestOneMakesTheFile: if many processes start at once, one of them allocates and fills the file, and all others attach
+// to the file.
 func TestOneMakesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	var made atomic.Int64
@@ -40,7 +41,8 @@ func TestOneMakesTheFile(t *testing.T) {
 	}
 }
 
-// TestAMakerThatDied: a maker that died leaves its lock file. The next maker takes that over and removes it.
+// TestAMakerThatDied: a process that died while it made the file has left its lock file. The next process that makes
+// the file takes over the lock file and removes it.
 func TestAMakerThatDied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), ".table.lock"), nil, 0o600))
@@ -48,8 +50,8 @@ func TestAMakerThatDied(t *testing.T) {
 	assert.Equal(t, []string{"table"}, names(t, filepath.Dir(path)))
 }
 
-// TestAMakerThatIsStopped: a maker is suspended while it has the lock. Another process waits for a limited time, then
-// makes the file without the lock, and does not remove the lock file of the first maker.
+// TestAMakerThatIsStopped: a process that makes the file is suspended while it has the lock. Another process waits for
+// a limited time, then makes the file without the lock, and does not remove the lock file of the first process.
 func TestAMakerThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	unlock, err := lockMaking(path, 0)
@@ -63,8 +65,9 @@ func TestAMakerThatIsStopped(t *testing.T) {
 	assert.Equal(t, 7*time.Second, makeTime(100<<20), "five seconds, and one for 50 MiB")
 }
 
-// TestFoldersOfOthers: a file is refused if its folder, or one above it, belongs to another user, who could remove the
-// file. A file is also refused if it belongs to another user, who has taken the name first. Each error says what to do.
+// TestFoldersOfOthers: if the folder of a file, or a folder above it, belongs to another user, the file is refused,
+// because this user could remove it. A file that belongs to another user, who has taken the name first, is refused,
+// too. Each error says what to do.
 func TestFoldersOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestFoldersOfOthers is skipped: only root gives files to others")

@@ -89,9 +89,9 @@ func attach(path string, s Spec) (f *File, err error) {
 	return f, nil
 }
 
-// allocate makes the system provide every page of a file. A file that is a sparse copy may have holes. Without this, a
-// process would be killed when it writes to a hole while the disk is full. For a file in memory (tmpfs), the number of
-// allocated blocks shows whether a page is missing, and checking it is cheaper.
+// allocate makes the system provide every page of a file. A file that is a sparse copy may have holes. Without
+// allocate, a process would be killed when it writes to a hole while the disk is full. For a file in memory (tmpfs),
+// the number of allocated blocks shows whether a page is missing, and checking it is cheaper.
 func allocate(fd int, size uint64, folder string) error {
 	const tmpfs, blockBytes = 0x01021994, 512
 	var system unix.Statfs_t

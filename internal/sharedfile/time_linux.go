@@ -14,20 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A clock is the content of page 1: how far the timeline is ahead of the machine's monotonic clock in a boot.
+// A clock is the content of page 1. It says how far the timeline is ahead of the machine's monotonic clock, and for
+// which boot this is valid.
 type clock struct {
 	boot  [2]atomic.Uint64
 	ahead atomic.Int64
 	check atomic.Uint64
 }
 
-// latestMark is the latest watermark that a table may have. It is in the year 2116. With a later one, too little time
-// would be left until the nanoseconds overflow.
+// latestMark is the latest watermark that a table may have. It is in the year 2116. With a later watermark, too little
+// time would be left until the nanoseconds overflow.
 const latestMark = math.MaxInt64 / 2
 
 // findTime determines how far the timeline is ahead of the monotonic clock. It starts the timeline if this process is
 // the first to attach since the machine was booted. While other processes are attached, their timeline continues, and
-// no other one is started.
+// no process starts a new one.
 func (f *File) findTime(s Spec) error {
 	boot, err := bootID()
 	if err != nil {
@@ -131,8 +132,8 @@ func (c *clock) sum() uint64 {
 	return xxhash.Sum64(text[:]) | 1
 }
 
-// Now returns the time on the timeline. It costs a system call, so a process calls it once to find the offset of its
-// own clock.
+// Now returns the time on the timeline. A call costs a system call, so a process calls Now once, to find the offset of
+// its own clock.
 func (f *File) Now() int64 {
 	now, _ := monotonic() // findTime has checked that it works
 	return f.ahead + now
@@ -148,9 +149,9 @@ func monotonic() (int64, error) {
 	return now.Nano(), nil
 }
 
-// namespaceOffset returns how far the monotonic clock of this process's time namespace is ahead of the machine's. The
-// kernel reports the offset of the namespace that child processes will have. If the process has made a namespace
-// without being in it, its own offset is unknown, which is an error.
+// namespaceOffset returns how far the monotonic clock of this process's time namespace is ahead of the machine's clock.
+// The kernel reports the offset of the namespace that child processes will have. If the process has made a namespace
+// but is not in it, the offset of its own namespace is unknown, and namespaceOffset returns an error.
 func namespaceOffset() (int64, error) {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if err != nil {

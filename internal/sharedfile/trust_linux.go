@@ -10,9 +10,8 @@ import (
 )
 
 // Protected checks that no other user can remove a folder or a file in it, or redirect the path to another folder.
-// Otherwise a later process would start with full buckets. So all folders and links on the path, as it is written, must
-// belong to the user of this process or to root. If everyone can write to a folder, the folder must have the sticky
-// bit.
+// Otherwise a later process would start with full buckets. So all folders and links that the path names must belong to
+// the user of this process or to root. If everyone can write to a folder, the folder must have the sticky bit.
 func Protected(folder string) error {
 	whole, err := filepath.Abs(folder)
 	if err != nil {

@@ -20,8 +20,8 @@ type View struct {
 	secret Secret
 }
 
-// Look opens a view of the file at path. bytes returns the length of the table whose header has these fields. Root may
-// look at any user's file. The error says what is wrong with the file. It does not contain the path.
+// Look opens a view of the file at path. The function bytes returns the length of the table whose header has these
+// fields. Root may look at any user's file. The error says what is wrong with the file. It does not contain the path.
 func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err error) {
 	root := os.Geteuid() == 0
 	fd, err := openFile(path, unix.O_RDONLY, root)
@@ -100,7 +100,8 @@ func (v *View) Read(read func()) (err error) {
 	return nil
 }
 
-// Now returns the time on the timeline. known is false if no process has attached since the machine was booted.
+// Now returns the time on the timeline. The result known is false if no process has attached since the machine was
+// booted.
 func (v *View) Now() (now int64, known bool) {
 	boot, err := bootID()
 	c := clockOf(v.mapped)
@@ -135,7 +136,7 @@ func (v *View) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&v.ma
 // every attachment is greater.
 func (v *View) Claimant() uint64 { return 1 }
 
-// Dead reports whether an attachment has ended. If the system does not report that, it counts as alive.
+// Dead reports whether an attachment has ended. If the system does not report that, the attachment counts as alive.
 func (v *View) Dead(claimant uint64) bool {
 	i := claimant % seats
 	if v.seats()[i].taken.Load() != claimant>>seatBits {

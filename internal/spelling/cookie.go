@@ -2,8 +2,8 @@ package spelling
 
 import "strings"
 
-// CookieValue returns a canonical text for the value of a cookie. It is the same for all spellings that some common
-// server reads alike:
+// CookieValue returns a canonical text for the value of a cookie. The text is the same for all spellings that some
+// common server reads alike:
 //
 //   - V, and every other value for which [Value] returns the same text
 //   - "V" in quotes, and "Vx, from which Node's cookie package removes the first and the last character
@@ -12,8 +12,8 @@ import "strings"
 //   - j:"V", the JSON of Express's cookie-parser
 //
 // ok is false if the value has a comma or a blank outside of quotes and is not such JSON: ASP.NET Core, Perl and
-// Python's http.cookies end the value there, and most others do not. It is also false for a zero byte. CookieValue does
-// not allocate for a value of letters, digits and similar characters.
+// Python's http.cookies end the value at the comma or blank, and most others do not. ok is also false if the value has
+// a zero byte. CookieValue does not allocate for a value of letters, digits and similar characters.
 func CookieValue(raw string) (value string, ok bool) {
 	raw = TrimBlanks(raw)
 	quoted := strings.HasPrefix(raw, `"`) && len(raw) > 1

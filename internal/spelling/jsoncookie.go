@@ -14,8 +14,8 @@ const maxJSON = 4096
 
 // jsonCookie returns the text of a cookie that Express's cookie-parser reads as JSON: "j:" and a value. If the value is
 // a string, text is that string. If it is an object, text is its JSON with sorted names. For any other value, text is
-// the string to which JavaScript converts the value. is is false if JavaScript treats the value as false, because
-// cookie-parser then keeps the cookie's text.
+// the string to which JavaScript converts the value. The second result is false if JavaScript treats the value as
+// false, because cookie-parser then keeps the cookie's text.
 func jsonCookie(s string) (text string, is bool) {
 	source, is := strings.CutPrefix(s, "j:")
 	if !is || len(source) > maxJSON {

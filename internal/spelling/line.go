@@ -3,10 +3,10 @@ package spelling
 import "strings"
 
 // OneLine returns the value of a header, or of metadata, that was sent with these lines. Without a line, the value is
-// "". ok is false if the lines differ: some servers read the first line, some the last, and some all of them, so the
-// header does not identify the client. OneLine removes blanks around a line ([TrimBlanks]), unless the name ends in
-// -bin, because the values of such metadata are decoded bytes. For Authorization, OneLine returns the text of
-// [Credentials]. OneLine allocates only where Credentials does.
+// "". If the lines differ, ok is false: some servers read the first line, some the last, and some all of them, so the
+// header does not identify the client. OneLine removes blanks around a line ([TrimBlanks]). It does not do so if the
+// name ends in -bin, because the values of such metadata are decoded bytes. For Authorization, OneLine returns the text
+// of [Credentials]. OneLine allocates only where Credentials does.
 func OneLine(name string, lines []string) (value string, ok bool) {
 	if len(lines) == 0 {
 		return "", true
@@ -21,10 +21,11 @@ func OneLine(name string, lines []string) (value string, ok bool) {
 	return value, true
 }
 
-// Line returns the value of one line of a header or of metadata, as [OneLine] does. Blanks are removed for two reasons.
-// HTTP/1 removes ASCII blanks around a value before any program sees them (RFC 9110, section 5.5), and HTTP/2 does not.
-// So weir may see a blank that the server behind it, which gets the request by HTTP/1, does not see. And programs that
-// trim a value also remove blanks of Unicode and of Latin-1.
+// Line returns the value of one line of a header or of metadata, as [OneLine] does. Line removes blanks for two
+// reasons. The first reason is that HTTP/1 removes ASCII blanks around a value before any program sees them (RFC 9110,
+// section 5.5), and HTTP/2 does not. So weir may see a blank that the server behind it, which gets the request by
+// HTTP/1, does not see. The second reason is that programs that trim a value also remove blanks of Unicode and of
+// Latin-1.
 func Line(name, line string) string {
 	switch {
 	case isCredentials(name):

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// SameName reports whether some server reads the name a, as it was sent, as the cookie or parameter b. ASP.NET ignores
-// the case of letters. PHP reads a dot, a blank and an open bracket as an underscore, and ignores blanks before a name
-// and everything from a zero byte on. Some servers undo escapes in names.
+// SameName reports whether a cookie or parameter that was sent with the name a is, for some server, the cookie or
+// parameter b. ASP.NET ignores the case of letters. PHP reads a dot, a blank and an open bracket as an underscore, and
+// ignores blanks before a name and everything from a zero byte on. Some servers undo escapes in names.
 func SameName(a, b string) bool {
 	if a == b {
 		return true
@@ -28,7 +28,8 @@ func SameName(a, b string) bool {
 }
 
 // AppendName appends a canonical form of a name. All names that [SameName] treats as equal have the same canonical
-// form, except for names that are equal only as they were sent. The canonical form of a long name is cut off.
+// form. The only exception is a name b with escapes or plus signs, because SameName decodes only the name a. The
+// canonical form of a long name is cut off.
 func AppendName(to []byte, name string) []byte {
 	const longest = 256
 	begin := len(to)
@@ -79,8 +80,8 @@ func Unescape(s string) string {
 	return string(append(plain, s...))
 }
 
-// nextPercent returns the index of the first percent sign, as strings.IndexByte does, but is faster if percent signs
-// are frequent.
+// nextPercent returns the index of the first percent sign, as strings.IndexByte does. It is faster if percent signs are
+// frequent.
 func nextPercent(s string) int {
 	const near = 8
 	for i := range min(near, len(s)) {

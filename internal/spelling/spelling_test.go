@@ -42,7 +42,7 @@ func TestCookieValue(t *testing.T) {
 }
 
 // Express's cookie-parser reads a cookie that begins with j: as JSON. If JavaScript treats the value of the JSON as
-// false, cookie-parser keeps the text itself.
+// false, cookie-parser uses the text of the cookie unchanged.
 func TestCookieValueOfJSON(t *testing.T) {
 	for want, raws := range map[string][]string{
 		"V":                    {`j:"V"`, `j: "V"`, "j:\t\"V\" ", `j:"\u0056"`, "j%3A%22V%22", "j:%0d%0a%22%5cu0056%22", `"j:\"V\""`, `j:["V"]`, `j:[["V"]]`},
@@ -80,7 +80,7 @@ func TestCookieValueOfJSON(t *testing.T) {
 	assert.Equal(t, long, got, "no browser keeps it")
 }
 
-// All ways to send the characters of a value that a server reads alike give one text.
+// If a server reads several ways to send a value alike, Value returns the same text for all of them.
 func TestValue(t *testing.T) {
 	for want, spellings := range map[string][]string{
 		"V":      {"V", "V ", " V", "V+", "+V\t", "V\x01", "\x1fV\x7f", "V\u00a0", "V\xa0", "\x85V", "V\u3000", "\ufeffV"},
@@ -101,7 +101,7 @@ func TestValue(t *testing.T) {
 }
 
 // Value returns the same text whether the characters are sent as bytes of Latin-1 or in UTF-8, and whether they are
-// encoded once more or not. Value of that text is the text itself.
+// encoded once more or not. If Value gets a text that it has returned, it returns this text unchanged.
 func FuzzValue(f *testing.F) {
 	f.Add("\xe9\xc3\xa9", uint64(5))
 	f.Add("\xc2\x85a\xa0", uint64(2))

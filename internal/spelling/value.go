@@ -2,8 +2,8 @@ package spelling
 
 import "strings"
 
-// Value returns a canonical text for a value of a cookie or parameter without escapes. It is the same for all values
-// that some common server reads alike, so a client has one bucket no matter how it spells a value. These values have
+// Value returns a canonical text for a value of a cookie or parameter without escapes. If some common server reads two
+// values alike, they have the same text. So a client has one bucket no matter how it spells a value. These values have
 // the same text:
 //
 //   - V, and V with blanks ([TrimBlanks]) or control characters around it, because Tornado removes them
@@ -12,8 +12,8 @@ import "strings"
 //   - é in UTF-8 and é as the byte E9 of Latin-1, because Node reads the byte E9 without an escape as é
 //
 // Two values that every server distinguishes may have one text, too: "a+b" sent as a%2Bb, and "a b" sent as a%20b. ok
-// is false if there is a zero byte, because C programs end a text there and other programs do not. Value does not
-// allocate for a value of letters, digits and similar characters.
+// is false if the value has a zero byte, because C programs end a text at a zero byte and other programs do not. Value
+// does not allocate for a value of letters, digits and similar characters.
 func Value(s string) (text string, ok bool) {
 	if strings.IndexByte(s, 0) >= 0 {
 		return "", false
@@ -26,9 +26,9 @@ func Value(s string) (text string, ok bool) {
 	return s, true
 }
 
-// fold replaces each character that some servers read as a blank by a blank. It replaces each character that takes two
-// bytes in UTF-8 and is at most U+00FF by its one byte in Latin-1. It repeats this until nothing changes, so that text
-// that was encoded several times gives the same bytes.
+// fold replaces some characters. A character that some servers read as a blank becomes a blank. A character that takes
+// two bytes in UTF-8 and is at most U+00FF becomes its one byte in Latin-1. fold repeats this until nothing changes, so
+// that text that was encoded several times gives the same bytes.
 func fold(s string) string {
 	kept, n := make([]byte, len(s)), 0
 	for i := range len(s) {

@@ -7,22 +7,22 @@ import (
 )
 
 // A Bucket is one token bucket that is spread over cells. Make it with [New]. Its methods are lock-free and safe for
-// concurrent use, except that only one call of Replace may run at a time. A method may get any number as the number of
-// a cell: it counts modulo [Bucket.Cells].
+// concurrent use, except that only one call of Replace may run at a time. A method accepts any number as the number of
+// a cell, and uses it modulo [Bucket.Cells].
 type Bucket struct {
 	cells  []held
 	mask   int
 	clock  func() int64
 	terms  [1 << planBits]word.Pointer[Terms]
-	_      [128]byte // keeps the fields above, which every call reads, off the cache lines that calls write
+	_      [128]byte // separates the fields above, which every call reads, from the cache lines that calls write
 	shared word.Word // a state
 	at     word.Word // the approximate time of the last change of shared (S9)
 	_      [128]byte
 }
 
 // A held is a cell with notes about it. Processors fetch cache lines in pairs, so no two cells share a pair of lines. A
-// refusal reads the word of every cell. So the words that only calls on the cell's own processor write are on the other
-// line of the pair.
+// refusal reads the word of every cell. So the other line of the pair has the words that only calls on the cell's own
+// processor write.
 type held struct {
 	word word.Word // a cell
 	_    [64 - 8]byte
@@ -63,7 +63,7 @@ func (o *Outcome) Left() (tokens uint64, reset time.Duration) {
 	return o.Terms.Bucket.Left(o.Nanos, o.Owed, q.Tokens*q.Token, q.Token)
 }
 
-// Retry returns the time until n tokens are there, if nothing else is taken. n must be within the limit.
+// Retry returns the time until n tokens are available, if nothing else is taken. n must be within the limit.
 func (o *Outcome) Retry(n uint64) time.Duration {
 	q := &o.Terms.Quota
 	need := o.Owed + n*q.Token
@@ -103,7 +103,7 @@ func (b *Bucket) look() (v view) {
 	}
 }
 
-// change sets the shared word to a state, if it is still the one that the view saw.
+// change sets the shared word to a state, if the word is still the one that the view saw.
 func (b *Bucket) change(v view, to state) bool {
 	if at := int64(b.at.Load()); v.nanos-at > v.terms.quarter/4 {
 		b.at.CompareAndSwap(uint64(at), uint64(v.nanos)) // S9

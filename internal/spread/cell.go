@@ -38,7 +38,7 @@ func (c cell) pays(n uint64) bool { return c.kind() == ready && n <= c.tokens() 
 // spent returns the cell with n tokens less. The cell must have n tokens.
 func (c cell) spent(n uint64) cell { return c - cell(n) }
 
-// begun returns the cell after an exchange of that many tokens has begun. c must be ready.
+// begun returns the cell after an exchange of the given number of tokens has begun. c must be ready.
 func (c cell) begun(k kind, tokens uint64) cell {
 	return c>>exchangeShift<<exchangeShift + 1<<exchangeShift | cell(k)<<kindShift | cell(tokens)
 }

@@ -30,9 +30,9 @@ func TestTermsBeginBeforeTheyAreMet(t *testing.T) {
 	require.Positive(t, asked)
 }
 
-// A call spends tokens of a cell and is suspended, while the terms change up to six times within a millisecond. By the
-// time it continues, the slot of its own terms has other terms, or even terms that have not begun. Its answer must
-// follow terms that were active. A refund must give back what the call took, or nothing, whatever the terms are.
+// A call spends tokens of a cell and is suspended, while the terms change up to six times within a millisecond. When
+// the call continues, the slot of its own terms has other terms, or even terms that have not begun. The answer must
+// follow terms that were active. Whatever the terms are, a refund must give back what the call took, or nothing.
 func TestASpendingBesideManyChanges(t *testing.T) {
 	const burst = 2000
 	for _, moves := range []int64{0, 1} { // how far the clock moves between the changes

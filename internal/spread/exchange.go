@@ -2,8 +2,8 @@ package spread
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// settle completes the exchange that made s, in the cell of that exchange (S2). It reports false if the shared word is
-// no longer s.
+// settle completes the exchange that made the state s, in the cell of that exchange (S2). If the shared word is no
+// longer s, settle returns false.
 func (b *Bucket) settle(s state) bool {
 	who := s.who()
 	if who == 0 {
@@ -21,8 +21,8 @@ func (b *Bucket) settle(s state) bool {
 	return true
 }
 
-// draw moves tokens from the bucket to an empty cell, and spends n of them. The bucket must have them. If draw reports
-// false, the call must start over.
+// draw moves tokens from the bucket to an empty cell, and spends n of them. The bucket must have these tokens. If draw
+// returns false, the call must start over.
 func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
 	h := &b.cells[who-1]
 	x := c.begun(drawing, tokens)
@@ -39,7 +39,7 @@ func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
 	return h.word.CompareAndSwap(uint64(x), uint64(x.settled().spent(n)))
 }
 
-// giveBack returns the tokens of a ready cell to the bucket (S4). If it reports false, the call must start over.
+// giveBack returns the tokens of a ready cell to the bucket (S4). If giveBack returns false, the call must start over.
 func (b *Bucket) giveBack(v view, who int, c cell) bool {
 	x := c.begun(returning, c.tokens())
 	return b.cells[who-1].word.CompareAndSwap(uint64(c), uint64(x)) && b.finish(v, who, x)
@@ -60,8 +60,8 @@ func (b *Bucket) finish(v view, who int, x cell) bool {
 // limit returns the burst in ticks.
 func (v view) limit() uint64 { return v.terms.Quota.Tokens * v.terms.Quota.Token }
 
-// after returns the tick at which the bucket is full after a take of that many tokens. The bucket may owe up to the
-// limit.
+// after returns the tick at which the bucket is full after a take of the given tokens. The parameter limit is the
+// largest debt, in ticks, that the bucket may have after the take.
 func (v view) after(tokens, limit uint64) uint64 {
 	q := v.terms.Quota
 	now := v.now()
@@ -69,5 +69,5 @@ func (v view) after(tokens, limit uint64) uint64 {
 	return full
 }
 
-// less returns the tick at which the bucket is full if it owes that many ticks less.
+// less returns the tick at which the bucket is full if its debt is smaller by the given ticks.
 func (v view) less(ticks uint64) uint64 { return v.now() + v.owed - min(v.owed, ticks) }

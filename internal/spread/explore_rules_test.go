@@ -15,7 +15,7 @@ type rules struct {
 	used [4]uint64 // tokens that were taken at each cell
 }
 
-// begin sets the exact bucket as it is before all calls: full.
+// begin fills the exact bucket, because it is full before all calls.
 func (w *world) begin() {
 	w.rules = rules{full: start, most: w.terms[0].Share() * uint64(w.bucket.Cells())}
 }

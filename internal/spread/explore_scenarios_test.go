@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// A verb is a method of a bucket, or pass: time passes.
+// A verb is a method of a bucket. The verb pass is an exception: it lets time pass.
 type verb uint8
 
 const (

@@ -46,7 +46,7 @@ type thread struct {
 	program []call
 	made    int    // calls returned
 	loaded  uint64 // the last value that it has read of the shared word
-	looked  bool   // it has read the clock in this step, so it knows only loaded and the time
+	looked  bool   // it has read the clock in this step, so it knows only the time and the value of loaded
 	progress
 	ended progress // of the call that has returned in this step
 }
@@ -98,8 +98,8 @@ func (w *world) clock() int64 {
 }
 
 // passes reports whether an operation does not count as a step. Such an operation accesses a word that is constant in
-// this scenario, or terms or a hint. The value of terms or of a hint that affects the thread becomes part of the
-// thread's history.
+// this scenario, terms, or a hint. If terms or a hint affect the thread, their value becomes part of the thread's
+// history.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.bucket.at {
 		return !w.scenario.rests

@@ -18,8 +18,8 @@ import (
 )
 
 // The test makes random calls, one after the other, at loads from a tenth of the rate to ten times the rate. In every
-// time t, at most burst + rate * (t + τ) tokens are admitted. Each refusal is right: an exact bucket that has admitted
-// the same requests would refuse, too.
+// interval of length t, at most burst + rate * (t + τ) tokens are admitted. Each refusal is right: an exact bucket that
+// has admitted the same requests would refuse, too.
 func TestTheLawOverTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(20) {
@@ -61,8 +61,8 @@ func TestTheLawOverTime(t *testing.T) {
 }
 
 // The bucket gets requests for one token each, and an exact bucket decides on the same requests independently. Between
-// any two moments, the bucket admits at least as many requests as the exact bucket, less one. This holds even if it has
-// admitted more than the exact bucket before the first moment.
+// any two moments, the bucket admits at most one request fewer than the exact bucket. This is true even if the bucket
+// has admitted more than the exact bucket before the first moment.
 func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(15) {
@@ -71,7 +71,7 @@ func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 		b := New(terms(t, 100, burst, cells), now.nanos.Load)
 		full := now.nanos.Load() // of the exact bucket
 		load := 0.5 + r.Float64()*r.Float64()*5
-		lead, most, ahead := 0, 0, 0 // how many requests the bucket has admitted more
+		lead, most, ahead := 0, 0, 0 // how many more requests the bucket has admitted
 		for i := range 30_000 {
 			if r.IntN(2000) == 0 {
 				now.nanos.Add(int64(time.Duration(r.IntN(20)) * time.Millisecond))
@@ -98,8 +98,8 @@ func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 	}
 }
 
-// While the clock stands still, many goroutines take tokens. Together they get exactly the burst, and no request is
-// admitted that began after another one was refused: U2 and U3.
+// While the clock stands still, many goroutines take tokens. Together they get exactly the burst (U2). After a request
+// was refused, no request that begins later is admitted (U3).
 func TestStressRefusalsAreLinearizable(t *testing.T) {
 	for _, n := range []uint64{1, 3} {
 		const burst, cells = 30_000, 4
@@ -181,7 +181,7 @@ func TestStressNothingIsLost(t *testing.T) {
 	assert.EqualValues(t, balance.Load(), v.owed/v.terms.Quota.Token)
 }
 
-// S9: a bucket that was idle for any length of time is full. A bucket that was used a moment ago is not.
+// S9: a bucket that was idle for any length of time is full. A bucket that was used a moment ago is not full.
 func TestAnIdleBucketStaysFull(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 10, 2), now.nanos.Load)
@@ -213,7 +213,7 @@ func TestAnIdleBucketSaysThatItIsFull(t *testing.T) {
 			require.True(t, b.takes(0, 1))
 		}
 		now.nanos.Add(b.Terms().quarter/4*i + 1_000_000)
-		for range 2 { // first by the shared word, then by the note of it
+		for range 2 { // first from the shared word, then from the note about it
 			o := b.SpendAt(0, 1, now.nanos.Load())
 			require.True(t, o.Admitted, "after %d sixteenths of the circle", i)
 			left, _ := o.Left()
@@ -318,8 +318,8 @@ func TestACallThatStopped(t *testing.T) {
 	assert.EqualValues(t, 2, b.Owed())
 }
 
-// S10: if the clock of the refund is behind the clock of the request, the refund gives back the complete cost of the
-// request. A late refund gives nothing back.
+// S10: if the clock of a refund is behind the clock of the request, the refund gives back the complete cost of the
+// request. A refund that comes late gives nothing back.
 func TestRefundsByTheTime(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)

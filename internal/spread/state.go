@@ -33,7 +33,7 @@ func (s state) who() int { return int(s >> whoShift & whoMask) }
 // parity returns the parity of the exchange that made this state.
 func (s state) parity() uint64 { return uint64(s>>parityShift) & 1 }
 
-// plan returns which terms are current.
+// plan returns the number that says which terms are current.
 func (s state) plan() uint64 { return uint64(s >> planShift) }
 
 // next returns the state after s, with another time at which the bucket is full. The new state names no exchange.
@@ -52,7 +52,7 @@ func (s state) under(plan uint64) state {
 	return s&^(planMask<<planShift) | state(plan&planMask)<<planShift
 }
 
-// narrow bounds how far ahead a time on the circle can be. A time further ahead is read as past.
+// narrow bounds how far ahead a time on the circle can be. A time that is further ahead counts as past.
 const narrow = 1 << (timeBits - 1)
 
 // debt returns the ticks from now until the bucket is full.

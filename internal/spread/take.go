@@ -1,7 +1,8 @@
 package spread
 
-// Spend takes a token from a cell. It reports false if the cell has none, or if another call changed the cell at that
-// moment. In that case, call [Bucket.Take]. Spend touches only the cell's word, and is small enough to be inlined.
+// Spend takes a token from a cell. If the cell has no token, or if another call changed the cell at that moment, Spend
+// returns false. In both cases, call [Bucket.Take]. Spend touches only the cell's word, and is small enough to be
+// inlined.
 func (b *Bucket) Spend(i int) bool {
 	w := &b.cells[i&b.mask].word
 	c := cell(w.Load())
@@ -9,8 +10,8 @@ func (b *Bucket) Spend(i int) bool {
 }
 
 // SpendAt takes n tokens, n >= 1, from a cell. nanos is a time that the caller has read from the clock. The outcome
-// describes the bucket at some moment within the last [Ahead]. Tokens in other cells are not counted as left. If the
-// tokens were not in the cell, the outcome is not Admitted.
+// describes the bucket at some moment within the last [Ahead]. It does not count tokens in other cells as left. If the
+// cell did not have n tokens, the outcome is not Admitted.
 func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	h := &b.cells[i&b.mask]
 	for {
@@ -77,8 +78,8 @@ func (v view) lacks(n uint64) uint64 {
 	return need - min(need, v.limit())
 }
 
-// takeHere takes n tokens out of the bucket, which must have them. It draws more tokens into the cell if the cell has
-// recently used more than n.
+// takeHere takes n tokens out of the bucket, which must have them. If the cell has recently used more than n tokens,
+// takeHere draws more tokens into the cell.
 func (b *Bucket) takeHere(v view, who int, c cell, n uint64) (o Outcome, ok bool) {
 	h := &b.cells[who-1]
 	tokens := min(h.usage(v.nanos), v.terms.share)
@@ -103,10 +104,10 @@ func (b *Bucket) takeHere(v view, who int, c cell, n uint64) (o Outcome, ok bool
 	return v.admits(v.after(tokens, v.limit())-v.now(), tokens-n), b.draw(v, who, c, tokens, n)
 }
 
-// gather is called if the bucket has fewer than n tokens. It looks for tokens in all cells. If one cell has n, gather
-// spends them there. If the cells and the bucket together have n, gather returns the tokens of one cell to the bucket,
-// and the caller starts over. If there are not enough, and the shared word is unchanged, there were not enough at that
-// moment (S6), and the request is refused.
+// gather is called if the bucket has fewer than n tokens. It looks for tokens in all cells. If one cell has n tokens,
+// gather spends them there. If the cells and the bucket together have n tokens, gather returns the tokens of one cell
+// to the bucket, and the caller starts over. Otherwise there are not enough tokens. If the shared word is unchanged,
+// this was true at one moment (S6), so the request is refused.
 func (b *Bucket) gather(v view, who int, n uint64) (o Outcome, ok bool) {
 	held := uint64(0)
 	for k := range b.cells {
@@ -138,12 +139,13 @@ func (b *Bucket) gather(v view, who int, n uint64) (o Outcome, ok bool) {
 	return o, false
 }
 
-// admits returns the outcome of a request after which the bucket owes owed and the caller's cell has left tokens.
+// admits returns the outcome of an admitted request. After the request, the bucket owes the ticks owed, and the
+// caller's cell has the tokens left.
 func (v view) admits(owed, left uint64) Outcome {
 	return Outcome{true, v.terms, owed - min(owed, left*v.terms.Quota.Token), v.nanos}
 }
 
-// refuses returns the outcome of a request that was refused while the cells held that many tokens.
+// refuses returns the outcome of a refused request. held is the number of tokens that the cells held at that time.
 func (v view) refuses(held uint64) Outcome {
 	o := v.admits(v.owed, held)
 	o.Admitted = false
@@ -167,7 +169,7 @@ func (h *held) note(nanos int64, tokens uint64) {
 	h.used.Store(u + min(tokens, tokenMask-u&tokenMask))
 }
 
-// since reports whether the count in u began at most [Ahead] ago. Times in u are in steps of 1,024 ns.
+// since reports whether the count in the word u began at most [Ahead] ago. Times in u are in units of 1,024 ns.
 func since(u uint64, nanos int64) bool {
 	return (uint64(nanos)>>10-u>>tokenBits)<<tokenBits>>tokenBits < uint64(Ahead)>>10-1
 }

@@ -27,16 +27,17 @@ type Terms struct {
 	debt    uint64 // the most that the bucket may owe because of charges, in ticks
 	quarter int64  // a quarter of the circle, in nanoseconds
 	source  any
-	begin   atomic.Int64 // the time at which these terms replaced others
+	begin   atomic.Int64 // the time at which these terms replaced the previous ones
 }
 
-// usualDebt is the default bound of the debt from charges, as a multiple of the limit. It applies if the word has room
-// for that debt.
+// usualDebt is the default bound of the debt from charges, as a multiple of the limit. If the shared word has no room
+// for such a debt, the bound is the largest multiple for which it has room.
 const usualDebt = 10
 
 // NewTerms returns the terms of a token bucket for a number of cells, a power of two up to [MaxCells]. Charges may make
-// the bucket owe up to maxDebt times its limit; 0 means the default. The method Source returns source. If the word has
-// no room for the debt, NewTerms returns an error that names the numbers. How much fits depends on the rate.
+// the bucket owe up to maxDebt times its limit; 0 means the default. The method Source returns source. If the shared
+// word has no room for this debt, NewTerms returns an error that names the numbers. How large a debt can be depends on
+// the rate.
 func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, source any) (*Terms, error) {
 	q := bucket.Quota()
 	limit := q.Tokens * q.Token

@@ -51,9 +51,10 @@ func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	}
 }
 
-// Refund gives back n tokens that were taken under the terms of, at the time nanos. It gives back at most what has not
-// come back with time since then (S10). After a change of the terms, it gives nothing back. It also gives nothing back
-// if the call that took the tokens spent them from a cell before a change and read the terms after it.
+// Refund gives back n tokens that were taken at the time nanos, under the terms in the parameter of. It gives back at
+// most what has not come back with time since then (S10). After a change of the terms, it gives nothing back. It also
+// gives nothing back if the call that took the tokens spent them from a cell before a change and read the terms after
+// it.
 func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 	for {
 		v := b.look()

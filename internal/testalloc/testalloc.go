@@ -16,8 +16,8 @@ const (
 // ends, or the garbage collector runs cleanups for limiters of earlier tests. So the result is the minimum over many
 // short rounds, because a call that allocates does so in each round.
 //
-// It replaces testing.AllocsPerRun, which also counts the allocations of other goroutines, and rounds half an
-// allocation per call down to none.
+// PerCall replaces testing.AllocsPerRun. That function also counts the allocations of other goroutines, and rounds half
+// an allocation per call down to none.
 func PerCall(f func()) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f()

@@ -30,7 +30,7 @@ func (c *Clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
 // Hurry makes the clock advance by step whenever it is read. A step of 0 ends this.
 func (c *Clock) Hurry(step time.Duration) { c.hurry.Store(int64(step)) }
 
-// Pause stands for a wait of d: it moves the clock by d.
+// Pause replaces a wait of d: it moves the clock by d.
 func (c *Clock) Pause(ctx context.Context, d time.Duration) error {
 	c.Advance(d)
 	return ctx.Err()

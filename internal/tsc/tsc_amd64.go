@@ -4,5 +4,5 @@ package tsc
 const clocksource = "tsc"
 
 // Read returns the counter. It is not a fence: the processor may read the counter before loads that precede it in the
-// program. Callers want that: the clock is read while a cache line is loaded.
+// program. This is useful to callers, because they read the clock while a cache line is loaded.
 func Read() uint64

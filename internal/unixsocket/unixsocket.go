@@ -22,12 +22,12 @@ type Listener struct {
 // Path returns the path of an address such as unix:/run/weir.sock. ok is false for any other address.
 func Path(address string) (path string, ok bool) { return strings.CutPrefix(address, "unix:") }
 
-// ErrInUse is the error of Listen if another program already listens there.
+// ErrInUse is the error of Listen if another program already listens on the socket.
 var ErrInUse = errors.New("another program listens there; stop it, or choose another path")
 
 // Listen binds a Unix socket whose file has the mode. It replaces a socket file that an earlier program has left
-// behind, if no program listens on it. The file has its mode from the start, because any user could connect between a
-// bind and a later chmod.
+// behind, if no program listens on it. The file has its mode from the start. If Listen set the mode only after the
+// bind, any user could connect in between.
 func Listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	if err := isFree(path); err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "un
 // SetUnlinkOnClose says whether Close removes the file. It must not be called at the same time as Close.
 func (l *Listener) SetUnlinkOnClose(unlink bool) { l.unlink = unlink }
 
-// UnlinkOnClose reports whether Close removes the file. Close does not remove a file that belongs to another program by
-// now.
+// UnlinkOnClose reports whether Close removes the file. In any case, Close does not remove a file that now belongs to
+// another program.
 func (l *Listener) UnlinkOnClose() bool {
 	now, err := os.Lstat(l.path)
 	return l.unlink && err == nil && os.SameFile(now, l.file)
@@ -119,7 +119,7 @@ func (l *Listener) FileIsGone() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Close closes the socket and removes its file, unless the file must stay or belongs to another program by now.
+// Close closes the socket and removes its file, unless the file must stay or now belongs to another program.
 func (l *Listener) Close() error {
 	if l.UnlinkOnClose() {
 		_ = os.Remove(l.path) // if this fails, the next program replaces the file

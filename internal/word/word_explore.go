@@ -28,8 +28,8 @@ type Access struct {
 // is the turn of this operation.
 var Before func(Access)
 
-// A Word replaces sync/atomic.Uint64. It is not atomic, because the scheduler lets only one operation happen at a time,
-// in an order that the scheduler decides.
+// A Word replaces sync/atomic.Uint64. It need not be atomic, because the scheduler lets only one operation happen at a
+// time, and decides their order.
 type Word struct{ value uint64 }
 
 // Load returns the value.

@@ -60,8 +60,8 @@ func (i *Int64) Store(value int64) {
 }
 
 // pause suspends the goroutine before one operation in 32. Usually it lets each other goroutine run once. Rarely it
-// lets them run up to 64 times. This finds faults that occur only if a slot gets a new owner several times between two
-// operations. Each thread has its own random numbers, so that no shared word orders the goroutines.
+// lets the other goroutines run up to 64 times. This finds faults that occur only if a slot gets a new owner several
+// times between two operations. Each thread has its own random numbers, so that no shared word orders the goroutines.
 func pause() {
 	const oneIn, longest = 32, 64
 	n := rand.Uint32()

@@ -28,9 +28,9 @@ type Verdict struct {
 	// Early is how much sooner the request was admitted than the limit allows. It is [Never] for a request above the
 	// limit.
 	Early time.Duration
-	// Late is for a request that was refused although the limit had room. It is how long there had been room for the
-	// request and for everything that was admitted meanwhile, including the nanosecond of the refusal. If all tokens
-	// had come back later by Late, the refusal would have been right. Late is 0 if there was no room.
+	// If a request was refused although the limit had room, Late is how long there had been room for the request and
+	// for everything that was admitted meanwhile. Late includes the nanosecond of the refusal. If all tokens had come
+	// back later by Late, the refusal would have been right. If there was no room, Late is 0.
 	Late time.Duration
 }
 
@@ -41,10 +41,10 @@ type Report struct {
 	// that excess.
 	Excess uint64
 	Worst  Window
-	// Early is the largest Early of all verdicts: how much sooner a request was admitted than the limit allows.
+	// Early is the largest [Verdict.Early] of all events: how much sooner a request was admitted than the limit allows.
 	Early time.Duration
-	// RefusedEarly is how many requests were refused although there was room. Late is the largest Late of these
-	// refusals: how long there had been room.
+	// RefusedEarly is how many requests were refused although there was room. Late is the largest [Verdict.Late] of
+	// these refusals: how long there had been room.
 	RefusedEarly int
 	Late         time.Duration
 	// Counterexample is a shortest part of the log that proves the excess. If there is no excess, it proves that a
@@ -91,8 +91,9 @@ func (e Event) String() string {
 
 // A Checker judges a log event by event. Its zero value is not usable: see [New]. It is not safe for concurrent use.
 type Checker struct {
-	// EarlyBy is the Early that a report tolerates in an admission, and LateBy is the Late that it tolerates in a
-	// refusal. Both are 0 unless they are set before the first event. They do not change verdicts.
+	// EarlyBy is the largest [Verdict.Early] of an admission that a report tolerates, and LateBy is the largest
+	// [Verdict.Late] of a refusal that it tolerates. Both are 0 unless they are set before the first event. They do not
+	// change verdicts.
 	EarlyBy, LateBy time.Duration
 
 	limit   Limit
@@ -108,7 +109,7 @@ type Checker struct {
 	}
 }
 
-// A key has what a Checker knows about one key.
+// A key stores what a Checker knows about one key.
 type key struct {
 	model
 	name string
@@ -124,8 +125,8 @@ func New(l Limit, p Promise) (*Checker, error) {
 	return &Checker{limit: l, promise: p, keys: map[string]*key{}}, nil
 }
 
-// key returns what is known about a key, and the time at which an event counts. That is at, or the latest time of the
-// key if that is later.
+// key returns what is known about a key, and the time at which an event counts. This is the later of two times: the
+// parameter at, and the latest time of the key.
 func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	k := c.latest
 	if k == nil || k.name != name {
@@ -145,8 +146,8 @@ func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	return k, k.at
 }
 
-// Until returns how long after the time at a request of n tokens is certain to be allowed, if the key asks for nothing
-// meanwhile. It returns Never if the limit never allows the request.
+// Until returns after which wait, counted from the parameter at, a request of n tokens is certain to be allowed, if the
+// key asks for nothing meanwhile. It returns Never if the limit never allows the request.
 func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
 	k, from := c.key(name, at)
 	if n == 0 {
@@ -175,7 +176,7 @@ func (c *Checker) Add(e Event) (v Verdict) {
 	v.Excess, in = k.charge(at, n)
 	if k.gone != nil {
 		leaves := max(later(at, max(e.Wait, 0)), k.gone.at)
-		v.Early = max(v.Early, k.gone.wait(leaves, 1, false)) // a request leaves one token after the other
+		v.Early = max(v.Early, k.gone.wait(leaves, 1, false)) // the tokens of a request leave one by one
 		if excess, window := k.gone.charge(leaves, n); excess > v.Excess+n-1 {
 			v.Excess, in = excess-(n-1), window
 		}
@@ -235,9 +236,9 @@ func (c *Checker) Log(log []Event) Report {
 	return r
 }
 
-// excess returns admitted requests that are too many together. If any one of them is removed, the rest is not too many.
-// (The first request of a FixedWindow is an exception.) If there are more than a thousand such requests, it returns a
-// contiguous part of the log instead.
+// excess returns admitted requests that together exceed the limit. If any one of them is removed, the rest does not
+// exceed it. (The first request of a FixedWindow is an exception.) If there are more than a thousand such requests,
+// excess returns a contiguous part of the log instead.
 func (c *Checker) excess(log []Event) []Event {
 	part := []Event{}
 	for _, e := range log[:c.worst.at+1] {
@@ -267,7 +268,8 @@ func (c *Checker) excess(log []Event) []Event {
 	return append(first, part...)
 }
 
-// refusedEarly returns the worst refusal, after all admitted requests that could still count at that time.
+// refusedEarly returns all admitted requests that could still count at the time of the worst refusal, followed by this
+// refusal.
 func (c *Checker) refusedEarly(log []Event) (part []Event) {
 	last := log[c.refusal.at]
 	for _, e := range log[:c.refusal.at] {

@@ -14,8 +14,8 @@ import (
 )
 
 // plain computes the excess of a request of n tokens directly from the definition of a promise. It returns by how much
-// the request, together with the requests admitted before it, exceeds the limit. For a refusal, it shows whether there
-// was room.
+// the request, together with the requests admitted before it, exceeds the limit. If the request was refused, the result
+// shows whether there was room.
 type plain func(l Limit, admitted []Event, at time.Duration, n *big.Int) (excess *big.Rat)
 
 func integer(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
@@ -31,8 +31,8 @@ func tokens(events []Event, of func(at int64) bool) *big.Int {
 	return sum
 }
 
-// overEveryInterval returns the largest excess of all intervals that end now, with n included. The function returns
-// computes how many tokens have come back in an interval.
+// overEveryInterval returns the largest excess of all intervals that end now. Each interval includes the n tokens of
+// the request. The parameter returns is a function that computes how many tokens have come back in an interval.
 func overEveryInterval(l Limit, admitted []Event, at time.Duration, n *big.Int, returns func(from, to int64) *big.Rat) *big.Rat {
 	worst := new(big.Rat).SetInt(new(big.Int).Sub(n, integer(l.Burst)))
 	sum := new(big.Int).Set(n)
@@ -162,9 +162,9 @@ func TestEveryVerdictIsThatOfThePlainPromise(t *testing.T) {
 	}
 }
 
-// roomFor computes for how long there has been room, directly from the definition of the promise. It counts back the
-// nanoseconds, including now, at which n more tokens and all tokens admitted since would have fitted. It returns at
-// most most.
+// roomFor computes for how long there has been room, directly from the definition of the promise. It starts with the
+// current nanosecond and counts the nanoseconds backward, as long as n more tokens and all tokens admitted since would
+// have fitted. The parameter most is the largest number that it returns.
 func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, most int) (late time.Duration) {
 	for ; int(late) < most; late++ {
 		u, more, before := at-late, new(big.Int).SetUint64(n), []Event{}
@@ -217,7 +217,7 @@ func TestLateIsSinceThereWasRoom(t *testing.T) {
 }
 
 // TestALimiterThatIsLate: if all tokens of a limiter come back later by LateBy, no refusal is reported. If they come
-// back another nanosecond later, refusals are reported, no matter how many other requests it admits.
+// back one nanosecond later than that, refusals are reported, no matter how many other requests the limiter admits.
 func TestALimiterThatIsLate(t *testing.T) {
 	const late = 3
 	l := Limit{2, 10, 6}
@@ -317,10 +317,10 @@ func TestLargeNumbers(t *testing.T) {
 	assert.Len(t, r.Counterexample, 1)
 }
 
-// TestOneNanosecond: at a rate whose tokens are not a whole number of nanoseconds apart, an excess of the smallest part
-// of a token is found.
+// TestOneNanosecond: at a rate of 3 tokens in 10 ns, the tokens are not a whole number of nanoseconds apart. Even an
+// excess of the smallest part of a token is found.
 func TestOneNanosecond(t *testing.T) {
-	l := Limit{3, 10, 1} // a token is available after 4 ns, and not after 3 ns
+	l := Limit{3, 10, 1} // a token is available after 4 ns, but not after 3 ns
 	for after, excess := range map[time.Duration]uint64{3: 1, 4: 0} {
 		r, err := Log(l, Bucket, []Event{{N: 1, Allowed: true}, {At: after, N: 1, Allowed: true}})
 		require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 // Never is the wait of a request that a limit never admits. A wait that does not fit into a Duration is Never, too.
 const Never time.Duration = math.MaxInt64
 
-// A Limit is the limit of one key: Tokens every Per, and Burst tokens in a full bucket. Windows have no burst; they
-// count up to Tokens.
+// A Limit is the limit of one key: the key gets Tokens tokens every Per, and a full bucket has Burst tokens. Windows
+// have no burst; a window admits up to Tokens.
 type Limit struct {
 	Tokens uint64        // 1 or more
 	Per    time.Duration // above 0
@@ -24,8 +24,8 @@ func (l Limit) String() string { return fmt.Sprintf("%d in %v, burst %d", l.Toke
 type Promise uint8
 
 const (
-	// Bucket: at most Burst + t * Tokens/Per are admitted in any time t. This is the promise of token buckets, of leaky
-	// buckets used as a meter, and of GCRA.
+	// Bucket: in any interval of length t, at most Burst + t * Tokens/Per tokens are admitted. This is the promise of
+	// token buckets, of leaky buckets used as a meter, and of GCRA.
 	Bucket Promise = iota
 	// BatchRefill: a bucket that gets Tokens at once at every multiple of Per, up to Burst.
 	BatchRefill
@@ -35,15 +35,15 @@ const (
 	// AlignedWindow: at most Tokens are admitted in a window of length Per. Windows begin at multiples of Per.
 	AlignedWindow
 	// SlidingEstimate: the count of the current aligned window plus a share of the count of the previous window is at
-	// most Tokens. The share is the part of the previous window that is within the last Per. Both usual roundings are
-	// allowed: a request is too many only if the share rounded down leaves no room, and it is refused too early only if
-	// the share rounded up leaves room.
+	// most Tokens. The share is the part of the previous window that is within the last Per. A limiter may round the
+	// share down or up. So an admitted request exceeds the limit only if the share rounded down leaves no room, and a
+	// refusal is too early only if the share rounded up leaves room.
 	SlidingEstimate
 	// SlidingExact: at most Tokens are admitted in any window of length Per. A window includes its beginning but not
 	// its end.
 	SlidingExact
-	// LeakyQueue: admitted requests wait for their turn ([Event.Wait]). At most Burst tokens are admitted and have not
-	// left yet, as in a Bucket. They leave one by one, Per/Tokens apart.
+	// LeakyQueue: admitted requests wait for their turn ([Event.Wait]). Their tokens leave one by one, Per/Tokens
+	// apart. At most Burst tokens that were admitted have not left yet, as in a Bucket.
 	LeakyQueue
 
 	promises int = iota

@@ -10,8 +10,8 @@ type model interface {
 	wait(at time.Duration, n uint64, strict bool) time.Duration
 	// charge takes n tokens. It returns how many tokens are now admitted beyond the limit, and in which window.
 	charge(at time.Duration, n uint64) (excess uint64, in Window)
-	// since returns two instants. Requests before the first one no longer count. If there is room for n tokens, the
-	// second one is the instant since when there has been room for these tokens and for all tokens charged since.
+	// since returns two instants. Requests before the first instant no longer count. If there is room for n tokens,
+	// then since the second instant there has been room for these tokens and for all tokens charged since.
 	since(at time.Duration, n uint64) (counts, room time.Duration)
 }
 
@@ -54,7 +54,7 @@ type bucket struct {
 	admitted uint64        // tokens admitted since began
 	charged  bool          // whether the bucket was ever charged
 
-	past     []busy        // busy times before began, oldest first; at least burst units have left in all of them
+	past     []busy        // busy times before began, oldest first; in their sum, at least burst units have left
 	pastLeft wide          // units that have left in past
 	known    time.Duration // past has all units that have left since this instant
 }
@@ -70,7 +70,7 @@ type busy struct {
 // reported.
 const mostPast = 4096
 
-// left returns the level that is left at an instant.
+// left returns the level of the bucket at an instant.
 func (b *bucket) left(at time.Duration) wide {
 	if b.batch.Tokens > 0 {
 		return b.level.minus(product(b.batch.Tokens, uint64(index(at, b.batch.Per)-index(b.at, b.batch.Per))))
@@ -86,7 +86,7 @@ func (b *bucket) wait(at time.Duration, n uint64, _ bool) time.Duration {
 	return b.leaves(at, b.left(at).plus(need).minus(b.burst))
 }
 
-// leaves returns how long it takes until that many units have left.
+// leaves returns how long it takes, from the instant at, until the given number of units has left.
 func (b *bucket) leaves(at time.Duration, units wide) time.Duration {
 	if b.batch.Tokens == 0 || units.zero() {
 		return span(units.upBy(b.tokens))
@@ -128,7 +128,7 @@ func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	if counts = b.began; level.zero() {
 		counts = at
 	}
-	// Going back in time, there was room as long as at most spare units have left since.
+	// At an earlier instant, there was room if at most spare units have left since then.
 	spare := b.burst.minus(level).minus(product(n, b.per))
 	now := busy{b.began, product(b.admitted, b.per).minus(level)}
 	for i := len(b.past); ; i-- {
@@ -142,8 +142,8 @@ func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	}
 }
 
-// begins returns the instant at which the period with an index begins. If that does not fit into a Duration, it returns
-// the first or the last instant.
+// begins returns the instant at which the period number index begins. If that instant does not fit into a Duration,
+// begins returns the first or the last instant that fits.
 func begins(index int64, per time.Duration) time.Duration {
 	if index >= 0 {
 		return span(product(uint64(index), uint64(per)).by(1))

@@ -98,7 +98,7 @@ type counted struct {
 	n     uint64
 }
 
-// in returns the counts at an instant, and the share of the previous window that counts, in nanoseconds.
+// in returns the estimate at an instant, and how much of the previous window counts then, in nanoseconds.
 func (e *estimate) in(at time.Duration) (is estimate, share uint64) {
 	is = *e
 	is.index, is.start = index(at, e.per), floor(at, e.per)
@@ -136,8 +136,8 @@ func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
 	return span(saturated(share, uint64(e.per)-min(e.counts(is.current, e.limit-n, strict), uint64(e.per))))
 }
 
-// counts returns the largest share of a window, in nanoseconds, with which the tokens of the window count as at most
-// spare.
+// counts returns a share of a window in nanoseconds. It is the largest share with which the tokens of that window count
+// as at most spare tokens.
 func (e *estimate) counts(tokens, spare uint64, strict bool) uint64 {
 	if tokens == 0 {
 		return math.MaxUint64
@@ -209,7 +209,8 @@ func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration
 	}
 }
 
-// An exact stores the charges of the last window and of earlier times, until they have at least limit tokens together.
+// An exact stores the charges of the last window. It also stores earlier charges, back to the point where these earlier
+// charges together have at least limit tokens.
 type exact struct {
 	limit uint64
 	per   time.Duration

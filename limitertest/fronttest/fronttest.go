@@ -23,8 +23,8 @@ type Fronts struct {
 	Open     func(tb testing.TB, l limitertest.Limit) Front // starts a front, which stops when tb ends
 	InBubble bool                                           // the fronts use the time of the bubble in which they start
 	OwnClock bool                                           // the fronts have their own clock
-	Unit     time.Duration                                  // the unit to which their waits are rounded
-	Skip     map[string]string                              // what they do not promise, with the reason
+	Unit     time.Duration                                  // the unit to which the fronts round waits
+	Skip     map[string]string                              // subtests that the fronts need not pass, with reasons
 }
 
 // A Limiter sends requests to a front, so that package limitertest can test it.

@@ -41,8 +41,8 @@ func Request(r *http.Request) (q conformance.Request) {
 }
 
 // Backend is the server behind a front. It answers as the request says, and panics if the request must end as Broken.
-// An answer contains the actual cost of the request twice: as the usage in its JSON, as answers of language models have
-// it, and in the header field Actual.
+// An answer contains the actual cost of the request twice: as the usage in its JSON, as in answers of language models,
+// and in the header field Actual.
 func Backend(env *conformance.Env) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := env.Serve(r.Context(), r.Header.Get(ID))

@@ -30,7 +30,7 @@ var Methods = func() (all []string) {
 	return all
 }()
 
-// Method returns the full name of the method that stands for a path.
+// Method returns the full name of the method that a front uses for a path.
 func Method(path string) string {
 	if path == "/" {
 		path = "/root"
@@ -152,7 +152,7 @@ func request(call rpclimit.Call) (q conformance.Request) {
 	return q
 }
 
-// Code returns the answer for a code. It does not contain what the details of the error say.
+// Code returns the answer for a code. It does not contain the details of the error.
 func Code(code rpclimit.Code, err error) conformance.Answer {
 	switch code {
 	case rpclimit.OK, rpclimit.Internal:
