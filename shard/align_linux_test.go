@@ -74,3 +74,12 @@ func TestACopyOfAHalfMadeChange(t *testing.T) {
 	to.AlignAs(table)
 	assert.EqualValues(t, table.Watermark(), to.realigned.Load())
 }
+
+// TestTheTimeOfAChangeOfWindowsNeverFalls (I1): R29. A process that completes a change late enters an earlier time than
+// the one that is there. Then the later time stays, so a first window does not end too early.
+func TestTheTimeOfAChangeOfWindowsNeverFalls(t *testing.T) {
+	table := realignedTable(t)
+	since := table.realigned.Load()
+	table.realign(start - second)
+	require.Equal(t, since, table.realigned.Load(), "broken: (b)")
+}
