@@ -54,10 +54,10 @@ func (t *Table) atHome(p Place) (c candidate) {
 	return c
 }
 
-// indebted passes the slots at the start of p's probe window that an insert may not claim: live records of other keys
-// that follow plan and owe something at the time nanos. It is for a table of token buckets whose current plan is plan.
-// It returns the number of the first slot that it does not pass, and the passed record that owes the least, if it
-// passed any. It computes the tick once, and calls no other function in its loop.
+// indebted skips the slots at the start of p's probe window that an insert may not claim. These slots hold live records
+// of other keys that follow plan and owe something at the time nanos. The table must have token buckets, and plan must
+// be its current plan. indebted returns the number of the first slot that it does not skip. It also returns the skipped
+// record that owes the least, if it skipped any. It computes the tick once, and calls no other function in its loop.
 func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least victim) {
 	line, order, tick := p.line(), p.order(), plan.bucket.Ticks(nanos)
 	at, state, owes := uint64(0), atomicbucket.State(0), uint64(math.MaxUint64)

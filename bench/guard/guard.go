@@ -1,6 +1,7 @@
-// Package guard detects if weir has become much slower in comparison with its floor. It runs in `make bench-guard`,
-// which is a part of `make test`. It compares times of the same run with each other, and never checks absolute times.
-// The bounds are about twice the targets, so only a real regression exceeds them.
+// Package guard detects whether weir has become much slower in comparison with the floor, which is the minimum that an
+// exact limiter must do (see package bench). `make bench-guard` runs it, and is a part of `make test`. Package guard
+// compares times of the same run with each other, and never checks absolute times. Each [Bound] is about twice the
+// target of package target, so only a real regression exceeds it.
 package guard
 
 import (

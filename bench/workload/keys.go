@@ -37,7 +37,8 @@ func (s *Stream) At(i int) string {
 // times.
 func (s *Stream) Due(i int) time.Duration { return s.due[i] }
 
-// Lap returns the time, in a stream with such times, after which the first request is due again.
+// Lap returns how long one pass through the stream takes. After this time, the first request is due again. It is 0 if
+// the requests have no due times.
 func (s *Stream) Lap() time.Duration { return s.lap }
 
 // With returns the same requests, with suffix after each key.

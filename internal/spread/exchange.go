@@ -69,5 +69,5 @@ func (v view) after(tokens, limit uint64) uint64 {
 	return full
 }
 
-// less returns the tick at which the bucket is full if its debt is smaller by the given ticks.
+// less returns the tick at which the bucket would be full if its debt were smaller by the given number of ticks.
 func (v view) less(ticks uint64) uint64 { return v.now() + v.owed - min(v.owed, ticks) }

@@ -28,7 +28,7 @@ func windowed(of func(uint64, time.Duration) engine.Policy, n uint64, seconds in
 	return lawful{of(n, time.Duration(seconds)*time.Second), float64(n) / float64(seconds), 2 * float64(n)}
 }
 
-// An admission says at which time how many requests were admitted.
+// An admission is a time, and the number of requests that were admitted at that time.
 type admission struct {
 	at time.Duration
 	n  int

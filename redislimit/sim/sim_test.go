@@ -169,8 +169,9 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	assert.Less(t, full.Calls, r.Offered/10)
 }
 
-// If the store was away, two amounts are added to the excess: the tokens of the shares, and the tokens that come back
-// until the last node has noticed that the store is back.
+// If the store was unavailable, the bound of the excess is higher by two amounts. The first is the tokens that the
+// nodes' shares have when the store is lost. The second is the tokens that come back until the last node has noticed
+// that the store is back.
 func TestAStoreThatIsAway(t *testing.T) {
 	with := func(onLoss redislimit.FailurePolicy, from, to time.Duration) []Result {
 		return run(t, func(s *Scenario) {

@@ -51,9 +51,9 @@ func look(name string) (warning string, err error) {
 	return "", nil
 }
 
-// isOfRequests reports whether requests can have a placeholder. It lets Caddy replace the placeholder for a made-up
-// request. It also returns true for a placeholder that only some requests have, and for one that Caddy cannot replace
-// for this request.
+// isOfRequests reports whether Caddy may have a value for the placeholder in a request. It makes up a request and asks
+// Caddy for the value. It also returns true for a placeholder that only some requests have, and for a placeholder that
+// Caddy cannot evaluate for the made-up request.
 func isOfRequests(name string) (known bool) {
 	if strings.HasPrefix(name, "http.request.tls.") {
 		return true

@@ -29,8 +29,8 @@ type Zone struct {
 	started []*Use // the uses of active configurations, the latest last
 }
 
-// stored returns the name of the zone in a store. In a store, a zone of package compat has another name than a limit of
-// package caddylimit with the same name.
+// stored returns the name that the zone has in a store. For a zone of package compat, this name begins with the module.
+// So the zone shares no count with a limit of package caddylimit whose configured name is the same.
 func (i id) stored() string {
 	if i.module == "weir" {
 		return i.name
@@ -43,8 +43,8 @@ var counted = [...]limits.Outcome{
 	limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 }
 
-// Count counts the outcome of a request in the zone of each limit. The function of returns the zone of a limit of the
-// middleware.
+// Count counts the outcome of a request in the zone of each limit. It calls of(name) to get the zone of the limit with
+// this name.
 func Count(res *httplimit.Result, of func(limit string) *Use) {
 	for i := range res.Len() {
 		c := res.Check(i)

@@ -96,10 +96,11 @@ func hexOf(b byte) string {
 	return string([]byte{digits[b>>4], digits[b&15]})
 }
 
-// noWays returns why other ways to send the request are not tried, or "" if they are tried. The audit sends another way
-// right after a refusal. If the request passes, the audit may conclude that this way has its own bucket, but only if no
-// token of the plain request's bucket can have come back in between. So the audit must know how long a token takes, and
-// that time must be long.
+// noWays returns why the audit does not try other ways to send the request, or "" if it tries them. The audit waits
+// until the plain request is refused, and then at once sends the request in the other way. If this second request
+// passes, the other way may have its own bucket. The audit may conclude this only if no token can have come back to the
+// plain request's bucket in between. So the audit must know how long it takes until a token comes back, and this time
+// must be long.
 func (a *auditor) noWays(r *Report, found fit.Result) string {
 	token := time.Duration(float64(found.Limit.Per) / float64(max(found.Limit.Tokens, 1)))
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// A bound is a bound address: a [net.TCPListener] or a localListener.
+// A bound is a listener that is bound to an address: a [net.TCPListener] or a localListener.
 type bound interface {
 	net.Listener
 	syscall.Conn

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A hangUp is an upstream that answers requests. After hangUp is set, it reads a request and closes the connection
-// instead.
+// A hangUp is an upstream that answers requests. While closes is set, the upstream reads a request and then closes the
+// connection instead of answering.
 type hangUp struct {
 	url      string
 	closes   atomic.Bool

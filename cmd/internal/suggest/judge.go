@@ -148,7 +148,7 @@ func (p *pass) run() error {
 	return p.requests.each(p.request)
 }
 
-// request passes a request to the candidates that may refuse requests of the request's key.
+// request passes q to each candidate that may refuse requests of q's key.
 func (p *pass) request(q *trace.Request) bool {
 	at, day := p.first[q.Key], dayOf(q)
 	for judges := p.judges[q.Key]; judges != 0; judges &= judges - 1 {

@@ -60,9 +60,10 @@ func (b *Breaker) Succeeded(now int64) (closed bool) {
 // breaker waits longer before it counts the store as lost.
 func (b *Breaker) Late(now int64) { b.late.Store(now) }
 
-// Failed notes that a call failed at the time now. The call was sent at the time sent. If calls have failed, without a
-// success, for at least the duration after, Failed opens the breaker. A call that was sent before the last success
-// counts as sent at that success. Failed reports whether it opened the breaker.
+// Failed notes that a call failed. The parameter sent is the time at which the call was sent, and now is the time at
+// which it failed. If calls have failed, without a success, for at least as long as the parameter after says, Failed
+// opens the breaker. A call that was sent before the last success counts as sent at that success. Failed reports
+// whether it opened the breaker.
 func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))
 	since := b.silent.Load()

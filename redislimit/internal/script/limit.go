@@ -196,8 +196,8 @@ func (l *Limit) IsOfQuotas() bool { return l.tokens == 0 }
 // token, and the server answers no other client while a script runs.
 func (l *Limit) Weight() int { return l.weight }
 
-// Full is how many tokens all logs in one call may have in total. A server needs less than a millisecond to add that
-// many.
+// Full is the maximum number of tokens that the logs of one call may store together. A server needs less than a
+// millisecond to append that many tokens.
 const Full = 1 << 15
 
 // Kind returns a text that identifies compatible states: the algorithm and its window, such as "fixed60000000"

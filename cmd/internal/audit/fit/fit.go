@@ -82,8 +82,8 @@ type Result struct {
 	Returned bool
 	// Shortest and Longest are the bounds of the periods that explain the log equally well.
 	Shortest, Longest time.Duration
-	// Fewest and Most are the smallest and the largest number of tokens of a full key for which a limit explains the
-	// log equally well.
+	// Fewest and Most are the bounds of the capacity: the number of tokens that a full key has. A limit with any
+	// capacity from Fewest to Most explains the log as well as Limit does.
 	Fewest, Most uint64
 	// RefusalsUnsure says that a limit that does not charge refused requests explains the log nearly as well.
 	RefusalsUnsure bool
