@@ -102,15 +102,15 @@ func TestTheOperationsOfAReplacement(t *testing.T) {
 		{"nothing to follow", func(*Table) {}, func(_ *testing.T, tb *Table) { tb.current() }, "p n"},
 		{"to follow", replaced, func(_ *testing.T, tb *Table) { tb.current() }, "p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p?"},
 		{"nothing to complete", func(*Table) {}, complete, "c n p n"},
-		{"to complete what is announced", announced, complete, "c n w w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 c? c n p n"},
-		{"to complete what is announced, later", announced, func(_ *testing.T, tb *Table) { tb.Complete(clockAt(start + 1)) }, "c n w p n a0.0 a0.1 a0.2 swept n w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 c? c n p n"},
-		{"to complete what is present", replaced, complete, "c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 c? c n p n"},
-		{"to complete what nobody wrote", func(tb *Table) { tb.change.Store(99) }, complete, "c n c? c n m s0 p n s1 s2 s3 c? c n p n"},
-		{"to replace", func(*Table) {}, replace(start, true), "w setting setting? c n p n a0.0= a0.1= a0.2= c? setting= c n w w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 c? c n p n"},
-		{"to replace at a later time", func(*Table) {}, replace(start+1, true), "w moving+ c n p n swept w? moving+ w setting setting? c n p n a0.0= a0.1= a0.2= c? setting= c n w w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 c? c n p n"},
-		{"to replace what is announced", announced, replace(start, true), "w setting setting? c n w w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 c? c n p n a1.0= a1.1= a1.2= c? setting= c n w w? n? c n m s0 p n p n a1.0 a1.1 a1.2 a0.0 a0.1 a0.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 c? c n p n"},
+		{"to complete what is announced", announced, complete, "c n w w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 p n c? c n p n"},
+		{"to complete what is announced, later", announced, func(_ *testing.T, tb *Table) { tb.Complete(clockAt(start + 1)) }, "c n w p n a0.0 a0.1 a0.2 swept n w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 p n c? c n p n"},
+		{"to complete what is present", replaced, complete, "c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 p n c? c n p n"},
+		{"to complete what nobody wrote", func(tb *Table) { tb.change.Store(99) }, complete, "c n c? c n m s0 p n s1 s2 s3 p n c? c n p n"},
+		{"to replace", func(*Table) {}, replace(start, true), "w setting setting? c n p n a0.0= a0.1= a0.2= c? setting= c n w w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 p n c? c n p n"},
+		{"to replace at a later time", func(*Table) {}, replace(start+1, true), "w moving+ c n p n swept w? moving+ w setting setting? c n p n a0.0= a0.1= a0.2= c? setting= c n w w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 p n c? c n p n"},
+		{"to replace what is announced", announced, replace(start, true), "w setting setting? c n w w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 p n c? c n p n a1.0= a1.1= a1.2= c? setting= c n w w? n? c n m s0 p n p n a1.0 a1.1 a1.2 a0.0 a0.1 a0.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 p n c? c n p n"},
 		{"to replace beside another", func(tb *Table) { tb.setting.Store(1) }, replace(start+1, false), "w moving+ c n p n swept w? moving+ w setting"},
-		{"to replace beside one that died", func(tb *Table) { tb.setting.Store(3) }, replace(start, true), "w setting setting? c n p n a0.0= a0.1= a0.2= c? setting= c n w w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 c? c n p n"},
+		{"to replace beside one that died", func(tb *Table) { tb.setting.Store(3) }, replace(start, true), "w setting setting? c n p n a0.0= a0.1= a0.2= c? setting= c n w w? n? c n m s0 p n p n a0.0 a0.1 a0.2 a1.0 a1.1 a1.2 n p? p n k0 w largest leading promised s0? s1 s2 s3 p n c? c n p n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, _, tb, _ := processes(t)

@@ -227,8 +227,10 @@ func (t *Table) settled(clock func() int64) *Plan {
 			}
 		case n<<changeShift | changing: // some records may follow the previous plan
 			t.adoptAll()
-			if plan, since := t.current(), t.Watermark(); plan.realigns && t.change.Load() == change {
-				t.realign(since)
+			if t.current().realigns { // R29
+				if since := t.Watermark(); t.change.Load() == change {
+					t.realign(since)
+				}
 			}
 			t.change.CompareAndSwap(change, n<<changeShift)
 		default: // the replacement advanced between the two reads, so change did, too; or no process wrote this: R20
