@@ -23,8 +23,8 @@ func (r Record) After(payload uint64) Record {
 //
 // Instants are in nanoseconds from any fixed origin, not negative, or in the algorithm's own ticks. Two instants that
 // one call compares must be at most MaxSkew apart. A call may read a record at any instant from MaxSkew before the
-// record was written to 12 MaxSkew after that. Payloads hold times modulo a power of two, on a circle, so differences
-// beyond that range would be misread.
+// record was written to 12 MaxSkew after that. Payloads hold times modulo a power of two, on a circle, so a call would
+// misread a record at an instant outside of this range.
 //
 // Results are valid for the state that was read. A caller that acts on a result without a compare-and-swap from that
 // state must read the state again.
@@ -41,21 +41,21 @@ type Algorithm interface {
 	// Take returns the payload of a live record after a take at the tick now, and
 	// whether the record admits it.
 	Take(r Record, now uint64, d Demand) (payload uint64, ok bool)
-	// Full returns the payload of a record from which nothing was taken. The first take of a key takes from such a
+	// Full returns the payload of a record from which nothing was taken. The first take of a key is made from such a
 	// record, and is always admitted.
 	Full(now uint64) (payload uint64)
-	// Flush writes the last change, which only the state holds so far, to the ring, so that the state may be changed
-	// again (rule R10 of shard/doc.go). at is the word with the state. Flush reports false if the word holds another
-	// state by now.
+	// Flush writes the record's last change to the ring. Until then, only the state holds this change. After that, the
+	// state may be changed again (rule R10 of shard/doc.go). The parameter at is the word that contains the state.
+	// Flush reports false if the word holds another state by now.
 	Flush(r Record, now uint64, at *Word) bool
-	// Receipt returns the receipt of a take, for a refund. after is the record's state after the take, and nanos is the
-	// time of the take. If a part of the take was given back, after is the state that [State.Less] returns, and cost is
-	// the rest.
+	// Receipt returns the receipt of a take, for a refund. The parameter after is the record's state after the take,
+	// and nanos is the time of the take. If a part of the take was given back, then the parameter after is the state
+	// that [State.Less] returns, and cost is the cost of the rest of the take.
 	Receipt(after State, nanos int64, cost uint64) Receipt
 	// Refund gives the cost of a take back to the record in the word at. At most, it makes the record what it would be
-	// without the take. If the record does not show how much that is, Refund gives back less. So a refund never admits
-	// what the limit would refuse. Refund reports false, and gives nothing back, if the word holds another state by
-	// now.
+	// without the take. If the record does not show whether all of the cost may be given back, Refund gives back less,
+	// so that a refund never makes room for a request that the limit must refuse. Refund reports false, and gives
+	// nothing back, if the word holds another state by now.
 	Refund(r Record, g Return, at *Word) (after State, ok bool)
 
 	// Idle reports whether the record is equivalent to no record at the tick now and later.
@@ -78,8 +78,8 @@ type Algorithm interface {
 	// Status returns what a client that asks for d may want to know about the record at an instant.
 	Status(r Record, nanos int64, d Demand) Status
 
-	// Following returns the form of this algorithm that can take over the records of the algorithm before. If there is
-	// none, it returns an error that says why.
+	// Following returns the form of this algorithm that can take over the records of the previous algorithm, which is
+	// the parameter before. If there is none, it returns an error that says why.
 	Following(before Algorithm) (Algorithm, error)
 	// Convert takes the state s of a record of the previous algorithm and returns the payload of the same record under
 	// this algorithm, at an instant. The number of tokens that the key has taken stays the same, rounded up.
@@ -112,8 +112,8 @@ type Return struct {
 func (t Receipt) IsKnown() bool { return t.known }
 
 // Less returns the state that identifies the rest of a take after a part of the take was given back. Before that
-// refund, s identified the take. The parameter after is the record after the refund. The parameter ticks is by how much
-// sooner a token bucket is full without that part. It is 0 for other algorithms.
+// refund, s identified the take. The parameter after is the record after the refund. The parameter ticks is the number
+// of ticks by which a token bucket is full sooner without that part. It is 0 for other algorithms.
 func (s State) Less(ticks uint64, after State) State {
 	version := s.Version()
 	if (version+1)&versionMask == after.Version() {
@@ -122,7 +122,7 @@ func (s State) Less(ticks uint64, after State) State {
 	return NewState(s.Tag(), version, s.Payload()-ticks)
 }
 
-// in reports whether the record has the version that it had after the take.
+// in reports whether the record with the state s still has the version that it had after the take.
 func (t Receipt) in(s State) bool { return uint64(t.version) == s.Version() }
 
 // A Quota has a limit and the cost of one token.
@@ -131,7 +131,7 @@ type Quota struct {
 	Tokens uint64 // the limit
 }
 
-// Demand returns the demand for n tokens. n must not be more than the limit.
+// Demand returns the demand for n tokens. The number n must not be more than the limit.
 func (q Quota) Demand(n uint64) Demand { return Demand{n * q.Token, q.Tokens * q.Token, q.Token} }
 
 // A Demand has a cost and the limit that applies to it, in units of the algorithm.

@@ -69,7 +69,8 @@ type trial struct {
 	random *rand.Rand
 	// idleAfter returns the time from an instant until the model is idle.
 	idleAfter func(nanos int64) int64
-	// lateWaits reports whether a call at this time gets exact waits, even if a later call has written the cell.
+	// lateWaits reports whether a call at the time nanos gets exact waits, even if a call with a later time has written
+	// the cell.
 	lateWaits func(nanos int64) bool
 }
 
@@ -112,7 +113,7 @@ func (r *trial) run(t *testing.T, nanos int64, steps int) {
 	}
 }
 
-// refused asks for one token more than is left. The request must be refused, and the record must stay as it is,
+// refused requests one token more than is left. The request must be refused, and the record must stay as it is,
 // whatever payload Take returns.
 func (r *trial) refused(t *testing.T, at int64) {
 	if left := r.model.Remaining(at); left < r.limit {
@@ -185,8 +186,8 @@ func (r *trial) wait(nanos int64, n uint64) int64 {
 	return r.random.Int64N(far)
 }
 
-// comeRound does what a table does: it forgets an idle record no later than 12 skews after the record was written. If
-// the model is idle, comeRound checks that the record is read as idle until then.
+// comeRound makes the cell forget an idle record no later than 12 skews after the record was written, as a table does.
+// If the model is idle, comeRound checks that the record is read as idle until then.
 func (r *trial) comeRound(t *testing.T, nanos int64) {
 	_, hi := bits.Mul64(uint64(r.algorithm.MaxSkew()), 12)
 	if r.model.Idle(nanos) && (r.random.IntN(8) == 0 || uint64(nanos-r.wrote) > min(hi, math.MaxInt64)) {

@@ -12,11 +12,12 @@ import (
 //
 // A period is one tick. It is the shortest time after which a token is forgotten. A refund with a receipt names the
 // period of its take and lowers the count of that period. Tokens taken in a period are forgotten when the next period
-// is over, so they are forgotten after one to two periods.
+// is over. So a token is forgotten one to two periods after it was taken.
 //
 // The widths of the fields depend on the period alone, not on the limit. So records of two limits have the same form,
-// and a conversion changes only the version. The version therefore does not identify a tenure. The payload itself must
-// distinguish a receipt of this tenure from a receipt of another tenure: see [Concurrency.Born].
+// and a conversion changes only the version of a record. Because a conversion changes the version, the version does not
+// identify a tenure. The payload itself must therefore distinguish a receipt of this tenure from a receipt of another
+// tenure: see [Concurrency.Born].
 type Concurrency struct {
 	clock   divider
 	longest time.Duration // a period
@@ -34,10 +35,10 @@ const (
 	bornMask = 1<<bornBits - 1
 )
 
-// NewConcurrency returns the algorithm that allows a number of tokens in flight, the parameter limit. Records have room
-// for counts up to the parameter most, which must be at least limit. Both numbers are 1 to [MaxInFlight], and the
-// period is a microsecond to [MaxWindow]. With a period of less than eight seconds the payload has room for smaller
-// limits only. Other numbers return an error that names the value and the range.
+// NewConcurrency returns the algorithm that allows as many tokens in flight as the parameter limit says. Records have
+// room for counts up to the parameter most, which must be at least as high as limit. Both numbers are 1 to
+// [MaxInFlight], and the period is a microsecond to [MaxWindow]. With a period of less than eight seconds the payload
+// has room for smaller limits only. Other numbers return an error that names the value and the range.
 func NewConcurrency(limit, most uint64, longest time.Duration) (Concurrency, error) {
 	if longest < time.Microsecond || longest > MaxWindow {
 		return Concurrency{}, fmt.Errorf("limit of %d tokens in flight, forgotten after %v: want 1µs to %v", limit, longest, MaxWindow)
@@ -75,8 +76,8 @@ func (c *Concurrency) Quota() Quota { return Quota{1, c.tokens} }
 // RingSize returns 0: a record is one word.
 func (c *Concurrency) RingSize() uint64 { return 0 }
 
-// age returns how many periods have begun since the record's period, or, if now is late, by how many periods the record
-// is ahead of now.
+// age returns how many periods have begun since the record's period. If the tick now is up to c.late periods before the
+// record's period, ahead is the number of periods between them, and passed is 0.
 func (c *Concurrency) age(s State, now uint64) (passed, ahead uint64) {
 	if passed = c.IdleFor(s, now); c.circle()-passed < c.late { // now is late
 		return 0, c.circle() + 1 - passed
@@ -84,7 +85,8 @@ func (c *Concurrency) age(s State, now uint64) (passed, ahead uint64) {
 	return passed, 0
 }
 
-// counts returns the two counts as of the record's own period.
+// counts returns the two counts that the record stores: the tokens taken in the period before the record's period, and
+// the tokens taken in the record's period.
 func (c *Concurrency) counts(s State) (previous, current uint64) {
 	return uint64(s) >> (c.bits + bornBits) & c.room(), uint64(s) >> bornBits & c.room()
 }
@@ -98,7 +100,7 @@ func (c *Concurrency) born(s State) uint64 { return uint64(s) & bornMask }
 func (c *Concurrency) Born(payload, number uint64) uint64 { return payload | number&bornMask }
 
 // inside returns how many tokens taken in the previous period and how many taken in the current one are in flight at a
-// tick. If now is late, ahead is how many periods the record is ahead of now.
+// tick. If the tick now is before the record's period, ahead is the number of periods between them.
 func (c *Concurrency) inside(s State, now uint64) (previous, current, ahead uint64) {
 	passed, ahead := c.age(s, now)
 	previous, current = c.counts(s)
@@ -116,7 +118,7 @@ func (c *Concurrency) pack(index, previous, current, born uint64) uint64 {
 }
 
 // Forgotten returns how many tokens of a record are forgotten at the tick now because they were never given back. A
-// take at that tick removes them from the record.
+// take at that tick removes these tokens from the record.
 func (c *Concurrency) Forgotten(s State, now uint64) uint64 {
 	previous, current := c.counts(s)
 	switch passed, _ := c.age(s, now); passed {
@@ -141,8 +143,8 @@ func (c *Concurrency) Flush(Record, uint64, *Word) bool { return true }
 // Full returns the payload of a key that has nothing in flight.
 func (c *Concurrency) Full(now uint64) (payload uint64) { return c.pack(now, 0, 0, 0) }
 
-// Receipt returns the receipt of a take. It identifies the tenure, by its number, and the period, by the time of the
-// take and the number of periods by which the record was ahead of that time.
+// Receipt returns the receipt of a take. The receipt contains the number of the tenure. It identifies the period by two
+// values: the time of the take, and the number of periods by which the record was ahead of that time.
 func (c *Concurrency) Receipt(after State, nanos int64, _ uint64) Receipt {
 	_, ahead := c.age(after, c.Ticks(nanos))
 	return Receipt{tick: ahead<<bornBits | c.born(after), nanos: nanos, seen: seen{known: true}}

@@ -26,10 +26,11 @@ type Change struct {
 	Lowest, Longest uint64
 }
 
-// windows returns how long it takes, at the new rate, until the tokens taken in a window have come back, rounded up. n
-// is the length of a new window, in any unit. longest and the result have the same unit. The result is at most longest,
-// but at least n. The key may have any limit after the change, so the lowest one counts. More than longest is never
-// necessary, because the limit that granted the tokens grants them again within the longest window.
+// windows returns how long it takes, at the new rate, until the tokens taken in a window have come back, rounded up.
+// The parameter n is the length of a new window, and longest is the length of the longest window. Both have the same
+// unit, and so has the result. The result is at most longest, but at least n. The key may have any limit after the
+// change, so the lowest limit counts. A longer time than longest is never necessary, because the limit that granted the
+// tokens grants them again within the longest window.
 func (c Change) windows(taken, n, longest uint64) uint64 {
 	switch {
 	case c.Longest == 0:
@@ -40,7 +41,7 @@ func (c Change) windows(taken, n, longest uint64) uint64 {
 	return max(n, longest)
 }
 
-// after returns the sum of the instant nanos and the parameter more, or the last instant if the sum would overflow.
+// after returns the sum of the instant nanos and the number more, or the last instant if the sum would overflow.
 func after(nanos int64, more uint64) int64 {
 	return nanos + int64(min(more, uint64(math.MaxInt64-nanos)))
 }
@@ -68,9 +69,9 @@ func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return fo
 //     each later instant. The part of the debt above all limits that the key had comes from reservations, whose times
 //     are fixed. Until the last reservation is due, that part takes as long to come back as before. (If charges cause
 //     such a part, the same is true.)
-//   - If the bucket becomes faster, the record owes the same number of tokens at the latest time (c.Latest). If by the
-//     previous numbers it would owe nothing even before that time, it still owes nothing from the same moment on. If it
-//     owed less, tokens that were granted for a later time would come back too early.
+//   - If the bucket becomes faster, the record owes the same number of tokens at the latest time (c.Latest). If the
+//     record would owe nothing even before that time by the previous numbers, it owes nothing from the same moment on.
+//     If a conversion left a smaller debt, tokens that were granted for a later time would come back too early.
 //
 // If nothing is known about the key (c.Before is 0), the debt takes as long to come back as before. A record has room
 // for 2^51 ticks, and additionally for the ticks that were granted ahead. Debt above that is forgiven, because a larger
@@ -121,14 +122,14 @@ func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return fo
 // Convert returns the new payload of a record that followed another fixed window. The number of tokens taken stays the
 // same. If the length of the windows stays the same, the end of the window does, too.
 //
-//   - A window that becomes shorter ends at the earlier of two times. One is its previous end. The other is when the
-//     tokens taken have come back at the new rate, counted from the latest time (c.Latest), but at least one new window
-//     after that time. If the window always ended after one new window, a key would get too much from two limits in
-//     turn, one with many tokens and one with short windows: 1000 per hour, then 20 per minute, and so on.
+//   - A window that becomes shorter ends at the earlier of two times. One is its previous end. The other is the time at
+//     which the tokens taken have come back at the new rate, counted from the latest time (c.Latest), but at least one
+//     new window after the latest time. If the window always ended after one new window, a key would get too much if
+//     the policy alternates between many tokens and short windows: 1000 per hour, then 20 per minute, and so on.
 //   - A window that becomes longer ends later by the difference of the lengths. But the change does not move its end
-//     beyond the end of a window that begins at the latest time, and the window ends sooner if its tokens have come
-//     back at the new rate, as above. If the window kept its end, tokens that a raised limit adds would come back at
-//     that end.
+//     beyond the end of a window that begins at the latest time. The window also ends sooner if its tokens have come
+//     back at the new rate, as above. If a change did not move the end of the window, tokens that a raised limit adds
+//     would come back at that end.
 //
 // So a window is never shorter than the time in which the fastest of its limits grants the tokens taken in it. It is
 // also never shorter than the windows of its last limit: if it began at b and ends at e, and these windows have the
@@ -159,10 +160,10 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 	return w.pack(end, min(taken, 1<<w.bits-1))
 }
 
-// endsWithClock returns the tick at which a key's window ends after a change of the windows of the clock. The other
-// parameters are instants. before is when the last window of the clock within the key's window began. stays is when the
-// key's window would have ended. latest is the latest time at which a token may have been taken. No earlier window of
-// the key ended after the instant before, or after the instant latest.
+// endsWithClock returns the tick at which a key's window ends after a change of the windows of the clock. Three
+// parameters are instants. At the instant before, the last window of the clock within the key's window began. At the
+// instant stays, the key's window would have ended without the change. The instant latest is the latest time at which a
+// token may have been taken. No earlier window of the key ended after the instant before, or after the instant latest.
 //
 // The window ends with the window of the clock in which it would have ended, but not before a whole window of the clock
 // has passed since the instant before or the instant latest, whichever is earlier. The reason is that a raised limit
@@ -185,9 +186,9 @@ func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return 
 
 // Convert returns the new payload of a record that followed another counter. If the windows have the same length, both
 // counts stay. Otherwise the estimate, rounded up, becomes the count of one window. This is the window of the latest
-// time, or a later window, so that the estimate is gone no sooner than the earlier of two times. One is when it would
-// have been gone without the change, plus the time by which the windows become longer. The other is when that many
-// tokens have come back at the new rate.
+// time, or a later window, so that the estimate is gone no sooner than the earlier of two times. One is the time at
+// which it would have been gone without the change, plus the time by which the windows become longer. The other is the
+// time at which that many tokens have come back at the new rate.
 //
 // Compare the estimate E with a bucket that has the highest of the limits and the fastest of the rates, and that has
 // granted the same tokens. E is at least the debt of this bucket, because the count of the previous window falls by at
@@ -196,8 +197,8 @@ func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return 
 // whose length is s. Let M be the new limit, which needs the time E*s/M from the latest time to grant E tokens. If the
 // estimate is gone no sooner than that, it is never below the debt of the bucket, and equal to it at most at the end.
 // If the estimate is gone no sooner than it would be without the change, it is never below the estimate without the
-// change. More than the longest window that there ever was is not necessary, because the limit that granted the tokens
-// grants them again in that time.
+// change. The estimate need not count for longer than the longest window that there ever was, because the limit that
+// granted the tokens grants them again in that time.
 func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change Change) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))

@@ -24,9 +24,9 @@ func dividerOf(mul uint64, shift int) divider {
 	return divider{mul, inv, uint8(shift)}
 }
 
-// newDivider returns the divider that counts whole periods of d nanoseconds, d >= 1. mul is 2^(63+shift) / d, rounded
-// up. With this mul the quotient is exact for every instant: see Granlund and Montgomery, Division by Invariant
-// Integers using Multiplication (1994), theorem 4.2, with N = 63.
+// newDivider returns the divider that counts whole periods of d nanoseconds, d >= 1. Its factor mul is 2^(63+shift) /
+// d, rounded up. With this factor the quotient is exact for every instant: see Granlund and Montgomery, Division by
+// Invariant Integers using Multiplication (1994), theorem 4.2, with N = 63.
 func newDivider(d uint64) divider {
 	shift := bits.Len64(d - 1) // the smallest shift with d <= 2^shift
 	hi, lo := uint64(0), uint64(1)<<63
@@ -37,8 +37,9 @@ func newDivider(d uint64) divider {
 	return dividerOf(mul+min(rem, 1), shift)
 }
 
-// newClock returns the divider that counts perNano ticks in a nanosecond. perNano must be less than 2. mul is rounded
-// down, so the clock is slow by less than one part in 2^63: a tick may begin late, but never early.
+// newClock returns the divider that counts perNano ticks in a nanosecond. The parameter perNano must be less than 2.
+// The factor mul is rounded down, so the clock is slow by less than one part in 2^63: a tick may begin late, but never
+// early.
 func newClock(perNano *big.Rat) divider {
 	shift := 0
 	for one := big.NewRat(1, 1); perNano.Cmp(one) < 0; shift++ {
@@ -56,7 +57,7 @@ func (d divider) quo(nanos int64) uint64 {
 
 // first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up. If that instant is 2^63 ns or
 // more after the origin, first returns some instant that is also 2^63 ns or more after the origin. 2^63 ns is less than
-// 2^(64-shift) counts, so a count that loses bits here is later than 2^63 ns.
+// 2^(64-shift) counts. So a count that is too large for the shift below begins later than 2^63 ns.
 //
 // first does not divide. It multiplies by inv. The product is less than the quotient, by less than 1 because inv is
 // rounded down, and by less than 1 because bits are cut off. So at most two corrections by 1 follow.

@@ -16,8 +16,8 @@
 // and each refund that could otherwise be mistaken for another change ([Word.Convert]). So a compare-and-swap that was
 // prepared in an earlier tenure fails, even if tag and payload look the same. (There is one gap. It needs a goroutine
 // that is suspended between its load and its compare-and-swap for exactly 128, 256, ... claims of that slot, and then
-// finds exactly the same payload. For a tentative record, whose payload is always zero, such a number of claims is
-// enough.)
+// finds exactly the same payload. The payload of a tentative record is always zero, so for a tentative record such a
+// number of claims is enough.)
 //
 // payload is the bucket while the slot is live, and zero otherwise.
 //

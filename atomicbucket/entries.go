@@ -8,16 +8,16 @@ import (
 // Entries is the algorithm of a limit in flight in a table that several processes share. Each take that was not given
 // back has an entry outside the record. The entry names the process that made the take (rule R26 of shard/doc.go). The
 // payload is packed {number of changes of the record, number of an entry, whether that entry leaves, tokens in flight}.
-// It holds no time: the entries determine when tokens that are never given back are forgotten.
+// The payload holds no time: the entries determine when tokens that are never given back are forgotten.
 //
 //	 53     43 42        17   16   15      0
 //	+---------+------------+------+---------+
 //	| changes |   entry    |leaves| tokens  |
 //	+---------+------------+------+---------+
 //
-// The entry number names the entry that the record's last change added or removed. That entry is marked as added or
-// removed before the record changes again. The changes are counted modulo 2^11, so a record rarely has the same bits as
-// in an earlier state.
+// The entry number names the entry that the record's last change added or removed. Before the record changes again,
+// this entry's own word is marked as counted or free. The changes are counted modulo 2^11, so a record rarely has the
+// same bits as in an earlier state.
 type Entries struct {
 	longest time.Duration
 	tokens  uint64
@@ -192,7 +192,7 @@ func (e Entry) Claimant() uint64 { return uint64(e) & payloadMask }
 // Generation returns how often processes have taken the entry, modulo 2^8.
 func (e Entry) Generation() uint32 { return uint32(e &^ whatMask >> PayloadBits) }
 
-// As returns the entry with another state.
+// As returns the entry with its state replaced by the parameter what.
 func (e Entry) As(what Entry) Entry { return e&^whatMask | what }
 
 // Taken returns the holder word of a free entry after a claimant has taken it.

@@ -11,9 +11,9 @@ import (
 // it}.
 //
 // For a window that begins with the first request, a tick is one nanosecond, or a larger power of two of nanoseconds if
-// the two fields would otherwise need more than 54 bits. With such a larger tick, the window is longer than requested,
-// never shorter: by up to two ticks, which are less than a hundred-thousandth of the window. For an aligned window, a
-// tick is a window.
+// the two fields would otherwise need more than 54 bits. With such a larger tick, the window may be up to two ticks
+// longer than requested, but never shorter. Two ticks are less than a hundred-thousandth of the window. For an aligned
+// window, a tick is a window.
 type FixedWindow struct {
 	clock  divider
 	window time.Duration
@@ -36,16 +36,17 @@ const (
 	minSkew = 30 * time.Second
 )
 
-// NewFixedWindow returns the algorithm that allows a number of tokens per window, the parameter limit. Records have
-// room for counts up to the parameter most, which must be at least limit. Both numbers are 1 to [MaxLimit], and the
-// window is a microsecond to [MaxWindow]. The count and the end of such a window must fit into 54 bits. Other numbers
-// return an error that names the value and the range.
+// NewFixedWindow returns the algorithm that allows as many tokens per window as the parameter limit says. Records have
+// room for counts up to the parameter most, which must be at least as high as limit. Both numbers are 1 to [MaxLimit],
+// and the window is a microsecond to [MaxWindow]. The count and the end of such a window must fit into 54 bits. Other
+// numbers return an error that names the value and the range.
 func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (FixedWindow, error) {
 	return NewRoomyWindow(limit, most, window, window, aligned)
 }
 
 // NewRoomyWindow is like [NewFixedWindow], but records also have room for windows of earlier limits. After a
-// conversion, such a window may last up to the time in the parameter room, which must be at least window.
+// conversion, such a window may last up to the time in the parameter room. This time must be at least as long as the
+// parameter window.
 func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool) (FixedWindow, error) {
 	if err := checkWindow(limit, most, window, MaxLimit); err != nil {
 		return FixedWindow{}, err
@@ -81,18 +82,18 @@ func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool
 	return w, nil
 }
 
-// NewCalendarWindow returns the algorithm that allows a number of tokens in each period of a calendar, the parameter
-// limit. Records have room for counts up to the parameter most, and for earlier windows, as in [NewRoomyWindow]. The
-// ranges are those of [NewFixedWindow].
+// NewCalendarWindow returns the algorithm that allows as many tokens in each period of the calendar c as the parameter
+// limit says. Records have room for counts up to the parameter most, and for earlier windows, as in [NewRoomyWindow].
+// The ranges of the numbers are the same as for [NewFixedWindow].
 func NewCalendarWindow(limit, most uint64, c *Calendar, room time.Duration) (FixedWindow, error) {
 	w, err := NewRoomyWindow(limit, most, c.period.Longest(), room, true)
 	w.calendar = c
 	return w, err
 }
 
-// finest returns the length of the finest tick, a power of two of nanoseconds. skew is a number of such ticks. Two
-// skews must be at least as long as window and as room, and one skew must be at least minSkew. ok is false if two ticks
-// would be more than a hundred-thousandth of the window.
+// finest returns the length of the finest possible tick, a power of two of nanoseconds. The parameter skew is the skew
+// of the algorithm, as a number of these ticks. Two skews must be at least as long as the times window and room, and
+// one skew must be at least minSkew. ok is false if two ticks would be more than a hundred-thousandth of the window.
 func finest(skew uint64, window, room time.Duration) (period uint64, ok bool) {
 	for period = 1; ceilDiv(uint64(max(window, room)), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
 		if period*400_000 > uint64(window) {
@@ -120,7 +121,7 @@ func skewOf(ticks, period uint64) time.Duration {
 }
 
 // tooLarge returns the error for a limit whose count leaves too few bits for windows as short as the parameter window.
-// fits reports whether a limit would fit.
+// The function fits reports whether a limit would fit.
 func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint64, bool)) error {
 	most := uint64(1)
 	for {
@@ -164,7 +165,7 @@ func (w *FixedWindow) Quota() Quota { return Quota{1, w.tokens} }
 // RingSize returns 0: a record is one word.
 func (w *FixedWindow) RingSize() uint64 { return 0 }
 
-// read returns the ticks that are left of the window and the tokens taken in it, both zero after the window.
+// read returns the ticks that are left of the window and the tokens taken in it. Both are zero if the window is over.
 func (w *FixedWindow) read(s State, now uint64) (left, taken uint64) {
 	left = (uint64(s)>>w.bits - now) & (payloadMask >> w.bits)
 	if left == 0 || left > w.narrow {
@@ -193,10 +194,10 @@ func (w *FixedWindow) SameGrid(of *FixedWindow) bool {
 	return w.clock == of.clock && w.calendar == of.calendar
 }
 
-// Later returns the payload of an aligned window that a key begins at the tick now. The argument payload is the one
-// that Take returned. The parameter since is the instant from which windows of the clock have their current length. If
-// the key begins its window before the first whole window of the clock with that length, the key's window ends with
-// that whole window.
+// Later returns the payload of an aligned window that a key begins at the tick now. The parameter payload is the
+// payload that Take returned. The parameter since is the instant from which windows of the clock have their current
+// length. If the key begins its window before the first whole window of the clock with that length, the key's window
+// ends with that whole window.
 func (w *FixedWindow) Later(payload, now uint64, since int64) uint64 {
 	if first := w.up(since); now < first {
 		whole := first + 1 - now
@@ -235,9 +236,9 @@ func (w *FixedWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 	return Receipt{after.Payload() >> w.bits, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives a cost back to the current window, unless the take was in another one. A window with no taken tokens
-// left is over, so the next request begins a new one. If the window begins later than now, because a take was ahead of
-// the clock, only refunds with a receipt of that window are made.
+// Refund gives a cost back to the current window, unless the take was in another window. A window with no taken tokens
+// left is over, so the next request begins a new one. If a take was ahead of the clock, the window may begin after the
+// tick now. Then only a refund with a receipt of that window gives anything back.
 func (w *FixedWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	left, taken := w.read(r.State, g.Now)
 	its := left <= w.length || g.Latest == g.Now

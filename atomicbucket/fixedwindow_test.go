@@ -66,7 +66,7 @@ func fixedTrial(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, wi
 }
 
 // TestFixedWindowAgainstTheModel (I1, I2, I8): a fixed window equals its model to the nanosecond, if the limit and the
-// window are not both very large. An aligned window always does.
+// window are not both very large. An aligned window always equals its model.
 func TestFixedWindowAgainstTheModel(t *testing.T) {
 	exact := 0
 	for _, w := range windows {

@@ -35,7 +35,7 @@ func SameUnits(before, after Algorithm) bool {
 	return false
 }
 
-// sameTicks reports whether ticks of the other bucket have the same length as ticks of this one.
+// sameTicks reports whether the ticks of both buckets have the same length.
 func (b *TokenBucket) sameTicks(other *TokenBucket) bool {
 	return b.round == other.round && b.step == other.step && b.clock == other.clock // an exact algorithm has no step
 }
@@ -59,13 +59,14 @@ func Most(algorithm Algorithm) uint64 {
 	panic(fmt.Sprintf("atomicbucket: no case for a %T", algorithm))
 }
 
-// NewTicks returns the algorithm of buckets whose rates come with the calls. longest is the longest time that such a
-// bucket may take to fill. The tick is the finest with which this time fits into a record. It is a sixteenth of a
-// nanosecond if longest is up to 39 hours, a nanosecond up to 26 days, and a power of two of nanoseconds for more. In
-// the last case the clock advances in steps, as with batches. An idle bucket is then charged from the last step and not
-// from the next one, so the number of tokens that a key has left is a whole number. The algorithm's own quota is one
-// token per second. It only serves to express debts in seconds. longest is 1ns to [MaxWindow]; other values return an
-// error that names the value and the range.
+// NewTicks returns the algorithm of buckets whose rates come with the calls. The parameter longest is the longest time
+// that such a bucket may take to fill. The tick is the shortest one with which this time fits into a record. It is a
+// sixteenth of a nanosecond if longest is up to 39 hours, a larger part of a nanosecond, or a whole one, if longest is
+// up to 26 days, and otherwise a power of two of nanoseconds. In the last case the clock advances in steps, like the
+// clock of a bucket that is refilled in batches. The tokens that are taken from an idle bucket then come back from the
+// last step of the clock on, and not from the next step, so the number of tokens that a key has left is a whole number.
+// The algorithm's own quota is one token per second. It only serves to express debts in seconds. The parameter longest
+// is 1ns to [MaxWindow]. Other values return an error that names the value and the range.
 func NewTicks(longest time.Duration) (TokenBucket, error) {
 	if longest < 1 || longest > MaxWindow {
 		return TokenBucket{}, fmt.Errorf("buckets that fill within %v: want 1ns to %v", longest, MaxWindow)
@@ -106,8 +107,9 @@ func (b *TokenBucket) Grant(tokens float64, period time.Duration, burst uint64) 
 	return Quota{token, burst}, nil
 }
 
-// quickTicks returns how many ticks a token takes, rounded up. ok is false if the calculation needs more than 128 bits,
-// if the rate is out of range, or if the rate is so fast that the rounding may make it slower by more than is allowed.
+// quickTicks returns how many ticks a token takes, rounded up. The result ok is false in three cases: the calculation
+// needs more than 128 bits, the rate is out of range, or the rate is so fast that the rounding may make it slower by
+// more than is allowed.
 func (b *TokenBucket) quickTicks(tokens float64, period time.Duration) (token uint64, ok bool) {
 	if !(tokens > 0) || period <= 0 {
 		return 0, false
@@ -159,7 +161,7 @@ var tens = func() (powers [20]uint64) {
 	return powers
 }()
 
-// decimal returns the decimal number as which a float prints: digits / 10^shift.
+// decimal returns the decimal number that is printed for the float f. The number is digits / 10^shift.
 func decimal(f float64) (digits uint64, shift int, ok bool) {
 	if f < 1<<53 && f == math.Trunc(f) {
 		return uint64(f), 0, true

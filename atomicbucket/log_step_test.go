@@ -49,7 +49,8 @@ func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 
 // TestADropBesideOthersAtEveryStep checks R10 of shard/doc.go. Before one operation of a drop, another call finishes
 // the drop, changes the slot's state, and overwrites an entry with a newer request. The test tries this before each
-// operation. The first drop must change nothing afterwards. At every moment, all entries behind a gone one are gone.
+// operation. The first drop must change nothing afterwards. At every moment, if an entry is gone, all entries behind it
+// are gone, too.
 func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -76,8 +77,8 @@ func TestADropBesideOthersAtEveryStep(t *testing.T) {
 }
 
 // TestADropBesideAnExchangeAtEveryStep checks R10 of shard/doc.go. Before one operation of a drop, a late exchange
-// replaces an entry that is not dropped yet by an older one. The test tries this before each operation. The entry must
-// be dropped anyway.
+// replaces an entry, which is not dropped yet, with an older entry. The test tries this before each operation. The
+// entry must be dropped anyway.
 func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -94,8 +95,8 @@ func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 }
 
 // TestALogBesideAnExchangeAtEveryStep: before one operation of a peek, entries become older, so that some of them have
-// left the window. The test tries this before each operation. The fields of the answer must be consistent, and must
-// report at least as many tokens as there are afterwards.
+// left the window. The test tries this before each operation. The fields of the status must be consistent, and usedAt
+// must not count more tokens with a tick than the log had.
 func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 	older := func(g *log, ticks ...uint64) {
 		for i, tick := range ticks {
@@ -132,8 +133,8 @@ func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 }
 
 // TestAFlushBesideAnExchangeAtEveryStep checks R10 of shard/doc.go. Before one operation of a flush, a late exchange
-// replaces the entry that the flush is about to overwrite by an older one. The test tries this before each operation.
-// The request must be in the ring afterwards.
+// replaces the entry that the flush is about to overwrite with an older entry. The test tries this before each
+// operation. The request must be in the ring afterwards.
 func TestAFlushBesideAnExchangeAtEveryStep(t *testing.T) {
 	interleave.Inject(func() (call, other func(), check func(string)) {
 		g, at := aLog(t, 4, 10, 20, 30, 40)

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALogOfTwoNanoseconds: the ticks of a log are two nanoseconds long. A request leaves the window one tick late,
-// also in a log that follows this one. The window of the following log must be so long that two ticks are at most a
-// hundred-thousandth of the window.
+// TestALogOfTwoNanoseconds: the ticks of a log are two nanoseconds long. A request leaves the window one tick late. It
+// does so in a log that follows this one, too. The window of the following log must be so long that two ticks are at
+// most a hundred-thousandth of the window.
 func TestALogOfTwoNanoseconds(t *testing.T) {
 	log, err := NewSlidingLog(100, 100, 100*time.Second)
 	require.NoError(t, err)
@@ -35,7 +35,8 @@ func TestALogOfTwoNanoseconds(t *testing.T) {
 	require.EqualValues(t, 30e9+1, after.length)
 }
 
-// TestALogFarFromItsTime: a log reads a request correctly from a skew before its time to twelve skews after it.
+// TestALogFarFromItsTime: a log reads a request correctly from one skew before the request's time to twelve skews after
+// it.
 func TestALogFarFromItsTime(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)

@@ -132,8 +132,8 @@ func TestALogAgainstAList(t *testing.T) {
 	}
 }
 
-// refund removes tokens with the tick of the receipt, or the oldest tokens if there is no receipt, and reports whether
-// it removed any.
+// refund removes tokens with the tick of the receipt. If there is no receipt, it removes the oldest tokens. It reports
+// whether it removed any token.
 func (m *listed) refund(now, cost uint64, of Receipt) bool {
 	ticks := m.ticks[:m.in(now)]
 	end, mine := len(ticks), len(ticks) // end of the tokens that may be removed, and how many there are

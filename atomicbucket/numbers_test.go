@@ -205,7 +205,8 @@ func TestASharedClock(t *testing.T) {
 	assert.ErrorContains(t, err, "want at most 0")
 }
 
-// TestAhead: Ahead raises the limit by what comes back within a wait, for any wait.
+// TestAhead: Ahead raises the limit by the tokens that come back within a wait. The test tries short and very long
+// waits.
 func TestAhead(t *testing.T) {
 	for _, c := range []struct {
 		tokens float64
@@ -255,8 +256,8 @@ func TestTheVersionGoesUpByOne(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestPeriods checks periods, which returns how many periods must end until at most a number of tokens are in flight.
-// The tokens of this period leave when the next period ends.
+// TestPeriods checks the function periods. It returns how many periods must end until at most a given number of tokens
+// are in flight. Tokens that were taken in the current period leave when the next period ends.
 func TestPeriods(t *testing.T) {
 	for _, c := range []struct{ previous, current, most, want uint64 }{
 		{0, 0, 0, 0}, {1, 0, 0, 1}, {0, 1, 0, 2}, {1, 1, 0, 2}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 1, 1, 1}, {2, 0, 1, 1},
@@ -266,8 +267,8 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftForAWeight: leftFor returns the largest left with previous * left < (tokens + 1) * window, even if a
-// product needs more than a word.
+// TestWhatIsLeftForAWeight: leftFor returns the largest number "left" with previous * left < (tokens + 1) * window,
+// even if one of the products needs more than a word.
 func TestWhatIsLeftForAWeight(t *testing.T) {
 	for _, c := range []struct{ window, previous, tokens, want uint64 }{
 		{100, 10, 4, 49}, {100, 11, 4, 45}, {1 << 50, 1 << 15, 1<<14 - 1, 1<<49 - 1}, {1 << 50, 1 << 14, 1<<14 - 1, 1<<50 - 1},
@@ -296,7 +297,7 @@ func TestWhatIsLeftInOtherTokens(t *testing.T) {
 	require.EqualValues(t, 5, b.Status(full, 7, Demand{0, 5000, 1000}).Remaining)
 }
 
-// TestWhatIsNoRate: a number of tokens that is not above 0 is not a rate, however close to 0 it is, and is refused.
+// TestWhatIsNoRate: Grant returns an error if the number of tokens is not above 0, however close to 0 it is.
 func TestWhatIsNoRate(t *testing.T) {
 	b, err := NewTokenBucket(1, time.Second, 5)
 	require.NoError(t, err)

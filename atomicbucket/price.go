@@ -15,9 +15,9 @@ import (
 //	| token, less one  | bit | mark      |
 //	+------------------+-----+-----------+
 //
-// bit is the second bit of the version. It distinguishes the price of this version from the price of the version after
-// the next one, which uses the same word. mark is computed from a state: the state for which the price was offered as
-// the price of the next version. See rule R27 of shard/doc.go.
+// bit is the second bit of the version. Versions 2 and 4, for example, use the same word, and this bit differs between
+// them. The bits in mark are computed from the state that the record had when the price was offered as the price of its
+// next version. See rule R27 of shard/doc.go.
 
 const (
 	markBits  = 12
@@ -40,8 +40,8 @@ func PriceIs(word uint64, s State, token uint64) bool {
 	return word>>turnShift == (token-1)<<1|s.Version()>>1&1
 }
 
-// Price returns the price of a record in state s. ok is false only if a process has written words that no call of this
-// package writes.
+// Price returns the price of a record in the state s. The result ok is false only if a process has written words that
+// no call of this package writes.
 func (r Ring) Price(s State) (token uint64, ok bool) {
 	w := r[s.Version()&1].Load()
 	return w>>tokenBit + 1, w>>turnShift&1 == s.Version()>>1&1
@@ -56,8 +56,8 @@ func (r Ring) Begin(claimed State, token uint64) {
 }
 
 // Offer offers a price for the version after the version of s, unless another price is already offered for s. It
-// returns the price that the next version will have. at is the word with the state. ok is false if at holds another
-// state by now.
+// returns the price that the next version will have. The parameter at is the word that contains the state. ok is false
+// if this word holds another state by now.
 func (r Ring) Offer(s State, token uint64, at *Word) (next uint64, ok bool) {
 	w, version := &r[(s.Version()+1)&1], s.Version()+1
 	mine := priceOf(version, token, s)
@@ -78,7 +78,7 @@ func (r Ring) Offer(s State, token uint64, at *Word) (next uint64, ok bool) {
 // HasPrices reports whether records of the algorithm have prices.
 func (b *TokenBucket) HasPrices() bool { return b.prices }
 
-// Priced returns the algorithm with records that have prices, for limits of several rates.
+// Priced returns a copy of the algorithm whose records have prices, for limits of several rates.
 func (b *TokenBucket) Priced() *TokenBucket {
 	priced := *b
 	priced.prices = true
@@ -118,15 +118,15 @@ func (b *TokenBucket) Sixteenths(ticks uint64) uint64 {
 func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
 	was, wasShift := from.speed()
 	is, shift := b.speed()
-	const spare = 10 // more bits lose less; a token has up to 2^51 ticks
+	const spare = 10 // more bits make the rounding smaller; a token has up to 2^51 ticks
 	token = Within(token<<spare, was, is)
 	return max(min(shiftedBy(token, wasShift-shift-spare), maxBurstTicks), 1)
 }
 
 // Repriced returns what a record owes at the tick now after its price changes from the parameter price to the parameter
-// token. The record owes the same number of tokens before and after the change. If the debt then comes back faster,
-// that is true at the latest time for which tokens may have been granted: see [TokenBucket.Convert]. The result may be
-// more than a record has room for.
+// token. The record owes the same number of tokens before and after the change. If the debt comes back faster after the
+// change, the numbers are the same at the latest time for which tokens may have been granted, and not at the tick now:
+// see [TokenBucket.Convert]. The result may be more than a record has room for.
 func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now uint64) (owed uint64) {
 	owed = b.converted(b, s, nanos, Change{
 		Before: price, After: token, Highest: maxDebt, Latest: latest, Promised: nanos,
@@ -139,19 +139,22 @@ func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now u
 }
 
 // Owing returns the payload of a record with a debt of owed ticks at the tick now, limited to what a record has room
-// for. Other calls may be behind now by the number of ticks in the parameter ahead, and see a debt that is larger by
-// these ticks. The limit is 2^51 + 2^50 ticks for the larger debt, but never less than 2^51 ticks at now.
+// for. The clocks of other calls may be behind the tick now by up to the number of ticks in the parameter ahead. At
+// their time, the debt is larger by these ticks. The larger debt may be at most 2^51 + 2^50 ticks, but the debt at the
+// tick now may always be up to 2^51 ticks.
 func (b *TokenBucket) Owing(owed, now, ahead uint64) (payload uint64) {
 	return now + min(owed, maxBurstTicks+maxSkew-min(ahead, maxSkew))
 }
 
-// Fit converts ticks at one price to ticks at another, rounded up. ok is false if a record has no room for them.
+// Fit converts a number of ticks at one price to ticks at another price, rounded up. The result ok is false if a record
+// has no room for so many ticks.
 func Fit(ticks, price, token uint64) (at uint64, ok bool) {
 	at = proportion(ticks, price, token)
 	return at, at <= maxBurstTicks
 }
 
-// Within converts ticks at one price to ticks at another, rounded down. The result is at most the largest uint64.
+// Within converts a number of ticks at one price to ticks at another price, rounded down. The result is at most the
+// largest uint64.
 func Within(ticks, price, token uint64) uint64 {
 	hi, lo := bits.Mul64(ticks, token)
 	if hi >= price {

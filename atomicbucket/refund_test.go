@@ -126,7 +126,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	givenBack(t, &b, state(7, 9000), charged, state(8, 8000), "charged behind it")
 	charged.Of = Receipt{}
 	givenBack(t, &b, state(7, 9000), charged, state(8, 8000), "charged, no take in particular")
-	// After a whole turn of the payload's circle, the tick of the receipt is the same as before, but it no longer
+	// The ticks in a payload wrap around. After a whole turn, the tick of the receipt occurs again, but it no longer
 	// identifies the take.
 	const turn = uint64(1) << PayloadBits
 	givenBack(t, &b, state(7, 3000), Return{Now: at + turn, Latest: at + turn, Demand: one, Of: take}, state(8, 3000),
@@ -300,8 +300,9 @@ func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	assert.False(t, r.in(NewState(Live, 0, 3)))
 }
 
-// TestHowFarAheadACountMayBe: if a call with a faster clock has written a record, a slower call reads it as it is at
-// the beginning of the record's window. A record that is too many windows ahead is read as a record from the past.
+// TestHowFarAheadACountMayBe: if a call whose clock is ahead has written a record, a call whose clock is behind reads
+// the record as it is at the beginning of the record's window. A record that is too many windows ahead is read as a
+// record from the past.
 func TestHowFarAheadACountMayBe(t *testing.T) {
 	w, err := NewSlidingWindow(5, MaxCount, 10*time.Second)
 	require.NoError(t, err)
@@ -319,8 +320,8 @@ func TestHowFarAheadACountMayBe(t *testing.T) {
 	}
 }
 
-// TestHowFarAheadWhatIsInFlightMayBe: a call may be behind the record by up to the number of periods in the field late.
-// A call that is further behind reads the record as a record from the past.
+// TestHowFarAheadWhatIsInFlightMayBe: the clock of a call may be behind the record by up to as many periods as the
+// field "late" says. A call that is further behind reads the record as a record from the past.
 func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	c, err := NewConcurrency(5, MaxInFlight, time.Minute)
 	require.NoError(t, err)

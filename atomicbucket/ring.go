@@ -12,7 +12,7 @@ import "github.com/weir-go/weir/internal/word"
 //	| version |gone| tick, modulo 2^56               |
 //	+---------+----+---------------------------------+
 //
-// version is the version of the state for which the entry was made. gone is set if the entry no longer counts.
+// version is the version of the state for which the entry was made. The bit gone is set if the entry no longer counts.
 type Ring []word.Word
 
 const (
@@ -78,8 +78,8 @@ func (g *log) left(behind, now uint64) uint64 {
 }
 
 // since returns how many entries have the given tick or a later one. It is a binary search: entries are in the order of
-// their ticks, and all entries behind a gone one are gone. A concurrent exchange only makes entries older. So the
-// result was right at some moment during the call.
+// their ticks, and if an entry is gone, all entries behind it are gone, too. A concurrent exchange only makes entries
+// older. So the result was right at some moment during the call.
 func (g *log) since(tick uint64) uint64 {
 	low, high := uint64(0), g.kept // entries before index low are that late, and entries from index high on are not
 	for low < high {
@@ -125,8 +125,8 @@ func (g *log) flush(at *Word) bool {
 	return g.kept == g.rule.size || g.drop(at)
 }
 
-// drop marks the entries that are not kept as gone, the oldest first, so that at every moment all entries behind a gone
-// one are gone. It reports false if the slot holds another state by now.
+// drop marks the entries that are not kept as gone, and begins with the oldest one. So at every moment, if an entry is
+// gone, all entries behind it are gone, too. It reports false if the slot holds another state by now.
 func (g *log) drop(at *Word) bool {
 	last := g.kept
 	for last < g.rule.size && g.ring[g.position(last)].Load()&entryGone == 0 {
@@ -145,12 +145,13 @@ func (g *log) drop(at *Word) bool {
 	return true
 }
 
-// exchange corrects the ring after a refund has dropped the oldest entry instead of the refunded entry, whose tick is
-// the argument tick. hand is the tick of the dropped entry. exchange stores hand in the next newer entry, takes the
-// previous tick of that entry as the new hand, and so on, until hand is the refunded tick. The entries stay ordered. At
-// every moment, even if the call never continues, the window has as many entries as it should have, and no entry leaves
-// it too early. So exchange may end before it is complete. It does so if the version has changed (R10), or if it finds
-// an entry whose tick is not from hand to tick: another call wrote that entry.
+// exchange corrects the ring after a refund has dropped the oldest entry instead of the refunded entry. The parameter
+// tick is the tick of the refunded entry, and hand is the tick of the dropped entry. exchange stores hand in the next
+// newer entry, and the previous tick of that entry becomes the new hand. It continues in this way until hand is the
+// refunded tick. The entries stay ordered. At every moment, even if the call never continues, the window has as many
+// entries as it should have, and no entry leaves it too early. So exchange may end before it is complete. It does so if
+// the version has changed (R10), or if it finds an entry whose tick is not from hand to tick: another call wrote that
+// entry.
 func (g *log) exchange(behind, hand, tick uint64, at *Word) {
 	for behind > 0 && hand != tick {
 		behind--

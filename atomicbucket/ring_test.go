@@ -19,7 +19,8 @@ func TestAnEntryOfARing(t *testing.T) {
 	}
 }
 
-// aLog returns a log and the word of its state. Its ring has entries with these ticks, oldest first; 0 is a gone entry.
+// aLog returns a log and the word of its state. The ring of the log has entries with the given ticks, the oldest first.
+// The tick 0 stands for a gone entry.
 func aLog(t *testing.T, kept uint64, ticks ...uint64) (*log, *Word) {
 	size := uint64(len(ticks))
 	rule, err := NewSlidingLog(size, size, time.Microsecond)
@@ -103,8 +104,8 @@ func TestWhatADropDoes(t *testing.T) {
 	require.Equal(t, []uint64{10, 20, 30, 40}, ticksOf(g), "the state is another")
 }
 
-// TestWhatTheStateSaysGoesBeforeTheRing: entries that are not kept do not count, and pending ones have the newest tick,
-// whatever the ring contains.
+// TestWhatTheStateSaysGoesBeforeTheRing: whatever the ring contains, entries that are not kept do not count, and
+// pending entries have the newest tick.
 func TestWhatTheStateSaysGoesBeforeTheRing(t *testing.T) {
 	g, _ := aLog(t, 3, 10, 20, 30, 40)
 	g.pending = 2

@@ -6,19 +6,20 @@ import (
 )
 
 // A SlidingLog is the algorithm of a sliding window log. It keeps one time for each token that was taken: the time of
-// the request. It admits a request if, after it, at most the limit was taken in the window that ends with the request.
-// This algorithm is exact.
+// the request. It admits a request if the tokens taken in the window that ends with the request, including those of the
+// request, are at most the limit. This algorithm is exact.
 //
 // The times are in a ring with an entry for each token of the limit. The payload is packed {time of the newest request,
 // its position in the ring, a number, whether the number counts kept tokens}. At first, only the payload holds the last
 // change. The call that makes the next change first writes this last change to the ring. So the state word still
-// decides alone: a compare-and-swap of this word evicts or reuses the record together with its ring. After a take, the
-// number is how many tokens the newest request took; all of them have its time. After a refund, the number is how many
-// of the newest tokens count; older tokens no longer do.
+// decides alone: a compare-and-swap of this word evicts or reuses the record together with its ring. The number in the
+// payload means one of two things. After a take, it is how many tokens the newest request took. All of these tokens
+// have the time of that request. After a refund, it is how many of the newest tokens still count. Older tokens no
+// longer count.
 //
 // A tick is a power of two of nanoseconds: one, unless the fields would need more than 54 bits. If it is more than one,
-// a request leaves the window late, never early, by up to two ticks, which is less than a hundred-thousandth of the
-// window.
+// a request leaves the window up to two ticks late, but never early. Two ticks are less than a hundred-thousandth of
+// the window.
 type SlidingLog struct {
 	clock  divider
 	window time.Duration
@@ -35,10 +36,10 @@ type SlidingLog struct {
 // MaxLog is the highest limit of a sliding window log.
 const MaxLog = 4096
 
-// NewSlidingLog returns the algorithm that allows a number of tokens in any window, the parameter limit. Its rings have
-// room for limits up to the parameter most, which must be at least limit. Both numbers are 1 to [MaxLog], and the
-// window is a microsecond to [MaxWindow]. The fields of the payload for most and this window must fit into 54 bits.
-// Other numbers return an error that names the value and the range.
+// NewSlidingLog returns the algorithm that allows as many tokens in any window as the parameter limit says. Its rings
+// have room for limits up to the parameter most, which must be at least as high as limit. Both numbers are 1 to
+// [MaxLog], and the window is a microsecond to [MaxWindow]. The fields of the payload for most and this window must fit
+// into 54 bits. Other numbers return an error that names the value and the range.
 func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error) {
 	if err := checkWindow(limit, most, window, MaxLog); err != nil {
 		return SlidingLog{}, err
@@ -77,9 +78,10 @@ func (l *SlidingLog) shortest() time.Duration {
 // longest returns the longest window that the algorithm's records can represent.
 func (l *SlidingLog) longest() time.Duration { return min(2*l.skew, MaxWindow) }
 
-// Staying returns the algorithm with records that stay longer after their newest request: for the time in the parameter
-// room, if it is longer than the window. Without Staying, tokens that were taken while windows were longer would be
-// forgotten while windows are shorter, and would not count when windows become long again.
+// Staying returns a copy of the algorithm. If the parameter room is longer than the window, the records of the copy
+// stay for that time after their newest request. This matters if windows become shorter and then long again. Without
+// Staying, tokens that were taken before the first change would be forgotten while windows are short, so they would not
+// count after the second change.
 func (l *SlidingLog) Staying(room time.Duration) *SlidingLog {
 	to := *l
 	to.room, to.stays = room, max(to.length, l.ticksOf(min(room, l.longest())))
@@ -125,7 +127,7 @@ func (l *SlidingLog) unpack(g *log, r Record, now uint64) {
 	}
 }
 
-// pack returns a payload. last is the result of requested or kept.
+// pack returns a payload. The parameter last is a result of the function requested or kept.
 func (l *SlidingLog) pack(newest, head, last uint64) (payload uint64) {
 	return newest<<(2*l.bits+1) | head<<(l.bits+1) | last
 }
@@ -152,7 +154,7 @@ func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
 }
 
 // Idle reports whether the record may be forgotten: all requests have left the window, or were given back, and no
-// longer window will count them ([SlidingLog.Staying]).
+// later, longer window will count them ([SlidingLog.Staying]).
 func (l *SlidingLog) Idle(s State, now uint64) bool { return l.UntilIdle(s, now) == 0 }
 
 // IdleFor returns for how many ticks the record could have been forgotten already. It counts from the newest request,
@@ -196,13 +198,13 @@ func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
 }
 
 // Refund removes tokens of the request that a receipt identifies, as far as they are still in the window. Without a
-// receipt it removes the oldest tokens in the window: if it removed newer tokens than the refunded ones, a window could
-// have more than the limit. The window ends at the refund's own time, even if the newest request is ahead of that time.
-// Requests that are in this window still count for calls at their clock's time.
+// receipt it removes the oldest tokens in the window. If it removed tokens that are newer than the refunded ones, a
+// window could have more tokens than the limit. The window ends at the refund's own time, even if the newest request is
+// ahead of that time. So the requests that are in this window still count for calls at the clock's time.
 //
 // The change of the state removes the oldest tokens, and all tokens that no window will count ([SlidingLog.Staying]).
-// It changes the version, because the state of a refunded log could otherwise become equal to an earlier state. Refund
-// then exchanges the removed ticks for the ticks that should have been removed. It needs to do so if there is a
+// It also changes the version, because the state of a refunded log could otherwise become equal to an earlier state.
+// Refund then exchanges the removed ticks for the ticks that should have been removed. It needs to do so if there is a
 // receipt, or if the log keeps tokens that have left the window. If the ring is full of tokens that a longer window may
 // count, older tokens may have been overwritten. Refund then gives nothing back, because the ring would not show that
 // the overwritten tokens count.

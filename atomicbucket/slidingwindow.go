@@ -24,18 +24,18 @@ type SlidingWindow struct {
 // MaxCount is the highest limit of a sliding window counter.
 const MaxCount = 1<<24 - 1
 
-// NewSlidingWindow returns the algorithm that allows a number of tokens in any window, the parameter limit. Records
-// have room for counts up to the parameter most, which must be at least limit. Both numbers are 1 to [MaxCount], and
-// the window is a microsecond to [MaxWindow]. Both counts and the index of the window must together fit into 54 bits,
-// and the index must not wrap around in less than eight minutes. Other numbers return an error that names the value and
-// the range.
+// NewSlidingWindow returns the algorithm that allows as many tokens in any window as the parameter limit says. Records
+// have room for counts up to the parameter most, which must be at least as high as limit. Both numbers are 1 to
+// [MaxCount], and the window is a microsecond to [MaxWindow]. Both counts and the index of the window must together fit
+// into 54 bits, and the index must not wrap around in less than eight minutes. Other numbers return an error that names
+// the value and the range.
 func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
 	return NewRoomySliding(limit, most, window, window)
 }
 
 // NewRoomySliding does what [NewSlidingWindow] does, but its records also have room for the counts of earlier limits.
-// After a conversion, these counts may last longer than two windows, up to the time in the parameter room, which must
-// be at least a window.
+// After a conversion, these counts may last longer than two windows, up to the time in the parameter room. This time
+// must be at least as long as a window.
 func NewRoomySliding(limit, most uint64, window, room time.Duration) (SlidingWindow, error) {
 	if err := checkWindow(limit, most, window, MaxCount); err != nil {
 		return SlidingWindow{}, err
@@ -131,8 +131,7 @@ func (w *SlidingWindow) estimateUp(c counts) uint64 {
 	return used
 }
 
-// Take returns the payload after a take at the tick now, and whether the estimate leaves
-// room for that much.
+// Take returns the payload after a take at the tick now, and whether the estimate leaves enough room for the take.
 func (w *SlidingWindow) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
 	c := w.read(r.State, now)
 	ok = w.below(c, d.Limit-d.Cost)
@@ -198,9 +197,10 @@ func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
 	return c.ahead + c.left + w.window - w.leftFor(c.current, tokens)
 }
 
-// leftFor returns the longest rest of the current window, left, with which the weighted previous count is still at most
-// tokens. That is the largest left with previous * left < (tokens+1) * window. tokens must be less than previous. (The
-// quotient fits into 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
+// leftFor returns how much of the current window may be left, at most, if the weighted previous count must be at most
+// the parameter tokens. That is the largest number "left" with previous * left < (tokens+1) * window. The parameter
+// tokens must be less than previous. (The quotient fits into 64 bits, since the window is less than 2^64 and previous
+// is at least tokens+1.)
 func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
 	hi, lo := bits.Mul64(tokens+1, w.window)
 	if lo == 0 {

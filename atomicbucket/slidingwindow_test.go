@@ -80,7 +80,7 @@ func TestSlidingWindowByHeart(t *testing.T) {
 }
 
 // RetryAfter ends at the first moment at which the estimate admits the request, in this window or the next. That is
-// also true if the limit is higher than the window's number of nanoseconds. The test tries every moment.
+// also true if the limit is higher than the number of nanoseconds in the window. The test tries every moment.
 func TestSlidingWindowRetryAfterIsTheFirstMoment(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for _, limit := range []uint64{1, 2, 7, 999, 1000, 1001, 4095} {

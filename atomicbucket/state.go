@@ -31,8 +31,8 @@ const (
 	Tentative
 	// Live: the slot belongs to its key; the payload is the key's bucket.
 	Live
-	// Second is also live. The table's plan may change while the table is in use, and the two tags Live and Second say
-	// which of two plans a payload follows.
+	// Second: the slot is live, too. The table's plan may change while the table is in use. The tags Live and Second
+	// distinguish the payloads of the plans before and after a change.
 	Second
 )
 
@@ -81,10 +81,10 @@ func (s State) String() string {
 	return fmt.Sprintf("%v v%d %#x", s.Tag(), s.Version(), s.Payload())
 }
 
-// with returns s in the same tenure with another tag and payload.
+// with returns the state s with another tag and payload, in the same tenure.
 func (s State) with(t Tag, payload uint64) State {
 	return State(uint64(t)<<tagShift | uint64(s)&(versionMask<<versionShift) | payload&payloadMask)
 }
 
-// moved returns s in the same tenure with another payload.
+// moved returns the state s with another payload, in the same tenure.
 func (s State) moved(payload uint64) State { return s&^payloadMask | State(payload&payloadMask) }

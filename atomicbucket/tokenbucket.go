@@ -11,10 +11,10 @@ import (
 // # Token ticks
 //
 // Time and tokens are counted in one unit, the tick. As a number of tokens, a tick is a fixed fraction of a token. As a
-// time, it is the time in which that fraction comes back. Costs and the burst are whole numbers of ticks. The instant t
-// is the tick floor(t * ticks per nanosecond), modulo 2^64. It is computed from absolute time, so nothing is divided
-// and no rounding accumulates from one request to the next. The payload is the theoretical arrival time (TAT), modulo
-// 2^54: the tick at which the bucket is full again.
+// time, it is the time in which that fraction comes back. Costs and the burst are whole numbers of ticks. An instant t
+// is in the tick with the number floor(t * ticks per nanosecond), modulo 2^64. It is computed from absolute time, so
+// nothing is divided and no rounding accumulates from one request to the next. The payload is the theoretical arrival
+// time (TAT), modulo 2^54: the tick at which the bucket is full again.
 //
 //	debt   =   TAT - now, or 0 if that has passed
 //	idle   iff debt = 0
@@ -24,18 +24,20 @@ import (
 // In an exact algorithm a nanosecond is a whole number of ticks. Let the rate be "a" tokens every b nanoseconds, as a
 // reduced fraction. Then a tick is 1/b of a token, a nanosecond is "a" ticks, and nothing is rounded: round is 0. This
 // needs a <= 16, and burst * b within 2^51 ticks. It covers every rate whose tokens are a whole number of nanoseconds
-// apart, or a whole number of halves, thirds, ... sixteenths of a nanosecond. It covers bursts up to what comes back in
-// 39 hours, or longer for some rates.
+// apart, or a whole number of halves, thirds, ... sixteenths of a nanosecond. It covers bursts that come back within 39
+// hours, and for some rates longer ones.
 //
 // Any other algorithm divides the token into 2^frac ticks. Each tick is half a nanosecond to a nanosecond long, or
-// longer if the burst would otherwise exceed 2^51 ticks. The tick now is rounded down, and an idle bucket is charged
-// from the next tick (round is 1). So a request is never admitted early, and it is admitted at most two ticks late. The
-// drawback is that the last token of a burst waits for the next tick, if the whole burst comes within one tick.
+// longer if the burst would otherwise exceed 2^51 ticks. The tick now is rounded down, and tokens that are taken from
+// an idle bucket come back from the next tick on (round is 1). So a request is never admitted early, and it is admitted
+// at most two ticks late. The drawback is that the last token of a burst waits for the next tick, if the whole burst
+// comes within one tick.
 //
-// The circle of the payload is 13 days or longer. The future is a small part of it: a TAT can be ahead of now by at
-// most the burst and the skew between two clocks, so everything beyond 2^51 + 2^50 + 1 ticks is read as past. That
-// leaves 13/16 of the circle, 10 days. Within this time an idle record must be forgotten or used, because after it the
-// record would look as if it owed something. The table takes care of that.
+// The payload counts ticks on a circle, and a full turn takes 13 days or longer. Only a small part of the circle is
+// read as the future. A TAT can be ahead of now by at most the burst and the skew between two clocks. So a TAT that is
+// more than 2^51 + 2^50 + 1 ticks ahead is read as past. That leaves 13/16 of the circle, 10 days. Within this time an
+// idle record must be forgotten or used, because after it the record would look as if it owed something. The table
+// takes care of that.
 //
 // # Batches
 //
@@ -111,8 +113,8 @@ func (b *TokenBucket) RingSize() uint64 {
 	return 0
 }
 
-// debt returns the ticks from now until the bucket is full, and zero for a full bucket. The mask removes the tag and
-// version of s, and the bits of now above the payload.
+// debt returns the ticks from the tick now until the bucket is full, and zero for a full bucket. The mask removes the
+// tag and the version from s, and from now the bits for which a payload has no room.
 func debt(s State, now uint64) uint64 {
 	d := (uint64(s) - now) & payloadMask
 	if d > maxDebt {
@@ -121,8 +123,7 @@ func debt(s State, now uint64) uint64 {
 	return d
 }
 
-// Take returns the payload after a take from a live record at the tick now, and
-// whether the bucket had that much.
+// Take returns the payload after a take from a live record at the tick now, and whether the bucket had enough tokens.
 func (b *TokenBucket) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
 	owed := debt(r.State, now)
 	return now + max(owed, b.round) + d.Cost, owed+d.Cost <= d.Limit
@@ -139,10 +140,11 @@ func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 	return Receipt{after.Payload(), cost, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives back a take, or a part of a take: what the record certainly owes because of it. Let B be the debt, and
-// B' the debt that the record would have without that part. The difference starts as the cost of the part. It shrinks
-// by the time that passes while B' is zero and B is not. B' is at least the debt that the rest of the take alone would
-// leave. How much comes back depends on what happened since the take:
+// Refund gives back a take, or a part of a take. It reduces the debt only by the ticks that the record certainly owes
+// because of that part. Let B be the debt, and B' the debt that the record would have without the part. The difference
+// B - B' starts as the cost of the part. It shrinks by the time that passes while B' is zero and B is not. B' is at
+// least the debt that the rest of the take alone would leave. How much comes back depends on what happened since the
+// take:
 //
 //   - The take is longer ago than any debt lasts. Then nothing comes back.
 //   - Nothing was taken since, or all that was taken was given back completely, so that the payload is the same again.
@@ -150,15 +152,15 @@ func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 //   - There were other takes. Then B' was above zero until the tick at which the bucket would have been full without
 //     the take. So the cost of the part comes back, or, if that is less, the cost of the whole take minus the time
 //     since that tick.
-//   - There were also other refunds, after which that tick is not known. Then the cost of the part comes back, or, if
+//   - There were also other refunds. After them, that tick is not known. Then the cost of the part comes back, or, if
 //     that is less, the cost of the whole take minus the time since the take.
 //
 // Every refund except the first one changes the version. So the last case can be distinguished from the other cases.
 //
 // All of this is calculated at the latest of three times: now, the time of the latest take, and the time at which the
-// last reservation is due. At an earlier time the bucket owes more because of the take, but the later take has already
-// used what comes back until its time. If the latest time is later than now, and it is not known which take is given
-// back, nothing comes back.
+// last reservation is due. At an earlier time the bucket owes more because of the take, but a later take has already
+// used the tokens that come back until the time of that later take. If the latest time is later than now, and it is not
+// known which take is given back, nothing comes back.
 func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	owed, cost, of := debt(r.State, g.Now), g.Demand.Cost, g.Of
 	back, passed := min(debt(r.State, g.Latest), cost), uint64(0)
@@ -180,8 +182,9 @@ func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool
 	return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)
 }
 
-// RefundBehind does what Refund does, for a take that left the record in the state after. It is only for the case that
-// there were only takes since then, that none of them was later than now, and that no reservation is waiting.
+// RefundBehind does what Refund does. The parameter after is the state in which the take left the record. RefundBehind
+// may be called only if three conditions are true: there were only takes since then, none of them was made at a later
+// tick than now, and no reservation is waiting.
 func (b *TokenBucket) RefundBehind(s, after State, now, cost uint64, at *Word) (State, bool) {
 	owed := debt(s, now)
 	return at.Convert(s, s.Tag(), now+owed-min(owed, cost, debt(after, now)))
@@ -208,8 +211,9 @@ func (b *TokenBucket) Shortfall(r Record, now uint64, d Demand) uint64 {
 	return need - min(need, d.Limit)
 }
 
-// Ahead returns d with its limit raised by what comes back within a wait from an instant on. It is the demand of a
-// caller that takes now and then waits. The raised limit is at most 2^51 ticks, because no bucket owes more.
+// Ahead returns the demand d with a higher limit. The limit is raised by the ticks that come back within a wait,
+// counted from the instant nanos on. The result is the demand of a caller that takes now and then waits. The raised
+// limit is at most 2^51 ticks, because no bucket owes more.
 func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	if b.exact != 0 {
 		wait = min(wait, time.Duration(maxBurstTicks/b.exact)) // a longer wait would overflow
@@ -237,7 +241,8 @@ func (b *TokenBucket) Status(r Record, nanos int64, d Demand) (status Status) {
 }
 
 // Left returns what a client may want to know at an instant about a bucket: how many tokens are left, and the time
-// until the bucket is full. owed is the debt in ticks, limit is in ticks, and token is the cost of a token in ticks.
+// until the bucket is full. All three other parameters are in ticks: owed is the debt, limit is the limit, and token is
+// the cost of a token.
 func (b *TokenBucket) Left(nanos int64, owed, limit, token uint64) (tokens uint64, reset time.Duration) {
 	// Rounding, a reservation or a lower tier can put the debt above the limit.
 	left := limit - min(owed, limit)
@@ -257,7 +262,7 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 	return (ticks + b.token - 1) / b.token
 }
 
-// Wait returns the time from the instant nanos until a number of ticks have passed. It is the exact inverse of
+// Wait returns the time from the instant nanos until a number of ticks have passed. Wait is the exact inverse of
 // [TokenBucket.Ticks]: one nanosecond less is not enough. If the wait is longer than the longest Duration, about 292
 // years, Wait returns the longest Duration. If the algorithm rounds, Wait also returns the longest Duration for a wait
 // that ends 2^63 ns or more after the origin.

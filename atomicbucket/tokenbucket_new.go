@@ -28,8 +28,8 @@ const (
 )
 
 // NewTokenBucket returns the algorithm of a bucket that gets the given number of tokens every period, spread evenly,
-// and holds at most the number of tokens in the parameter burst. The float tokens stands for the decimal number as
-// which it prints, so 0.1 is exactly a tenth.
+// and holds at most the number of tokens in the parameter burst. The parameter tokens stands for the decimal number
+// that is printed for this float, so 0.1 is exactly a tenth.
 //
 // The rate is one token in 2^63-1 ns (292 years) to [MaxTokensPerSecond], and the burst is 1 to [MaxBurst]. Other
 // numbers return an error that names the value and the range.
@@ -38,7 +38,7 @@ func NewTokenBucket(tokens float64, period time.Duration, burst uint64) (TokenBu
 }
 
 // NewRoomyBucket does what [NewTokenBucket] does. But if the parameter room is more than the burst, records have room
-// for a debt of that many tokens. It is for a bucket that had a larger burst before.
+// for a debt of that many tokens. Such room is for a bucket that had a larger burst before.
 func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (TokenBucket, error) {
 	if err := CheckRate(tokens, period); err != nil {
 		return TokenBucket{}, err
@@ -55,8 +55,8 @@ func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (T
 	return b, nil
 }
 
-// exactBucket returns the exact algorithm of a rate, which is in tokens per nanosecond. It reports false if there is
-// none.
+// exactBucket returns the exact algorithm for a rate in tokens per nanosecond. It returns false if there is no exact
+// algorithm for the rate and the burst.
 func exactBucket(rate *big.Rat, burst uint64) (TokenBucket, bool) {
 	a, b := rate.Num(), rate.Denom()
 	if a.Uint64() > maxExact || !b.IsUint64() { // a is at most tokens, or the number of its 17 digits
@@ -95,8 +95,9 @@ func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 // number of tokens in the bucket. The parameter refill is the number of tokens that the bucket gets at once at every
 // multiple of interval.
 //
-// refill is 1 to [MaxBurst] and at most one token per nanosecond, burst is 1 to [MaxBurst], and the interval is at
-// least a nanosecond. Other numbers return an error that names the value and the range.
+// The parameter refill is 1 to [MaxBurst], but at most one token per nanosecond of the interval. The parameter burst is
+// 1 to [MaxBurst], and the interval is at least a nanosecond. Other numbers return an error that names the value and
+// the range.
 func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenBucket, error) {
 	if interval < 1 || refill < 1 || refill > MaxBurst || refill > uint64(interval) {
 		return TokenBucket{}, fmt.Errorf("refill of %d tokens every %v: want 1 to %d tokens, and at most one for each nanosecond of the interval", refill, interval, uint64(MaxBurst))

@@ -80,8 +80,8 @@ func (b *bucket) take(nanos int64, n uint64) bool {
 
 // TestTokenBucketAgainstRationals (I1, I2): an exact algorithm equals the exact bucket. Any other algorithm is never
 // early, and it is late by at most two ticks. To check this, the test compares it with an exact bucket that has the
-// same history. The exact bucket must admit whatever the algorithm admits. With two ticks less in it, the exact bucket
-// must refuse whatever the algorithm refuses.
+// same history. The exact bucket must admit whatever the algorithm admits. If the exact bucket is reduced by two ticks,
+// it must refuse whatever the algorithm refuses.
 func TestTokenBucketAgainstRationals(t *testing.T) {
 	for i, p := range policies {
 		t.Run(fmt.Sprintf("%v per %v burst %d", p.tokens, p.period, p.burst), func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestTokenBucketAgainstRationals(t *testing.T) {
 
 func checkAgainstRationals(t *testing.T, b *bucket, exact *reference.TokenBucket, random *rand.Rand, burst uint64) {
 	nanos := random.Int64N(math.MaxInt64 / 2)
-	// One token is Cost(1) ticks. The drift of a clock that is slow by one part in
-	// 2^63 is far below the thousandth of a tick that is added.
+	// One token is Cost(1) ticks. The clock is slow by one part in 2^63. Its drift is far below the thousandth of a
+	// tick that is added.
 	late := new(big.Rat).SetFrac(big.NewInt(2001), new(big.Int).Mul(big.NewInt(1000), new(big.Int).SetUint64(b.algorithm.Cost(1))))
 	if b.algorithm.Exact() {
 		late.SetInt64(0)

@@ -52,9 +52,9 @@ func (w *Word) Move(from State, payload uint64) (State, bool) {
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
-// Convert changes which of two plans a live record follows, and its bucket. For a refund, it changes only the bucket.
-// Convert also changes the version. Otherwise the record could return to exactly an earlier state, for example if a
-// plan is changed and changed back, or if tokens are taken and given back.
+// Convert changes two parts of a live record: which of two plans it follows, and its bucket. For a refund, it changes
+// only the bucket. Convert also changes the version. Otherwise the record could return to exactly an earlier state.
+// That could happen if a plan is changed and changed back, or if tokens are taken and given back.
 func (w *Word) Convert(from State, live Tag, payload uint64) (State, bool) {
 	to := NewState(live, from.Version()+1, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))

@@ -22,7 +22,8 @@ type question func(key string) bool
 func (q question) Allow(key string) bool { return q(key) }
 
 // compare measures a limiter on a row, and fails if the limiter does not decide as the row requires. Before the
-// measurement, it requests every key fill times, so that on a row of refusals the limiter refuses.
+// measurement, it makes requests for every key, so that on a row of refusals the limiter refuses. The parameter fill is
+// the number of these requests for each key.
 func compare(b *testing.B, row workload.Row, fill int, l peers.Limiter) {
 	before, requests := row.Load()
 	decider := measure.Keyed{Limiter: l}
@@ -104,8 +105,8 @@ func BenchmarkSweep(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(l.Stats().Slots), "ns/slot")
 }
 
-// algorithms lists policies of every algorithm: free admits everything, and strict admits only the first requests of a
-// key.
+// algorithms lists two policies of every algorithm. The policy in the field free admits everything. The policy in the
+// field strict admits only the first requests of a key.
 var algorithms = []struct {
 	name         string
 	free, strict engine.Policy

@@ -27,7 +27,8 @@ const module = "weir"
 
 // A Handler checks requests against limits.
 type Handler struct {
-	// Limits are the limits of the handler. A request is checked against all limits that match it, all or nothing.
+	// Limits are the limits of the handler. A request counts in all limits that match it, or in none of them if one
+	// refuses.
 	Limits []Limit `json:"limits,omitempty"`
 	// Headers are the styles of the header fields in answers: one or several of ietf, legacy and draft-06, or none. The
 	// default is ietf.

@@ -44,8 +44,9 @@ func (h hearsay) from(fields http.Header, trusted bool) {
 	}
 }
 
-// reads reports whether some servers may treat the field name as if it were the name as. This is possible if the
-// letters and digits of both names are the same and all other characters are at the same positions.
+// reads reports whether some servers may treat two names of fields as the same name. The two names are the parameters
+// name and as. This is possible if the letters and digits of both names are the same and all other characters are at
+// the same positions.
 func reads(name, as string) bool {
 	if len(name) != len(as) {
 		return false

@@ -76,8 +76,8 @@ type Limit struct {
 	// MaxKeys is the number of keys for which there is room. The default is a million. For a sliding log it is 100,000,
 	// or fewer if 256 MiB is too small for that many.
 	MaxKeys int `json:"max_keys,omitempty"`
-	// Overflow is what happens to a new key when there is no room: evict (the default) drops another key, the one that
-	// has used least; refuse refuses the new key; admit admits the new key without a record.
+	// Overflow is what happens to a new key when there is no room: evict (the default) drops the key that has used
+	// least; refuse refuses the new key; admit admits the new key without a record.
 	Overflow string `json:"overflow,omitempty"`
 }
 
@@ -193,11 +193,12 @@ func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err
 	return err
 }
 
-// byQuota reports whether requests may have numbers other than those of the limit and its tiers.
+// byQuota reports whether requests may have numbers that are neither the numbers of the limit nor the numbers of one of
+// its tiers.
 func (l *Limit) byQuota() bool { return l.Quota != "" || l.Quotas != nil }
 
-// quota makes the limit use the numbers that come with requests. It changes the spec zoned to that of a zone for
-// quotas. The argument own is the limit's policy, and shared contains the handler's store.
+// quota makes the limit use the numbers that come with requests. It changes the policy of the parameter zoned to the
+// policy of a zone for quotas. The argument own is the limit's policy, and shared contains the handler's store.
 func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, shared zone.Spec, zoned *zone.Spec,
 	to *httplimit.Limit) (warnings []string, err error) {
 	switch {

@@ -168,8 +168,8 @@ func TestDirectivesInCaddy(t *testing.T) {
 		assert.Contains(t, body, want)
 	}
 
-	// The next configuration has the same limits, and the one after it has higher limits. With both, no client gets a
-	// fresh bucket.
+	// The next configuration has the same limits. The configuration after it has higher limits. Neither of them gives a
+	// client a fresh bucket.
 	require.NoError(t, s.load(site+"\nheader X-New yes"))
 	assert.Equal(t, 0, s.passed(3, "127.0.0.1"))
 	require.NoError(t, s.load(strings.ReplaceAll(site, "events 2", "events 200")))

@@ -24,8 +24,8 @@ import (
 )
 
 // frameworks has a function for each framework. The function starts a server that runs until the test ends, and returns
-// its URL. The handler of the path /ok answers 200, and that of /no answers 401. The handler of /error returns an
-// error, which becomes 403, and that of /panic panics. Each handler calls the function during.
+// its URL. The handler of the path /ok answers 200, and the handler of /no answers 401. The handler of /error returns
+// an error, and the answer has the status 403. The handler of /panic panics. Each handler calls the function during.
 var frameworks = map[string]func(t *testing.T, limits *httplimit.Middleware, during func()) (url string){
 	"gin": func(t *testing.T, limits *httplimit.Middleware, during func()) string {
 		gin.SetMode(gin.ReleaseMode)

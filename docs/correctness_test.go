@@ -41,7 +41,7 @@ func TestTheTableOfInvariantsIsTrue(t *testing.T) {
 	assert.Len(t, shown, 9, "every invariant has a test")
 }
 
-// A claim is a test with the invariants that its comment names.
+// A claim has the name of a test and the invariants that the test's comment names.
 type claim struct {
 	folder, test string
 	invariants   []string

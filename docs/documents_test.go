@@ -47,7 +47,7 @@ func TestLinksResolve(t *testing.T) {
 	assert.Greater(t, followed, 50)
 }
 
-// TestMakeTargetsExist checks that the Makefile has every target that a document names in code.
+// TestMakeTargetsExist checks that the Makefile has every target that a document names in a code span or block.
 func TestMakeTargetsExist(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	require.NoError(t, err)
@@ -95,8 +95,8 @@ func TestDecisionsAreListed(t *testing.T) {
 	assert.NotEmpty(t, numbers)
 }
 
-// TestNamedTestsExist checks that every test and every Go file that a document names in code exists somewhere in the
-// repository.
+// TestNamedTestsExist checks that every test and every Go file that a document names in a code span exists somewhere in
+// the repository.
 func TestNamedTestsExist(t *testing.T) {
 	there := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)

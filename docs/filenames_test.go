@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fileName matches the name of a file, with as much of its path as is written. It matches only the extensions for which
-// every file that a comment names must be in the repository.
+// fileName matches the name of a file, and the part of its path that is written before the name. It matches only
+// extensions whose files must all be in the repository if a comment names them.
 var fileName = regexp.MustCompile(`[\w./-]*\w\.(?:go|md|lua|pml)\b`)
 
 // TestFilesThatCommentsNameExist: if a comment in Go code names a file, the repository has a file with this name, or

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLayers compares the imports of all files except tests with the table of architecture.md, which says what each
-// part of the repository may import.
+// TestLayers reads the table of architecture.md that says what each part of the repository may import. It compares the
+// imports of all files except tests with this table.
 func TestLayers(t *testing.T) {
 	text, err := os.ReadFile("architecture.md")
 	require.NoError(t, err)

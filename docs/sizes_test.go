@@ -24,7 +24,7 @@ const (
 	mostFields        = 10 // unexported fields of a struct
 )
 
-// larger lists the parts that may be larger, each with the size that it may have, and the reason.
+// larger lists the parts that may be larger than that, each with its own largest size and the reason.
 var larger = map[string]struct {
 	most int
 	why  string

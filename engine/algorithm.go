@@ -5,7 +5,7 @@ import "fmt"
 // An Algorithm is the method by which a policy counts tokens. [Policy.Algorithm] returns the algorithm of a policy.
 type Algorithm uint8
 
-// The algorithms, each named after the function that makes a [Policy] of it. The zero [Policy] has NoAlgorithm.
+// The algorithms. Each has the name of the function that returns a [Policy] with it. The zero [Policy] has NoAlgorithm.
 const (
 	NoAlgorithm Algorithm = iota
 	AlgorithmTokenBucket

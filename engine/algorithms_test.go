@@ -34,7 +34,7 @@ var algorithms = []perMinute{
 
 // tier returns a policy with the given limit. All policies that tier returns can be tiers of the same limiter.
 func (a perMinute) tier(limit uint64) Policy {
-	if a.name == "batch refill" { // its tiers may differ only in what they hold
+	if a.name == "batch refill" { // its tiers may differ only in their bursts
 		return BatchRefill(10, time.Minute, limit)
 	}
 	return a.policy(limit)
@@ -117,8 +117,8 @@ func TestSlidingLogIsExact(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 5, ResetAfter: time.Second}, l.Take("k", 25))
 }
 
-// Refused requests do not count. (Some sliding window counters have the fault that they count them, so a client that
-// keeps asking is never admitted again.)
+// Refused requests do not count. (Some sliding window counters count refused requests. This is a fault: a client that
+// keeps sending requests is then never admitted again.)
 func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		quiet := l.Key("quiet") // takes as much as the other key, and then waits
@@ -141,8 +141,8 @@ func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	})
 }
 
-// RetryAfter is exact for every cost, also in Peek: after that wait the request passes, and a nanosecond earlier it
-// does not.
+// RetryAfter is exact for every cost, in the decisions of Take and of Peek: after that wait the request is admitted,
+// and a nanosecond earlier it is not.
 func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		random := rand.New(rand.NewPCG(8, 8))
@@ -247,8 +247,8 @@ func TestSweepNeverResetsALiveQuota(t *testing.T) {
 			for i := range uint64(10) {
 				after[i] = l.Peek(l.KeyUint64(i), 1+i*10)
 				if after[i].Remaining == 100 {
-					// A window may not be over yet when nothing counts any more, so a forgotten key has another
-					// ResetAfter.
+					// A key can be forgotten before its window is over, if none of its tokens count any more. Its
+					// ResetAfter then changes, so the test does not compare ResetAfter.
 					before[i].ResetAfter, after[i].ResetAfter = 0, 0
 				}
 			}
@@ -337,9 +337,9 @@ func TestLeapingTimes(t *testing.T) {
 }
 
 // TestATimeFromTheFutureMovesNothing (I1): a request with a time ten years ahead is refused, and all other keys are
-// unaffected. A request that is ahead by at most maxLead is decided at its own time, also in a full table. This time
-// does not count for anything else: a record that is idle only at that time is not forgotten, and no other key gets its
-// tokens sooner.
+// unaffected. A request that is ahead by at most maxLead is decided at its own time, also in a full table. The
+// request's time has no other effect: a record that is idle only at that time is not forgotten, and no other key gets
+// its tokens sooner.
 func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1), Overflow(Refuse)}, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39*time.Second + 500*time.Millisecond) // half a second before the next minute
@@ -373,8 +373,8 @@ func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 }
 
 // TestARateThatRoundsChargesFromTheNextNanosecond: at 97/s with burst 10, Remaining is 8, 8, 7 and 6 in four requests.
-// Remaining is exactly the number of tokens that can be taken at that instant. The missing part of a token comes back
-// at most two nanoseconds later.
+// Remaining is exactly the number of tokens that can be taken at that instant. The part of a token that is missing
+// because of the rounding comes back at most two nanoseconds later.
 func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(97), 10))
 	for _, want := range []uint64{8, 8, 7, 6} {
@@ -397,8 +397,8 @@ func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	}
 }
 
-// A limit of 1e6 per second grants 1e6 in the first second and 1e6 in the next. (A limiter with a fault used the
-// interval divided by the tokens as the number of tokens, so it granted 1,000 in the next second.)
+// A limit of 1e6 per second grants 1e6 in the first second and 1e6 in the next. (A faulty limiter used the quotient
+// interval / tokens as the number of tokens that come back, so it granted 1,000 in the next second.)
 func TestAMillionASecondInEverySecond(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -408,7 +408,7 @@ func TestAMillionASecondInEverySecond(t *testing.T) {
 		{BatchRefill(1e6, time.Second, 1e6), 1_000_000},
 		{FixedWindow(1e6, time.Second), 999_000}, // so large a count leaves no room for nanoseconds
 		{FixedWindow(1e6, time.Second).Aligned(), 1_000_000},
-		{SlidingWindow(1e6, time.Second), 999_000}, // the last step of a second may be missing
+		{SlidingWindow(1e6, time.Second), 999_000}, // the tokens of the last millisecond may be missing
 	} {
 		l, h := newLimiter(t, c.policy)
 		for second := range 4 {
@@ -473,8 +473,8 @@ func TestThreeHundredMillionASecond(t *testing.T) {
 	}
 }
 
-// New refuses numbers that the algorithm cannot grant, and names them. (A limiter with a fault accepted them, and they
-// caused a panic later.)
+// New refuses numbers that the algorithm cannot grant, and names them. (A faulty limiter accepted them, and later
+// panicked because of them.)
 func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -602,8 +602,9 @@ func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 }
 
 // If SetPolicy changes the length of the window, taken tokens still count. A fixed window that becomes longer ends
-// later by the same time. A fixed window that becomes shorter ends at its previous end. If no more than the limit was
-// taken, and a window that begins now would end sooner, it ends at that time instead.
+// later by the same time. A fixed window that becomes shorter keeps its end, unless two conditions are true: no more
+// tokens than the limit were taken, and a window that begins now would end sooner. Then the window ends when the window
+// that begins now would end.
 func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	require.True(t, l.Take("k", 5).Allowed)
@@ -615,8 +616,8 @@ func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	assert.Equal(t, 20*time.Second, l.Take("k", 6).RetryAfter)
 
 	// After the change, an aligned window ends with the first complete window of the clock that begins when the old
-	// window began, or later. Here the old window began ahead of the clock. Windows of 7s begin 2s before its beginning
-	// and 5s after it.
+	// window began, or later. Here the old window began ahead of the clock. Of the windows of 7s, one begins 2s before
+	// the beginning of the old window, and the next one 5s after the beginning of the old window.
 	l, h = newLimiter(t, FixedWindow(5, 10*time.Second).Aligned())
 	h.advance(10*time.Second - 1)
 	require.True(t, l.TakeAt(l.Key("k"), 5, time.Unix(1_700_000_010, 0)).Allowed)
@@ -766,8 +767,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// Tiers of a token bucket may differ in rate and burst. A key owes tokens, which come back at the rate of the tier
-// under which the key last took.
+// Tiers of a token bucket may differ in rate and burst. The tokens that a key owes come back at the rate of the tier
+// under which the key last took tokens.
 func TestTiersOfATokenBucket(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(PerSecond(100), 200)))
 	free := l.Key("k")

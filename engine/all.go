@@ -5,7 +5,7 @@ import "fmt"
 // maxRequests is the largest number of requests that [TakeAll] accepts.
 const maxRequests = 64
 
-// A Request asks one limiter for tokens, as part of [TakeAll].
+// A Request is one of the requests of [TakeAll]. It asks one limiter for tokens.
 type Request struct {
 	Limiter *Limiter
 	Key     Key
@@ -21,20 +21,22 @@ type Answer struct {
 
 // TakeAll takes from several limits at once, all or nothing. These may be limits per second and per hour, for example,
 // or limits per user and for all users together. The requests are allowed if every limiter allows its request.
-// Otherwise nothing is taken, and each limiter's answer is the answer that it would give if it was the only one. The
-// answers that are not Allowed show which limiters refuse. The same requests cannot pass before the longest RetryAfter
-// is over. The answers are in the order of the requests, and answers must have room for them. TakeAll does not
-// allocate. Package limits does the same for requests of a server, in memory and in stores.
+// Otherwise nothing is taken, and each limiter gives the answer that it would give to its request alone. The answers
+// that are not Allowed show which limiters refuse. The same requests cannot be admitted before the longest RetryAfter
+// is over. TakeAll writes its answers to the slice answers, in the order of the requests. This slice must be long
+// enough for them. TakeAll does not allocate. Package limits does the same for requests of a server, in memory and in
+// stores.
 //
 // TakeAll takes from one limiter after the other, in the order of the requests. If a limiter refuses, TakeAll gives the
-// tokens back to the limiters before it: each record becomes what it would be without that take ([Receipt.Refund]). No
-// call waits for another, so no order of limiters can deadlock.
+// tokens back to all limiters from which it has taken. The refund makes each record what it would be without that take
+// ([Receipt.Refund]). No call waits for another, so no order of limiters can deadlock.
 //
 // TakeAll is not atomic. Each of its takes is atomic, and so is each of its refunds. Every other call sees a take or a
 // refund as soon as it is made. So other calls count tokens that a call of TakeAll has taken, even if a later limiter
 // then refuses that call. This has the following consequences:
 //
-//   - No limiter ever admits more than its limit. Other calls can take these tokens only after they were given back.
+//   - No limiter ever admits more than its limit. Other calls can take the tokens of a refused call only after these
+//     tokens were given back.
 //   - A call may be refused because of tokens that another call gives back a moment later. The answer of the refused
 //     call counts those tokens as taken: Remaining is lower, and RetryAfter longer, than without the other call. When
 //     all calls have returned, refused calls have taken nothing.
@@ -42,8 +44,8 @@ type Answer struct {
 //     refused for tokens that another call gives back later. This does not happen if all calls name the limiters in the
 //     same order: the number of admitted calls is then the same as if the calls came one after the other. So use the
 //     same order in all calls, and put the limiter first that refuses most often.
-//   - After a refused call has given its tokens back, it computes the answers of the limiters one after the other, so
-//     they are from slightly different moments.
+//   - After a refused call has given its tokens back, it computes the answers of the limiters one after the other. So
+//     the answers describe slightly different moments.
 //
 // In three cases a refused call changes something. A bucket that was nearly full may lose part of a token, if another
 // request takes before the tokens are given back. If a take evicted another key, that key does not get its record back.
@@ -70,8 +72,8 @@ func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
 	return true, nil
 }
 
-// undo gives back what was taken before request i was refused. For the answers to all other requests, it peeks at their
-// limiters.
+// undo gives back the tokens that were taken before the request with the index i was refused. To get the answers to all
+// other requests, it peeks at their limiters.
 func undo(requests []Request, answers []Answer, i int) {
 	for j := range i {
 		answers[j].Receipt.Release()

@@ -21,8 +21,8 @@ func pinned(t testing.TB, now *time.Time, policy Policy, options ...Option) *Lim
 	return l
 }
 
-// TakeAll takes from every limit or from none. The test's function all returns one decision: the tightest one if the
-// requests are admitted, and the one with the longest wait if they are refused.
+// TakeAll takes from every limit or from none. The test's function ask returns one decision: the decision with the
+// fewest tokens left if the requests are admitted, and the decision with the longest wait if they are refused.
 func TestAllOrNothing(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	second, hour := pinned(t, &now, TokenBucket(PerSecond(10), 10)), pinned(t, &now, FixedWindow(25, time.Hour))
@@ -164,8 +164,8 @@ func TestAllInOppositeOrders(t *testing.T) {
 	}
 }
 
-// hooked returns a limiter and the function next. next(call) makes the limiter run call once, when it next reads its
-// clock.
+// hooked returns a limiter and a function, next. After next(call), the limiter runs the function call once, when it
+// next reads its clock.
 func hooked(t *testing.T, policy Policy) (l *Limiter, next func(func())) {
 	var then atomic.Pointer[func()]
 	l, err := New(policy, MaxKeys(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {

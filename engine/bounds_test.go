@@ -14,7 +14,7 @@ import (
 )
 
 // TestATimeIsAtMostASecondAhead tests to the nanosecond how far the time of a request may be ahead of the clock. A time
-// in the distant past is not ahead, wherever the clock is in the timeline.
+// in the distant past is never ahead, even if the clock is near the end of the timeline.
 func TestATimeIsAtMostASecondAhead(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	k := l.Key("k")
@@ -30,7 +30,7 @@ func TestATimeIsAtMostASecondAhead(t *testing.T) {
 
 // TestARefusalForWantOfRoomHasAWait: if a request is refused because the table is full, its wait lasts until the first
 // record becomes idle, to the nanosecond. A request ahead of the clock must not use a record that is idle at the
-// request's time but not yet at the clock's time. So this request must wait, too.
+// request's time but not yet at the clock's time. So the request ahead of the clock must wait, too.
 func TestARefusalForWantOfRoomHasAWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Nanosecond), 1), MaxKeys(1), Shards(1), Overflow(Refuse))
 	for i := range uint64(10_000) {
@@ -89,7 +89,8 @@ func TestTheLargestQuota(t *testing.T) {
 	}
 }
 
-// TestAQuotaOfAnotherKindIsNamed: the error names the limiter's policy, with its own limit.
+// TestAQuotaOfAnotherKindIsNamed: if a limiter cannot make a quota of a policy, the error names the limiter's own
+// policy, with its limit.
 func TestAQuotaOfAnotherKindIsNamed(t *testing.T) {
 	for _, own := range []Policy{
 		FixedWindow(5, time.Minute), SlidingWindow(5, time.Minute), SlidingLog(5, time.Minute), Concurrency(5, time.Minute),
@@ -135,8 +136,8 @@ type pastDeadline struct{ context.Context }
 func (pastDeadline) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
 // TestWaitTakesWhatIsThere: Wait takes nothing if the context is done before the call. If the tokens are available,
-// Wait takes them even if the context becomes done during the call, or if the context is past its deadline but not
-// done.
+// Wait takes them in two other cases: the context becomes done during the call, or the context is past its deadline but
+// not done.
 func TestWaitTakesWhatIsThere(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -222,7 +223,8 @@ func TestOneOfTwoRefusalsIsObserved(t *testing.T) {
 	require.Less(t, seen, 1000)
 }
 
-// TestALookAheadIsOfItsTime: a TakeAt of 0 tokens for a time ahead of the clock reports waits that begin at that time.
+// TestALookAheadIsOfItsTime: if TakeAt is called with 0 tokens and a time ahead of the clock, the waits that it reports
+// begin at that time.
 func TestALookAheadIsOfItsTime(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	require.True(t, l.Take("k", 5).Allowed)

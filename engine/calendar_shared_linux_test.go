@@ -160,7 +160,8 @@ func TestRulesOfZones(t *testing.T) {
 	require.ErrorContains(t, err, "control characters")
 }
 
-// TestForeignNumbersOfCalendars: a calendar's file with the numbers of another kind of limit is reported as damaged.
+// TestForeignNumbersOfCalendars: if the file of a calendar window contains the numbers of another kind of limit, it is
+// reported as damaged.
 func TestForeignNumbersOfCalendars(t *testing.T) {
 	for name, p := range map[string]Policy{
 		"another period": FixedWindow(5, Week.Longest()).Aligned(), "not aligned": FixedWindow(5, Day.Longest()),

@@ -9,11 +9,12 @@ import (
 )
 
 // Charge takes n tokens from the key whether the key has them or not. It is for a cost that has already arisen, such as
-// the bytes of an answer or the tokens of a language model. The key may then owe more than its limit. Its requests pass
-// again when enough of the debt has come back. Charge does not allocate.
+// the bytes of an answer or the tokens of a language model. The key may then owe more than its limit. Its requests are
+// admitted again when enough of the debt has come back. Charge does not allocate.
 //
-// The decision is about a request for one token, after the charge: Allowed says whether that request would pass now,
-// and RetryAfter says after which time it would pass. Remaining is never below 0. A charge of 0 takes nothing.
+// The decision describes a request for one token after the charge: Allowed says whether that request would be admitted
+// now, and RetryAfter is the time after which it would be admitted. Remaining is never below 0. A charge of 0 takes
+// nothing.
 //
 // The debt of a key is bounded ([MaxDebt]), so that no charge with a wrong number locks a key out forever. The result
 // lost is how many of the n tokens were not charged:
@@ -26,8 +27,8 @@ import (
 // How a debt goes away depends on the algorithm:
 //
 //   - In a token bucket, the debt goes away at the bucket's rate.
-//   - A fixed window loses its debt when it ends: the next window starts without it. Tokens that were charged above the
-//     limit matter only for refunds.
+//   - A fixed window loses its debt when it ends: the next window starts without a debt. Tokens that were charged above
+//     the limit matter only for refunds.
 //   - A sliding window counter counts the tokens of the current window also in the next window.
 //   - A sliding window log cannot record more tokens than its ring has entries, so it charges only the tokens that fit.
 func (l *Limiter) Charge(k Key, n uint64) (d Decision, lost uint64) {
@@ -68,16 +69,16 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 }
 
 // MaxDebt bounds the debt that a key may have from [Limiter.Charge] and from refusals that cost something
-// ([ChargeRefusals]). The parameter limits sets this bound, as a multiple of the key's limit. Without this option it is
-// 10 times the limit for buckets ([TokenBucket], [BatchRefill]). That is enough for requests whose cost is known only
-// afterwards, if no request costs more than several times the limit. If a key was charged wrongly, its requests then
-// pass again after nine times the time in which its bucket fills. For the other algorithms, which forget debts, the
-// bound without this option is the limit itself.
+// ([ChargeRefusals]). The parameter limits sets this bound, as a multiple of the key's limit. Without this option the
+// bound is 10 times the limit for buckets ([TokenBucket], [BatchRefill]). That is enough for requests whose cost is
+// known only afterwards, if no request costs more than several times the limit. Even if a key was charged far too much,
+// its requests are then admitted again after at most nine times the time in which its bucket fills. For the other
+// algorithms, which forget debts, the bound without this option is the limit itself.
 //
-// A window or a log must be able to count the whole debt. A higher bound leaves fewer bits of the record's word for the
-// time, and multiplies the length of the log's ring by the parameter limits. [New] refuses a bound that does not fit,
-// such as a debt of more than the 2^51 ticks of a bucket. If the debt of a [Quota] would not fit, the bound for this
-// quota is the largest debt that fits. The parameter limits is 1 to 2^32.
+// The record of a window or a log must be able to count the whole debt. For a window, a higher bound leaves fewer bits
+// of the record's word for the time. For a log, the length of the ring is multiplied by the parameter limits. [New]
+// refuses a bound that does not fit, such as a debt of more than the 2^51 ticks of a bucket. If the debt of a [Quota]
+// would not fit, the bound for this quota is the largest debt that fits. The parameter limits is 1 to 2^32.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 || limits > 1<<32 {
@@ -94,17 +95,17 @@ type RefusalCharge = shard.RefusalCharge
 const (
 	// ChargeNothing means that a refused request takes nothing. This is the default.
 	ChargeNothing = shard.Nothing
-	// ChargeTheRest means that a refused request takes the tokens that are left, up to the number that it asked for.
+	// ChargeTheRest means that a refused request takes the tokens that are left, up to the number that it requested.
 	// For example, if 3 tokens are left, a request for 5 is refused and takes the 3. So a request for 1 that follows is
 	// refused, too.
 	ChargeTheRest = shard.TheRest
 	// ChargePenalty means that the tokens of a refused request are charged as by [Limiter.Charge], up to [MaxDebt]. So
-	// a client that keeps asking must wait longer.
+	// a client that keeps sending requests must wait longer.
 	ChargePenalty = shard.Penalty
 )
 
-// ChargeRefusals makes refused requests cost something. A refusal and its charge are one atomic step: a request that
-// would have passed is never charged as a refusal. RetryAfter includes the charge. Requests for more than the limit are
+// ChargeRefusals makes refused requests cost something. A refusal and its charge are one atomic step, so a request that
+// could be admitted is never charged as a refusal. RetryAfter includes the charge. Requests for more than the limit are
 // charged, too. Refusals of [Limiter.Reserve], and of [Limiter.Wait] on a token bucket, cost nothing, because those
 // calls ask for a place in the queue.
 //

@@ -149,7 +149,7 @@ func TestRefusalsThatCost(t *testing.T) {
 					require.Equal(t, want[2], l.Peek(l.Key("anna"), 1).Remaining)
 				}
 
-				// A request for more than the limit is charged, too. A refused Allow is charged one token.
+				// A request for more than the limit is also charged. A refused Allow is charged one token.
 				l.Take("berta", math.MaxUint64)
 				left := uint64(10)
 				if charge != engine.ChargeNothing {
@@ -205,7 +205,8 @@ func TestReserveCostsNoPenalty(t *testing.T) {
 	require.Equal(t, 4*time.Second, l.Peek(l.Key("anna"), 1).RetryAfter)
 }
 
-// TestChargesAreExact (I2): if many goroutines charge concurrently, every token is either charged or reported as lost.
+// TestChargesAreExact (I2): if many goroutines charge a key concurrently, every token is either charged or reported as
+// lost.
 func TestChargesAreExact(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.Per(1000, time.Hour), 1000),

@@ -18,10 +18,10 @@ func (p Policy) Check(tiers ...Policy) error {
 	return err
 }
 
-// Bytes returns how many bytes of memory a limiter would hold if [New] made it with the policy and the options. The
-// result equals [Stats].Bytes of such a limiter on this machine with the same GOMAXPROCS. With [Shared] the result is
-// the length of the file, on any machine. If New would refuse the arguments, Bytes returns an error. Bytes does not
-// open the file, and does not check whether the machine has that much memory.
+// Bytes returns how many bytes of memory a limiter takes that [New] makes with the policy and the options. The result
+// equals [Stats].Bytes of such a limiter, if it is made on this machine with the same GOMAXPROCS. With [Shared] the
+// result is the length of the file, on any machine. If New would refuse the arguments, Bytes returns an error. Bytes
+// does not open the file, and does not check whether the machine has that much memory.
 func Bytes(policy Policy, options ...Option) (uint64, error) {
 	c, err := configured(options)
 	if err != nil {
@@ -43,10 +43,11 @@ func Bytes(policy Policy, options ...Option) (uint64, error) {
 	return header + bytes, nil
 }
 
-// CheckChange returns the error that [Limiter.SetPolicy] would return for a limiter that was made with one list of
-// policies (the parameter from) and is changed to another (the parameter to). Both lists name the limiter's own policy
-// first, then the policies of its tiers. nil means that the limiter accepts the change. For a limiter whose policy has
-// been changed before, from must list the policies that the limiter was made with, not its current ones.
+// CheckChange returns the error that [Limiter.SetPolicy] would return for a change of a limiter's policies, or nil if
+// the limiter would accept the change. The parameter from lists the policies with which the limiter was made, and the
+// parameter to lists the policies after the change. Both lists name the limiter's own policy first, then the policies
+// of its tiers. If the policies of the limiter have been changed before, the list from must still have the policies
+// with which the limiter was made, not its current ones.
 func CheckChange(from, to []Policy) error {
 	if len(from) == 0 || len(to) == 0 {
 		return fmt.Errorf("engine: CheckChange of %d policies to %d: want the limiter's own policy first", len(from),
@@ -68,13 +69,13 @@ func CheckChange(from, to []Policy) error {
 }
 
 // In a shared table, the number of requests in flight, of all keys together, is bounded. The bound is a fixed number,
-// and one more for every few slots.
+// plus one for every few slots.
 const (
 	spareEntries = atomicbucket.MaxInFlight + 1
 	slotsToEntry = 4
 )
 
-// table returns the configuration of a limiter's table with this plan.
+// table returns the configuration of a table for a limiter with the configuration c and the given plan.
 func (c *config) table(plan *shard.Plan) shard.Config {
 	layout := shard.Config{
 		Plan: plan, Slots: c.slots(), Shards: c.shardCount(), Overflow: shard.Overflow(c.overflow), Prefault: c.prefault,

@@ -20,8 +20,8 @@ const (
 )
 
 // A clock counts nanoseconds on the limiter's timeline. It starts at the Unix time at which the clock was made, and
-// then advances as its source does. A change of the wall clock does not move it. The timeline has no negative times: it
-// begins in 1970 and ends in 2262.
+// then advances with the source of the time, such as the counter or the monotonic clock. A change of the wall clock
+// does not move it. The timeline has no negative times: it begins in 1970 and ends in 2262.
 type clock struct {
 	kind     clockKind
 	base     time.Time // an instant, with its monotonic reading if it has one
@@ -37,8 +37,8 @@ type clock struct {
 	_      [56]byte
 }
 
-// newClock returns a clock of the given kind. If that kind is not available, it returns a clock of the kind that
-// replaces it.
+// newClock returns a clock of the given kind. If that kind is not available, newClock returns a clock of another kind,
+// which replaces it.
 func newClock(kind clockKind, read func() time.Time) (*clock, error) {
 	c := &clock{kind: kind, base: time.Now(), line: new(atomic.Pointer[calibration])}
 	if kind == clockFunc {

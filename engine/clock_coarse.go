@@ -11,8 +11,9 @@ const (
 	coarseDoubt = 100 * time.Millisecond
 )
 
-// renew reads the exact clock and stores the reading in the word, unless the word is younger than the parameter age. So
-// thousands of concurrent refusals write the word only once. renew returns the reading or the word, whichever is later.
+// renew reads the exact clock and stores the reading in the word, unless the word is younger than the duration in the
+// parameter age. So thousands of concurrent refusals write the word only once. renew returns the reading or the word,
+// whichever is later.
 func (c *clock) renew(age time.Duration) int64 {
 	now := c.exact()
 	for {

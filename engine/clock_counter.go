@@ -113,9 +113,10 @@ const (
 	slewTime         = time.Minute
 )
 
-// tolerable reports whether the counter can have drifted from Go's clock by the parameter off within the parameter
-// elapsed. Systems correct their clocks by at most 500 parts in a million. So if the drift is more than that and also
-// more than 10ms, the counter stopped or was set, or Go's clock has another source.
+// tolerable reports whether a working counter can have drifted from Go's clock by the duration in the parameter off
+// within the duration in the parameter elapsed. Systems correct their clocks by at most 500 parts in a million. So if
+// the drift is more than that and also more than 10ms, the counter stopped or was set, or Go's clock has another
+// source.
 func tolerable(off, elapsed time.Duration) bool {
 	return off.Abs() <= 10*time.Millisecond+elapsed.Abs()/2000
 }
@@ -128,9 +129,10 @@ func (c *counterClock) nanos() int64 {
 	return c.left + int64(time.Since(c.leftSince))
 }
 
-// recalibrate compares the counter with Go's clock. It changes the slope of the line so that the two show the same time
-// again later, without a jump. If the counter is off by more than is tolerable, it is never used again: Go's clock
-// continues from the last reading of the counter. A call within a second of the previous call does nothing.
+// recalibrate compares the counter with Go's clock. It changes the slope of the line so that the counter and Go's clock
+// show the same time again later, without a jump. If the counter is off by more than is tolerable, it is never used
+// again: Go's clock continues from the last reading of the counter. A call within a second of the previous call does
+// nothing.
 func (c *counterClock) recalibrate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +141,8 @@ func (c *counterClock) recalibrate() {
 	if line == nil || elapsed < time.Second {
 		return
 	}
-	// All times are calculated from the sample, because this goroutine may have been suspended since it was taken.
+	// All times are calculated from the sample, because this goroutine may have been suspended since the sample was
+	// taken.
 	late := next.at.Sub(c.base) - time.Duration(line.nanosAt(next.count)-c.origin)
 	mul, ok := slope(c.last, next)
 	c.last = next

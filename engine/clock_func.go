@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// maxBack is how far the time of a [ClockFunc] may go back and still count as only late. If goroutines read a clock
-// concurrently, or if a clock is adjusted a little, times go back by less than maxBack.
+// maxBack is how far the time of a [ClockFunc] may go back and still count as only late. Times go back a little if
+// goroutines read a clock concurrently, or if a clock is adjusted. Such steps back are shorter than maxBack.
 const maxBack = time.Minute
 
 // A toldClock takes the time from the function of a [ClockFunc]. This function may be faulty, and the times that it
@@ -25,12 +25,12 @@ type toldClock struct {
 }
 
 // told returns the time according to the function. It ignores a time outside the timeline, and also a time in the
-// second half of the rest of the timeline: time then stands still. So the timeline still has time left when the
-// function is right again.
+// second half of the rest of the timeline. Then the limiter's time stands still, so that the timeline is not used up
+// when the function is right again.
 //
-// told is lock-free: it calls the function again only if another call has changed a value that this call had read and
-// wants to replace. If it called the function again after every change of ahead, a function that jumps back and forth
-// with each reading would make the loop endless.
+// told is lock-free. It starts over, and calls the function again, only if another call has changed a value that this
+// call had read and wants to replace. It does not start over because it has itself changed the field ahead. Otherwise,
+// the loop would be endless if the function jumped back and forth with each reading.
 func (c *clock) told() int64 {
 	f := &c.function
 	for {

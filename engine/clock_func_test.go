@@ -12,7 +12,7 @@ import (
 // set makes the clock show the given time, which may be in any year.
 func (h *hand) set(at time.Time) { h.other.Store(&at) }
 
-// pass moves the clock on by d. The limiter reads the clock every half minute.
+// pass moves the clock on by the time d. Every half minute of this time, the limiter reads the clock.
 func (h *hand) pass(l *Limiter, d time.Duration) {
 	for ; d > 0; d -= maxBack / 2 {
 		h.advance(maxBack / 2)
@@ -52,7 +52,7 @@ func TestAClockThatLeapsAndComesBack(t *testing.T) {
 }
 
 // TestAClockThatIsWrongAgainAndAgain (I1): single readings of the clock are early or late by any amount. Of the
-// readings that are ahead, only the one that is furthest ahead admits more, and only once.
+// readings that are ahead, only the one that is furthest ahead causes more admissions, and only once.
 func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		require.True(t, l.Take("k", 100).Allowed)
@@ -75,8 +75,8 @@ func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestAClockThatGoesToAndFro: a call reads the function once, even if each reading is far from the previous one. The
-// leaps ahead count only once.
+// TestAClockThatGoesToAndFro: a call reads the function once, even if each reading is far from the previous one. All
+// leaps ahead together advance the limiter's time only once.
 func TestAClockThatGoesToAndFro(t *testing.T) {
 	const leap = 10 * maxBack
 	begin := time.Unix(1_700_000_000, 0)
@@ -171,8 +171,8 @@ func TestAClockThatGoesBackALittleIsLate(t *testing.T) {
 	})
 }
 
-// TestARefundByALateClockGivesNoMore (I1): a take has used the tokens that had come back until then. A refund that is
-// made after the clock has gone back must not give these tokens back again.
+// TestARefundByALateClockGivesNoMore (I1): a take has used all tokens that had come back until the time of the take. A
+// refund that is made after the clock has gone back must not give these tokens back again.
 func TestARefundByALateClockGivesNoMore(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		_, receipt := l.TakeReceipt(l.Key("k"), 50)

@@ -130,7 +130,7 @@ func TestCounterKeepsTime(t *testing.T) {
 	}
 }
 
-// count returns how many counts of the counter d takes.
+// count returns how many counts the counter makes in the time d.
 func (c *counterClock) count(d time.Duration) uint64 {
 	return uint64(float64(d) / float64(c.current.Load().mul) * (1 << (64 - counterScale)))
 }

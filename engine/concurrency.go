@@ -20,11 +20,11 @@ import "time"
 // A key with tokens in flight is not idle, and keeps its slot. If there are more such keys than [MaxKeys], [Overflow]
 // decides. [Evict] forgets the key with the fewest tokens in flight, and that key may then take its whole limit again.
 // [Refuse] refuses requests of new keys, and [Admit] admits them without counting. [Limiter.Reset] also forgets the
-// tokens in flight. The release of tokens that were forgotten in one of these ways does nothing.
+// tokens in flight. If tokens were forgotten in one of these ways, their release does nothing.
 //
 // In a [Decision], Remaining is how many more tokens may be taken. The limiter does not know when a token will be
-// released. So RetryAfter is the time after which the request passes even if no token is released, and ResetAfter is
-// the time until all tokens in flight are forgotten. Do not tell a client to wait for RetryAfter.
+// released. So RetryAfter is the time after which the request is admitted even if no token is released, and ResetAfter
+// is the time until all tokens in flight are forgotten. Do not tell a client to wait for RetryAfter.
 //
 // Tokens taken by [Limiter.Take], [Limiter.Allow], [Limiter.Charge] and similar calls can only be given back by
 // [Limiter.Refund]. Without such a refund they stay in flight until they are forgotten. [Limiter.Reserve] and
@@ -40,13 +40,14 @@ import "time"
 //     lifetime.
 //   - No key with tokens in flight is evicted. If there is no room for a new key, its requests are refused, or, with
 //     [Admit], admitted without counting.
-//   - A receipt that is refunded in parts gives all of its tokens back with the last part.
+//   - If a receipt is refunded in parts, all of its tokens come back with the last part.
 //   - All keys together have 65,536 entries, and one more for every 2.4 keys of [MaxKeys]. When all entries are in use,
-//     a take is treated like a take of a new key for which there is no room. A refund without a receipt and a reset
+//     a take is treated as if its key was new and there was no room for the key. A refund without a receipt and a reset
 //     scan all entries. An entry takes 24 bytes of the file, whether it is used or not.
 //
-// limit is 1 to 65,535, and lifetime 1µs to 365 days. If lifetime is less than eight seconds, the highest limit is
-// lower, and the error of New names it. A key takes 27 bytes ([MaxKeys]), however many tokens are in flight.
+// The parameter limit is 1 to 65,535, and lifetime is 1µs to 365 days. If lifetime is less than eight seconds, the
+// highest limit is lower, and the error of New names it. A key takes 27 bytes ([MaxKeys]), however many tokens are in
+// flight.
 func Concurrency(limit uint64, lifetime time.Duration) Policy {
 	return Policy{algorithm: AlgorithmConcurrency, limit: limit, window: lifetime}
 }

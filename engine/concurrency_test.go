@@ -209,7 +209,7 @@ func TestWhatALimitInFlightCannot(t *testing.T) {
 	assert.Equal(t, Never, d.RetryAfter)
 }
 
-// TestEntriesOfOtherPolicies: in all other algorithms, Release gives back the tokens that the take took.
+// TestEntriesOfOtherPolicies: in all other algorithms, Release gives back the tokens of the take.
 func TestEntriesOfOtherPolicies(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		d, e := l.TakeReceipt(l.Key("k"), 40)

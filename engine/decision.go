@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Never is the RetryAfter of a request that can never pass, because it costs more than the limit.
+// Never is the RetryAfter of a request that can never be admitted, because it costs more than the limit.
 const Never time.Duration = math.MaxInt64
 
 // A Decision is the answer to one request.
@@ -18,12 +18,12 @@ type Decision struct {
 	// Remaining is how many whole tokens are left after this decision.
 	Remaining uint64
 	// RetryAfter is zero when the request is allowed. Otherwise it is exact. If nothing else is taken from the key in
-	// the meantime, the same request passes after exactly this time, and not one nanosecond sooner. RetryAfter is
+	// the meantime, the same request is admitted after exactly this time, and not one nanosecond sooner. RetryAfter is
 	// [Never] for a request that costs more than the limit.
 	RetryAfter time.Duration
 	// ResetAfter is the time until a bucket is full again if nothing else is taken. For a fixed window and a sliding
 	// window counter it is the time until the current window ends, and for a log the time until the oldest request
-	// leaves the window. ResetAfter is 0 if no tokens of the key are taken. RetryAfter and ResetAfter are at most 292
-	// years, the longest Duration.
+	// leaves the window. ResetAfter is 0 if no taken tokens of the key count any more. RetryAfter and ResetAfter are at
+	// most 292 years, the longest Duration.
 	ResetAfter time.Duration
 }

@@ -19,9 +19,9 @@
 //     that they took.
 //   - [Limiter.TakeBatch] takes from many keys at once, and [TakeAll] from several limiters.
 //
-// With [Tiers], one limiter serves users with several limits, such as free and paying users. [Limiter.Quota] makes a
-// [Quota] of a limit that came with a request; a Key can have a Quota. [Limiter.SetPolicy] changes the numbers of a
-// limiter while it is in use.
+// With [Tiers], one limiter serves users with several limits, such as free and paying users. If a request comes with
+// its own limit, [Limiter.Quota] makes a [Quota] of this limit, and a Key can have a Quota. [Limiter.SetPolicy] changes
+// the numbers of a limiter while it is in use.
 //
 // The algorithms are [TokenBucket], [BatchRefill], [FixedWindow], [SlidingWindow] and [SlidingLog]. A Decision has the
 // same meaning for all of them. [Concurrency] limits how many tokens are in flight, not how many are taken in a given

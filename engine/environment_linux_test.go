@@ -42,8 +42,8 @@ func largeLimiter(path string) (*Limiter, error) {
 	return New(FixedWindow(1000, 24*time.Hour), Shared(path))
 }
 
-// TestEnvironmentStarter is the program of a starter. It attaches to a file, takes a token, prints how many tokens are
-// left, and stays attached until its input ends.
+// TestEnvironmentStarter is not a test but the program that a starter runs. It attaches to a file, takes a token,
+// prints how many tokens are left, and stays attached until its input ends.
 func TestEnvironmentStarter(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -77,7 +77,8 @@ func start(t *testing.T, path string) starter {
 	return starter{c, in, out}
 }
 
-// says returns the line that the process writes when it has attached, or why it has not.
+// says returns the line that the process writes. The process writes it when it has attached, or when it has failed to
+// attach.
 func (s starter) says() (line string) {
 	word := make([]byte, 1)
 	for !strings.HasSuffix(line, "\n") {
@@ -226,8 +227,8 @@ func TestEnvironmentRemoved(t *testing.T) {
 	assert.EqualValues(t, 1000-8, second.Peek(second.Key("key"), 1).Remaining, "one file for all that came")
 }
 
-// TestEnvironmentForeignFolder: a process is refused if the folder belongs neither to its user nor to root, and if
-// another user has taken the name.
+// TestEnvironmentForeignFolder: a process is refused in two cases: the folder belongs neither to the process's user nor
+// to root, or another user has made a file with the name.
 func TestEnvironmentForeignFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestEnvironmentForeignFolder is skipped: only root starts processes of others")

@@ -26,7 +26,8 @@ var stepPolicies = [][2]Policy{
 	pricedSteps,
 }
 
-// pricedSteps is the pair in stepPolicies whose limiter is made with [TokenBuckets]. The first policy is then a quota.
+// pricedSteps is the pair of policies for a limiter that is made with [TokenBuckets]. For this limiter, the first
+// policy is a quota.
 var pricedSteps = [2]Policy{TokenBucket(PerSecond(1), 21), TokenBucket(Per(1, 700*time.Millisecond), 30)}
 
 // A step has a limiter, which is used for one execution, and a key under the limiter's second tier.
@@ -213,8 +214,8 @@ func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// stepVerbs are the calls that take effect in one step, as concurrent calls see it. Each function returns the answer of
-// its call.
+// stepVerbs are the calls that, for concurrent calls, take effect in one step. Each function returns the answer of its
+// call.
 var stepVerbs = map[string]func(s step) any{
 	"allow":    func(s step) any { return s.AllowKey(s.key) },
 	"take":     func(s step) any { return s.TakeKey(s.key, 3) },
@@ -258,8 +259,8 @@ func outcomeOf(s step, call, other any) any {
 }
 
 // requireOneAfterTheOther runs a call, and another call before each of its operations. The answers of both calls, and
-// the state of the key after them, must be the same as if one call was made after the other. prepare makes the
-// situation before the calls. If that situation is not possible, prepare returns false.
+// the state of the key after them, must be the same as if one call was made after the other. The function prepare
+// creates the situation before the calls. It returns false if that situation is not possible.
 func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare func(t *testing.T, s *step) bool) {
 	forEachStep(t, func(t *testing.T, s step) (func(), func(), func(string)) {
 		one, two := s.again(), s.again()
@@ -335,8 +336,8 @@ func (s *step) waits() bool {
 }
 
 // TestVerbsUnderEverythingAtEveryStep (I2, I9): before each operation of every call, a take, a charge or a reset is
-// made for the same key. The key is under the limiter's own policy or under a quota, with or without a change of the
-// policy before, and with or without a caller that waits.
+// made for the same key. The test does this in every combination of three conditions: the key is under the limiter's
+// own policy or under a quota, the policy was changed before or not, and a caller waits or not.
 func TestVerbsUnderEverythingAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for _, otherName := range []string{"take", "charge", "reset"} {

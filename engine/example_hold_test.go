@@ -8,7 +8,7 @@ import (
 )
 
 // The length of a language model's answer is not known in advance. A request first takes the tokens that it may cost.
-// After the answer, it settles for the tokens that it has cost.
+// After the answer, the hold is settled with the tokens that the answer has cost.
 func ExampleLimiter_Hold() {
 	tokens, _ := engine.New(engine.FixedWindow(10_000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()
@@ -19,7 +19,7 @@ func ExampleLimiter_Hold() {
 			fmt.Println("refused, retry later")
 			return
 		}
-		hold.Settle(actual) // in a defer, so that a failed request also settles for what it has used
+		hold.Settle(actual) // in a defer, so that the hold of a failed request is settled, too
 		fmt.Println(tokens.Peek(tokens.Key("tenant 7"), 0).Remaining, "left")
 	}
 	ask(4000, 1500)
@@ -33,7 +33,8 @@ func ExampleLimiter_Hold() {
 	// refused, retry later
 }
 
-// An answer is shortened to the tokens that are left, if these are enough for an answer.
+// An answer is shortened to the tokens that are left. If fewer tokens are left than the shortest answer needs, the
+// request is refused.
 func ExampleLimiter_HoldUpTo() {
 	tokens, _ := engine.New(engine.FixedWindow(1000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()

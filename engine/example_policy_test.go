@@ -51,7 +51,7 @@ func ExampleLimiter_Policy() {
 	// Output: fixed window 10/1h0m0s and 100
 }
 
-// A program can check a configuration before it makes a limiter of it.
+// A program can check a configuration before it makes a limiter with it.
 func ExamplePolicy_Check() {
 	fmt.Println(engine.TokenBucket(engine.PerSecond(100), 200).Check())
 	fmt.Println(engine.SlidingLog(100_000, time.Minute).Check())
@@ -60,7 +60,7 @@ func ExamplePolicy_Check() {
 	// engine: sliding log 100000/1m0s: limit of 100000 tokens every 1m0s: want 1 to 4096 tokens
 }
 
-// Bytes reports how much memory a limiter would hold, before it is made.
+// Bytes reports how much memory a limiter takes. The limiter need not exist.
 func ExampleBytes() {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(1), 5),
 		engine.SlidingLog(10, time.Minute)} {
@@ -72,7 +72,8 @@ func ExampleBytes() {
 	// sliding log: some 160 MB, <nil>
 }
 
-// Precision reports how late a limiter may admit a request. A log is late if its window is long for its limit.
+// Precision reports how late a limiter may admit a request. A log may be late if its window is long and its limit is
+// high.
 func ExamplePolicy_Precision() {
 	for _, policy := range []engine.Policy{
 		engine.SlidingLog(5, time.Hour), engine.SlidingLog(5, 24*time.Hour), engine.SlidingLog(4096, time.Hour),
@@ -124,7 +125,7 @@ func Example_algorithms() {
 	// sliding log 10/10s in 9.5s
 }
 
-// A limiter that is unlimited for now still has the algorithm of its last limit.
+// If a limiter is unlimited for a time, Algorithm still returns the algorithm of its last limit.
 func ExampleLimiter_Algorithm() {
 	limiter, _ := engine.New(engine.Concurrency(10, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()

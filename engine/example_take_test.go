@@ -39,8 +39,8 @@ func ExampleLimiter_Peek() {
 	// false 1 left, wait 6s
 }
 
-// A take of 0 tokens returns what a key will have at a later time, up to a second ahead of the limiter's clock, or what
-// it has at an earlier time.
+// A take of 0 tokens reports how many tokens a key has at another time. This time may be up to a second ahead of the
+// limiter's clock, or in the past.
 func ExampleLimiter_TakeAt_nothing() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(10), 5), engine.MaxKeys(1000),

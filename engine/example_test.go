@@ -51,7 +51,7 @@ func ExampleLimiter_KeyAddr() {
 	// Output: true
 }
 
-// TakeAt decides at a given time. Here, the times are those of a log that is replayed.
+// TakeAt decides at a given time. In this example, the times come from a log that is replayed.
 func ExampleLimiter_TakeAt() {
 	start := time.Date(2015, 5, 17, 10, 5, 3, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 2), engine.MaxKeys(1000),
@@ -150,8 +150,8 @@ func ExampleBlocked() {
 	// false true
 }
 
-// The cost of an answer is known only after the answer. The key may then owe more than its limit, and must pay that
-// back before its next request passes.
+// The cost of an answer is known only after the answer. The key may then owe more than its limit, and its next request
+// is refused until enough of this debt has come back.
 func ExampleLimiter_Charge() {
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(600, time.Minute), 600),

@@ -37,7 +37,8 @@ func ExampleLimiter_Wait() {
 	// engine: Wait(2): more tokens than the limit of 1
 }
 
-// Reserve gives the caller a place in the queue. The caller knows when its turn is, and can still give the place back.
+// Reserve gives the caller a place in the queue. The caller knows when its tokens are available, and can still give its
+// place back.
 func ExampleLimiter_Reserve() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(1000),

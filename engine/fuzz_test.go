@@ -43,7 +43,8 @@ func FuzzPolicy(f *testing.F) {
 		algorithm, err := TokenBucket(Per(tokens, time.Duration(period)), burst).build(burst)
 		require.NoError(t, err)
 		exact := algorithm.(*atomicbucket.TokenBucket).Exact()
-		// The whole burst is taken at once, or all but three tokens at once and then these three one by one.
+		// Either the whole burst is taken at once, or all tokens but three are taken at once and the last three one by
+		// one.
 		require.Equal(t, Decision{Limit: burst, Remaining: burst, RetryAfter: Never}, l.Take("k", burst+1))
 		all := l.Take("all at once", burst)
 		require.True(t, all.Allowed)
@@ -72,7 +73,7 @@ func FuzzPolicy(f *testing.F) {
 			require.True(t, d.Allowed, "token %d of the last %d", i+1, one)
 			if exact || i == one-1 {
 				require.Equal(t, one-1-i, d.Remaining)
-			} else { // the bucket has a tick less than it seems
+			} else { // because of rounding, a part of a token may be missing
 				require.InDelta(t, one-1-i, d.Remaining, 1)
 			}
 		}
@@ -101,7 +102,7 @@ func firstWrong(tokens float64, period time.Duration, burst uint64, maxKeys, sha
 	if period <= 0 {
 		return []string{named, "at least 1ns"}
 	}
-	// The number of tokens counts as the decimal number as which the float prints.
+	// The number of tokens counts as the decimal number that is printed for the float.
 	decimal, _ := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'g', -1, 64))
 	nanos := new(big.Rat).SetInt64(int64(period))
 	switch longest := new(big.Rat).SetInt64(math.MaxInt64); {
@@ -178,8 +179,8 @@ func requireOneBucketOf(t *testing.T, l *Limiter, k Key) {
 		func(n uint64) Decision { return l.Peek(k, n) }, func() { l.Reset(k) })
 }
 
-// requireOneBucket checks that a key and its text have the same bucket, that this bucket is full and has two tokens,
-// and that Peek returns what Take then does.
+// requireOneBucket checks three things: a key and its text have the same bucket, this bucket is full and has two
+// tokens, and Peek returns the decision that Take then makes.
 func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decision, allow func() bool,
 	peek func(uint64) Decision, reset func()) {
 	defer l.Reset(k)

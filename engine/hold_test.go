@@ -16,8 +16,9 @@ import (
 // left returns how many tokens of a key are left.
 func left(l *Limiter, key string) uint64 { return l.Peek(l.Key(key), 0).Remaining }
 
-// TestAHoldCostsWhatItIsSettledFor (I2): a hold is settled with less than the estimate, the same, or more. A hold that
-// is dropped costs the estimate. If a hold is settled twice, the first settlement counts.
+// TestAHoldCostsWhatItIsSettledFor (I2): if a hold is settled with a cost below, at or above the estimate, the key pays
+// exactly this cost. A hold that is never settled costs the estimate. If a hold is settled twice, the first settlement
+// counts.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		d, less := l.Hold(l.Key("k"), 30)
@@ -49,8 +50,8 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	})
 }
 
-// TestAReceiptChargesLater: a receipt charges a cost that is higher than the tokens it took, even after the receipt has
-// ended.
+// TestAReceiptChargesLater: if the cost is higher than the number of tokens that were taken, Settle charges the
+// difference, even after the receipt has ended.
 func TestAReceiptChargesLater(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		_, h := l.Hold(l.Key("k"), 30)
@@ -78,8 +79,8 @@ func TestAReceiptChargesLater(t *testing.T) {
 	require.EqualValues(t, 10, r.Taken())
 }
 
-// TestAnEstimateAboveTheLimit: if an estimate is above the limit, the request is admitted if the key has its whole
-// limit. The cost above the limit is charged, up to the bound on the debt, and Settle reports the rest.
+// TestAnEstimateAboveTheLimit: a request whose estimate is above the limit is admitted if the key has its whole limit.
+// The cost above the limit is charged, up to the bound on the debt, and Settle reports the rest.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, h := l.Hold(l.Key("k"), math.MaxUint64)
@@ -233,8 +234,8 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 }
 
 // TestTheSumChargedUnderEviction (I2, I7): keys evict each other. The sum of debts and forgiven tokens is at least the
-// sum of the settled costs. It may be more, because the hold of a forgotten key is not given back. So it is at most the
-// sum, over all holds, of the estimate or the cost, whichever is larger.
+// sum of the settled costs. The first sum may be larger, because the hold of a forgotten key is not given back. But it
+// is at most the sum, over all holds, of the estimate or the cost, whichever is larger.
 func TestTheSumChargedUnderEviction(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		random := rand.New(rand.NewPCG(7, 7))

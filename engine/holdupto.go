@@ -7,15 +7,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// HoldUpTo takes as many tokens as the key has, up to the parameter most. It is for a request that can make do with
-// fewer, such as an answer that can be shortened. The request passes if the key has at least the number of tokens in
-// the parameter least. If the limit is lower than least, the request passes if the key has its complete limit.
-// Otherwise HoldUpTo takes nothing. [Receipt.Taken] returns how many tokens it took, and [Receipt.Settle] replaces them
-// by the cost of the request. The check and the take are one atomic step, so concurrent calls cannot make it take fewer
-// tokens than least.
+// HoldUpTo takes as many tokens as the key has, up to the parameter most. It is for a request that can also be served
+// with fewer tokens, for example because its answer can be shortened. The request is admitted if the key has at least
+// the number of tokens in the parameter least. If the limit is lower than that number, the request is admitted if the
+// key has its complete limit. Otherwise HoldUpTo takes nothing. [Receipt.Taken] returns how many tokens it took, and
+// [Receipt.Settle] replaces them by the cost of the request. The check and the take are one atomic step, so concurrent
+// calls cannot make it take fewer tokens than least.
 //
 // If least is 0, it counts as 1, so a request for a key without tokens is refused. If most is 0, nothing is taken, and
-// the cost of the request is charged when the receipt is settled. So HoldUpTo(k, 1, 0) admits requests that pay
+// the cost of the request is charged when the receipt is settled. So HoldUpTo(k, 1, 0) admits requests that are charged
 // afterwards, as long as the key has a token. ([Limiter.Hold] of 0 always admits such requests.) The number of such
 // requests that are under way at the same time is not bounded.
 //

@@ -33,8 +33,8 @@ func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	}
 }
 
-// TestAHoldWithoutALimitChargesNobody: if a key is unlimited, the cost of a request is not counted, even if it is more
-// than the hold.
+// TestAHoldWithoutALimitChargesNobody: if a key is unlimited, the cost of a request is not counted, even if the cost is
+// higher than the hold.
 func TestAHoldWithoutALimitChargesNobody(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	for _, most := range []uint64{0, 3} {

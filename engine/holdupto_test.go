@@ -41,7 +41,7 @@ func TestHoldUpTo(t *testing.T) {
 }
 
 // TestAHoldOfNothingIsRefusedInDebt: if the argument least of HoldUpTo is 0, the request is refused if the key is in
-// debt or has no tokens. If the key has tokens, the request is admitted, and pays afterwards.
+// debt or has no tokens. If the key has tokens, the request is admitted, and its cost is charged afterwards.
 func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	forEach(t, []Option{MaxDebt(2)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Key is a hashed key: hash once with [Limiter.Key] or one of its variants, then use the Key for any number of
+// A Key is a hashed key. Make it once with [Limiter.Key] or one of its variants, and use it for any number of
 // decisions. With the default hash a Key works in every limiter of this process, and in no other process. With
 // [HashStable] a Key works in every limiter that has that option. With [Shared] it works in every limiter of the same
 // file.
@@ -32,7 +32,7 @@ func (k Key) Tier(tier int) Key {
 	return k
 }
 
-// seeds are secret and drawn once per process, one for each kind of key.
+// seeds has one secret seed for each kind of key. They are drawn once per process.
 var seeds = struct{ text, addr, number keyhash.Seed }{
 	keyhash.NewSeed(), keyhash.NewSeed(), keyhash.NewSeed(),
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-go/weir/internal/keyhash"
 )
 
-// TestKindsOfKeys: with every hash, a text and its bytes are the same key, but an address or a number and its bytes are
-// different keys. Each hash gives different keys, and so does each seed. Two limiters of the same file give the same
-// keys.
+// TestKindsOfKeys: with every hash, a text and its bytes are the same key, but an address or a number is another key
+// than its bytes. Different hashes give different keys, and so do different seeds. Two limiters of the same file give
+// the same keys.
 func TestKindsOfKeys(t *testing.T) {
 	seeded, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	stable, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), HashStable())

@@ -15,9 +15,10 @@ import (
 // any goroutine at any time. The methods that decide are lock-free and do not allocate.
 //
 // The methods of a nil or zero Limiter panic with a message that names New. Some methods have no check for that,
-// because it would cost every decision an instruction. They panic like any use of a nil pointer. For a nil Limiter, the
-// methods without a check are Allow, Take and their variants, and the methods that make a [Key]. For a zero Limiter,
-// the methods without a check are Allow, Take and their variants, if they get a Key that this Limiter did not make.
+// because it would cost every decision an instruction. They panic like any use of a nil pointer. The methods without a
+// check are Allow, Take and their variants. For a nil Limiter, the methods that make a [Key] have no check either. For
+// a zero Limiter, these methods have a check, so Allow and Take run without a check only if they get a Key that another
+// Limiter made.
 type Limiter struct {
 	table *shard.Table
 	clock *clock

@@ -74,8 +74,9 @@ func TestDecision(t *testing.T) {
 		"the bucket holds no more than its burst")
 }
 
-// A request with a cost of 0 is always admitted, and a request with a cost above the limit never is. Neither changes
-// anything. (Some limiters have the fault that they admit the first request with a cost above the limit.)
+// A request with a cost of 0 is always admitted, and a request with a cost above the limit is never admitted. Neither
+// of them changes anything. (Some limiters have the fault that they admit the first request with a cost above the
+// limit.)
 func TestCostsOutsideTheBucket(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(2), 10))
 	for _, n := range []uint64{11, math.MaxUint64, uint64(1) << 63} {

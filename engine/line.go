@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// lines has the callers that wait for tokens of a limiter. For each key, they are in the order of their turns. Lines
-// belong to one process: each process of a shared table has its own lines.
+// lines has the callers that wait for tokens of a limiter. For each key, they are in the order of their turns. If
+// several processes share the table, each process has its own lines.
 //
 // A reservation in the middle of a line cannot be given back ([Limiter.Reserve]), because the callers behind it already
 // know when their reservations are due. So when a caller leaves, the callers behind it move up.
@@ -21,8 +21,8 @@ type lines struct {
 	of map[Key][]*Turn
 }
 
-// A Turn is a place in the line of a key, with tokens that were taken ahead of time ([Limiter.Queue]). Come or Leave
-// ends it. It may be used from any goroutine. A line locks and allocates; decisions do not.
+// A Turn is a place in the line of a key, with tokens that were taken ahead of time ([Limiter.Queue]). Its methods Come
+// and Leave end it. It may be used from any goroutine. The methods of a Turn lock and allocate. Decisions do neither.
 type Turn struct {
 	limiter *Limiter
 	key     Key
@@ -30,13 +30,13 @@ type Turn struct {
 	plan    *shard.Plan // the plan at the time of the reservation
 
 	// lines.mu of the limiter guards the following fields.
-	parts []part // n tokens in all, in the order in which they were reserved; none after the turn has ended
+	parts []part // n tokens in all, in the order in which they were reserved; no tokens after the turn has ended
 	due   int64  // when the tokens are available, by the limiter's clock
-	moved func() // called when due is earlier than before, unless it is nil
+	moved func() // if not nil, it is called when the time in due becomes earlier
 }
 
-// A part has the tokens of one reservation that belong to one turn. If a turn moves up by another number of tokens than
-// its own, it afterwards shares a reservation with another turn.
+// A part has those tokens of one reservation that belong to one turn. If a turn moves up by more or fewer tokens than
+// it has itself, it afterwards shares a reservation with another turn.
 type part struct {
 	of     *reservation
 	n      uint64
@@ -44,9 +44,9 @@ type part struct {
 }
 
 // Queue is [Limiter.Reserve] for a caller that waits in line. If a caller in front of it in the line of the same key
-// leaves, this caller moves up, and [Turn.Until] returns the new wait. delay is 0 if the tokens were available. Queue
-// returns the same errors as Reserve. Algorithms other than the token bucket have no line, so Queue returns an error
-// for them.
+// leaves, this caller moves up, and [Turn.Until] returns the new wait. The result delay is 0 if the tokens were
+// available. Queue returns the same errors as Reserve. Algorithms other than the token bucket have no line, so Queue
+// returns an error for them.
 func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.requireMade()
 	if t, delay, err = l.queue(k, n, maxWait); err != nil {
@@ -75,8 +75,8 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 }
 
 // Until returns how long the caller must still wait, by the limiter's clock. The result is 0 or less if the tokens are
-// available. After this call, moved is called whenever the wait has become shorter. moved must not block and must not
-// call a method of a Turn. It may be nil.
+// available. After this call, the function moved is called whenever the wait has become shorter. This function must not
+// block and must not call a method of a Turn. It may be nil.
 func (t *Turn) Until(moved func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -85,7 +85,7 @@ func (t *Turn) Until(moved func()) time.Duration {
 }
 
 // Come ends the turn of a caller that proceeds now, and returns the receipt for its tokens. If the caller has moved up
-// by another number of tokens than its own, the receipt is void.
+// by more or fewer tokens than its turn has, the receipt is void.
 func (t *Turn) Come() Receipt {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -101,10 +101,11 @@ func (t *Turn) Come() Receipt {
 
 // Leave ends the turn of a caller that does not proceed, whether it has waited or not. The callers behind it move up.
 // If all of them wait for the same number of tokens as this caller, each moves to the place of the caller in front of
-// it. Otherwise they move up by the tokens of this caller. A caller does not move up if, in between, a caller outside
-// of the line has a reservation, or if its tokens come with a later refill ([BatchRefill]). After the moves, the tokens
-// at the end of the line are free and are given back. If a caller outside of the line has reserved behind the line,
-// only the tokens that its reservation does not need come back ([Receipt.Refund]).
+// it. Otherwise they move up by the tokens of this caller. This second rule has two exceptions. A caller does not move
+// up past the reservation of a caller outside of the line. With [BatchRefill], a caller does not move up if its tokens
+// come with a later refill than the tokens of the caller that leaves. After the moves, the tokens at the end of the
+// line are free and are given back. If a caller outside of the line has reserved behind the line, only the tokens that
+// its reservation does not need come back ([Receipt.Refund]).
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()
@@ -133,9 +134,9 @@ func (t *Turn) Leave() {
 }
 
 // shift moves turns up by the tokens of a turn that has left in front of them. It stops at the first turn whose tokens
-// do not directly follow the tokens in front of it, because another caller has the reservation in between. If the turn
-// moved up past that reservation, both callers would proceed at the same time. shift returns the turns whose wait is
-// now shorter.
+// do not directly follow the tokens in front of it. In this case, a caller outside of the line has the reservation in
+// between. If the turn moved up past that reservation, both callers would proceed at the same time. shift returns the
+// turns whose wait is now shorter.
 func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	end := t.due
 	for _, other := range behind {
@@ -174,8 +175,8 @@ func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 }
 
 // overtake moves a turn to the front of its line, because the caller of the turn proceeds now. The turns that were in
-// front of it could have proceeded, too, because their tokens came earlier. They are now due later, but no later than
-// this turn was. After that, the tokens of the turns that stay directly follow each other.
+// front of it could have proceeded before it, because their tokens came earlier. These turns are now due later, but no
+// later than this turn was. After that, the tokens of the turns that stay directly follow each other.
 func (t *Turn) overtake() {
 	line := t.limiter.lines.of[t.key]
 	for i := slices.Index(line, t) - 1; i >= 0; i-- {
@@ -190,8 +191,8 @@ func (t *Turn) overtake() {
 	}
 }
 
-// ignores reports whether a gap in front of the turn is at most half a token. Such a gap comes from rounding, or from a
-// reservation under a quota whose tokens come back in less time.
+// ignores reports whether a gap in front of the turn is at most half a token. Such a gap has one of two causes:
+// rounding, or a reservation under a quota whose tokens come back in less time.
 func (t *Turn) ignores(gap int64) bool {
 	half := int64(t.plan.Span(1, t.key.quota) / 2)
 	return -half <= gap && gap <= half
@@ -208,7 +209,7 @@ func haveMoved(turns []*Turn) {
 	}
 }
 
-// remove takes a turn out of its line, and returns the turns behind it. A turn that has ended, or did not have to wait,
+// remove removes a turn from its line, and returns the turns behind it. A turn that has ended, or did not have to wait,
 // is not in a line.
 func (l *lines) remove(t *Turn) (behind []*Turn) {
 	line := l.of[t.key]

@@ -104,9 +104,9 @@ func TestAWaitOfANanosecond(t *testing.T) {
 	})
 }
 
-// wellMade asserts that each turn of a line has as many tokens as its caller wants, that the parts of a reservation
-// together have no more tokens than it took, and that a part is marked as shared if and only if it is not a complete
-// reservation.
+// wellMade asserts three properties of a line. Each turn has as many tokens as its caller wants. The parts of a
+// reservation have, in sum, no more tokens than the reservation took. A part is marked as shared if and only if it is
+// not a complete reservation.
 func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 	t.Helper()
 	given := map[*reservation]uint64{}
@@ -127,8 +127,8 @@ func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 
 // TestALineHasNoGaps: all reservations of a key are made in its line, and callers leave and come at random. Each caller
 // must wait only for the tokens of the callers in front of it, and for its own. When a caller leaves, the callers
-// behind it are informed of the shorter wait, and no others are. The test also has rates at which a token does not take
-// a whole number of nanoseconds, and callers that wait for several tokens.
+// behind it are informed of the shorter wait, and no other callers are. Some of the rates have tokens that do not take
+// a whole number of nanoseconds, and some callers wait for several tokens.
 func TestALineHasNoGaps(t *testing.T) {
 	for seed := range uint64(32) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -138,7 +138,7 @@ func TestALineHasNoGaps(t *testing.T) {
 		lined(t, policy, func(t *testing.T, l *Limiter, k Key) {
 			l.TakeKey(k, burst)
 			tolerance := []float64{0, 50, 0, 50}[seed%4]
-			begin, gone := time.Now(), uint64(0) // when it was empty, and tokens taken since then
+			begin, gone := time.Now(), uint64(0) // when the bucket was empty, and tokens taken since then
 			after := func(n uint64) time.Time { return begin.Add(time.Duration(float64(n) * token)) }
 			var line []*Turn
 			took, told := map[*reservation]uint64{}, map[*Turn]int{}
@@ -211,8 +211,9 @@ func TestALineOfBatches(t *testing.T) {
 	}
 }
 
-// TestTheReceiptOfATurnThatMovesUp: if a turn moves up by its own number of tokens, it has the receipt for its tokens.
-// If it moves up by another number, its receipt is void, so the receipt cannot give back a token of another turn.
+// TestTheReceiptOfATurnThatMovesUp: if a turn moves up by exactly as many tokens as it has, its receipt is the receipt
+// for its tokens. If it moves up by more or fewer tokens, its receipt is void, so that the receipt cannot give back a
+// token of another turn.
 func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	for _, c := range []struct{ leaves, first, second, taken, rest uint64 }{
 		{1, 1, 2, 1, 0}, {2, 1, 1, 0, 0}, {1, 2, 1, 0, 0}, {1, 1, 1, 1, 1}, {3, 1, 2, 0, 0},
@@ -230,8 +231,8 @@ func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 }
 
 // TestALineAfterAReset: a caller that reserves after a reset of its key is due earlier than the callers in front of it.
-// If one of these callers leaves, the time of the later caller does not change. If the later caller comes, the times of
-// these callers do not change.
+// If one of the callers in front leaves, the time of the caller that reserved after the reset does not change. If that
+// caller comes, the times of the callers in front do not change.
 func TestALineAfterAReset(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		for _, comes := range []bool{false, true} {
@@ -266,10 +267,11 @@ func TestALineAfterAReset(t *testing.T) {
 }
 
 // TestALineUnderTwoRates: the first two callers of a line have reserved at another rate than the callers behind them.
-// When the first caller leaves, each of the others moves up by the time that the tokens of the first take, at the rate
-// of the first or at its own rate, whichever is faster. When the last caller comes first, each of the others is due
-// later by the time that the tokens of the last take, at the rate of the last. No turn moves past a reservation of a
-// caller outside of the line.
+// When the first caller leaves, each of the other callers moves up by the time in which the first caller's tokens come
+// back. This time is calculated at the first caller's rate or at the rate of the caller that moves up, whichever is
+// faster. When the last caller comes before the others, each of the others is due later by the time in which the last
+// caller's tokens come back at the last caller's rate. No turn moves past a reservation of a caller outside of the
+// line.
 func TestALineUnderTwoRates(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(5), 4)
 	for _, c := range []struct {
@@ -314,8 +316,8 @@ func TestALineUnderTwoRates(t *testing.T) {
 	}
 }
 
-// TestALineOfOneCostMovesUpPastOthers: if all turns wait for the same number of tokens, each moves to the place of the
-// turn in front of it, even if another caller has reserved in between.
+// TestALineOfOneCostMovesUpPastOthers: if all turns wait for the same number of tokens, each turn moves to the place of
+// the turn in front of it. It does so even if another caller has reserved in between.
 func TestALineOfOneCostMovesUpPastOthers(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 4)
@@ -335,8 +337,8 @@ func TestALineOfOneCostMovesUpPastOthers(t *testing.T) {
 	})
 }
 
-// endless is a context that never ends. It is not a type of package context, so package context starts a goroutine for
-// each context that is derived from it.
+// endless is a context that never ends. Because it is not a type of package context, package context starts a goroutine
+// for each context that is derived from an endless context.
 type endless struct{ context.Context }
 
 func (endless) Done() <-chan struct{} { return make(chan struct{}) }

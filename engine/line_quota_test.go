@@ -10,8 +10,9 @@ import (
 )
 
 // quotaLine runs a test in a synctest bubble, with a key under a quota. The quota grants a token every three seconds,
-// and two at once. The key has taken all of it. Under the limiter's own policy, a token would come back in a second, or
-// in an hour. queue returns a turn for the next place in the line of the key.
+// and has a burst of two. The key has taken both tokens. Under the limiter's own policy, a token would come back in a
+// second, or in an hour. The function queue, which the test gets, returns a turn for the next place in the line of the
+// key.
 func quotaLine(t *testing.T, test func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn)) {
 	for _, token := range []time.Duration{time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -66,8 +67,9 @@ func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 	}
 }
 
-// TestATurnUnderAQuotaComesFirst: a turn that comes before the turns in front of it gets the first tokens, and each of
-// the others is due later. Turns in front of the reservation of a caller outside of the line do not change.
+// TestATurnUnderAQuotaComesFirst: a turn whose caller comes before the callers in front of it gets the first tokens,
+// and each of the other turns is due later. Turns in front of the reservation of a caller outside of the line do not
+// change.
 func TestATurnUnderAQuotaComesFirst(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {

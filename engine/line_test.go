@@ -116,7 +116,7 @@ func TestGoodputUnderCancellation(t *testing.T) {
 				all.Go(func() {
 					for time.Now().Before(end) {
 						ctx, cancel := context.WithCancel(t.Context())
-						time.AfterFunc(15*time.Millisecond, cancel) // Wait does not know this in advance
+						time.AfterFunc(15*time.Millisecond, cancel) // Wait does not know about this in advance
 						if n := 1 + i%(most+1); l.WaitKey(ctx, k, n) == nil {
 							served.Add(n)
 						}

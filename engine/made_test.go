@@ -38,8 +38,8 @@ func methods(l *Limiter) (all, quick map[string]func()) {
 	return all, quick
 }
 
-// TestALimiterThatNewDidNotMakeSaysSo: if a program ignores New's error and uses the nil limiter, it gets a panic whose
-// message names New.
+// TestALimiterThatNewDidNotMakeSaysSo: if a program ignores New's error and uses the nil limiter, the limiter panics
+// with a message that names New.
 func TestALimiterThatNewDidNotMakeSaysSo(t *testing.T) {
 	for _, l := range []*Limiter{nil, {}} {
 		slow, quick := methods(l)

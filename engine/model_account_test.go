@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// An account has the exact debt of one key in the model. Instants are in nanoseconds on the limiter's timeline. A call
-// may have an earlier instant than the calls before it.
+// An account has the exact debt of one key in the model of a limiter. Instants are in nanoseconds on the limiter's
+// timeline. A call may have an earlier instant than the calls before it.
 type account interface {
 	under(q *grants) // applies the limit of a quota to the calls that follow
 	take(at int64, n uint64) bool
@@ -38,7 +38,7 @@ type grants struct {
 
 func (q *grants) limit() int64 { return int64(q.tokens) * q.token }
 
-// paper is the model's receipt of a take. n is the number of tokens that were not given back yet.
+// paper is the model's receipt of a take. The field n is the number of tokens that were not given back yet.
 type paper struct {
 	n     uint64
 	at    int64
@@ -53,8 +53,8 @@ type nearby struct {
 	latest int64 // the latest time of a grant, of a waiting request that is due, or of the call
 }
 
-// A ticker converts between nanoseconds and ticks. A tick is a part of a nanosecond. For a bucket that is refilled in
-// batches, it is a token.
+// A ticker converts between nanoseconds and ticks. A tick is a part of a nanosecond, or, for a bucket that is refilled
+// in batches, a token.
 type ticker struct {
 	perNano          int64 // 0 for batches
 	refill, interval int64
@@ -67,7 +67,7 @@ func (c ticker) ticks(at int64) int64 {
 	return at / c.interval * c.refill
 }
 
-// wait returns the time until that many ticks have passed.
+// wait returns the time from the instant at until the given number of ticks have passed.
 func (c ticker) wait(at, ticks int64) int64 {
 	switch {
 	case ticks <= 0:
@@ -223,10 +223,11 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	return first
 }
 
-// reprices converts a debt when the price of its tier has changed from one price to another. The key owes the same
-// number of tokens as before, both at the time in the parameter at and at the time in the parameter latest. The latter
-// is the latest time at which a request was granted or is due. No part of the debt counts as above all limits, because
-// the debt may come from another tier. If the new debt would be too large for a record, the debt keeps its price.
+// reprices converts a debt when the price of its tier has changed from one price to another. The parameter latest is
+// the latest time at which a request was granted or is due. The key owes the same number of tokens as before, both at
+// the time in the parameter at and at the time in the parameter latest. The debt may come from another tier, so no part
+// of it is treated as a debt above all limits. If the new debt would be too large for a record, the debt keeps its
+// price.
 func (b *bucket) reprices(at, latest, from, to int64) {
 	if scaled(b.owed(at), from, to) <= mostTicks {
 		b.price = to
@@ -336,7 +337,8 @@ func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	}
 }
 
-// refund gives back what is owed. If a request waits, or was granted ahead of the clock, it gives back nothing.
+// refund gives tokens back without a receipt, up to the debt. If a request waits, or was granted ahead of the clock, it
+// gives back nothing.
 func (b *bucket) refund(at int64, n uint64, near nearby) {
 	owed, token := b.owed(at), b.q.token
 	if b.prices != nil {

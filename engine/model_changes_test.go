@@ -49,7 +49,7 @@ func (m *model) setsPolicy() {
 		return
 	}
 	tier := int(m.byte()) % 3
-	if m.kind.perNano > 1 { // the ticks depend on the numbers of tier 0, or tier 0 has no numbers
+	if m.kind.perNano > 1 { // tier 0 is not changed: the ticks depend on its numbers, or it has no numbers
 		tier = 1 + tier%2
 	}
 	if len(m.kind.tiers) == 0 {
@@ -107,7 +107,8 @@ func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
 	m.becomes(policies)
 }
 
-// setsPace changes the rate, the batches or the windows of all limits to the numbers of the policy of.
+// setsPace changes the rate, the batches or the windows of all limits. The new numbers are the numbers of the policy in
+// the parameter "of".
 func (m *model) setsPace(of Policy) {
 	if m.isVague(of.window) {
 		return
@@ -182,7 +183,8 @@ func (m *model) becomes(to []Policy) {
 	}
 }
 
-// regrants gives the grants q the numbers of the policy p, and records their previous numbers in c.
+// regrants gives the grants q the numbers of the policy p. It records the previous numbers of these grants in the
+// change c.
 func (m *model) regrants(c *change, q *grants, p Policy) {
 	if p == q.policy || p.grant != grantsLimit {
 		return

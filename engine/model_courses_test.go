@@ -76,7 +76,7 @@ func others(grant byte) []courseStep {
 	}
 }
 
-// courseSteps returns the usual steps between changes, under two grants, and the steps in more.
+// courseSteps returns the usual steps between changes, under two grants, and then the steps in the parameter more.
 func courseSteps(one, two byte, more ...courseStep) []courseStep {
 	return append([]courseStep{
 		takesAll(one), takesAll(two), takesOne(one), takesOne(two),
@@ -96,9 +96,9 @@ type courseKind struct {
 	full   bool // whether the table is full of other keys
 }
 
-// courseKinds returns all kinds of courses. In these, the limit goes from 1000 tokens to 10 and back, and the rate goes
-// from one token in 11 ms to one in 10 s and back. In between, keys take, wait, change between tiers and quotas, and
-// give back.
+// courseKinds returns all kinds of courses. In the courses, the limit changes from 1000 tokens to 10 and back, and the
+// rate changes from one token in 11 ms to one token in 10 s and back. In between, keys take tokens, wait, change
+// between tiers and quotas, and give tokens back.
 func courseKinds() []courseKind {
 	reserves := func(grant byte) courseStep {
 		return courseStep{fmt.Sprint("reserves under ", grant), by((*model).reserves, 0, grant, drawsOne, 255)}
@@ -181,7 +181,7 @@ func courseKinds() []courseKind {
 // TestEveryCourseOfChanges (I1) makes every sequence of steps up to a maximum length. If several sequences lead to the
 // same state, it continues only the first of them. After every change of the policy, the answers for all keys must
 // satisfy requireChange. All later answers must equal the answers of the model's accounts. At the end, the tokens that
-// a key was granted must fit the limits that it had.
+// each key was granted must fit the limits that the key had.
 func TestEveryCourseOfChanges(t *testing.T) {
 	for _, c := range courseKinds() {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ends draws a take and gives back tokens of it.
+// ends chooses a take at random and gives back tokens of it.
 func (m *model) ends() {
 	if len(m.open) == 0 {
 		return
@@ -111,7 +111,7 @@ func (m *model) mayEnd(tk *taken) bool {
 }
 
 // isAhead reports whether a window or a log may have granted a request ahead of the clock. Until the clock reaches the
-// time of that request, the model makes no refunds; TestARefundForgivesNoTakeAhead tests those.
+// time of that request, the model makes no refunds. TestARefundForgivesNoTakeAhead tests such refunds.
 func (m *model) isAhead(k *modelKey) bool {
 	_, counts := k.account.(*window)
 	return counts && m.leading > m.seen
@@ -147,7 +147,8 @@ func (m *model) refunds() {
 
 // forgetEmpty forgets the record of a sliding window counter if all its tokens were given back. If windows have become
 // shorter, the record may count in a future window of the clock. The next request would count in that window, or, if a
-// sweep has forgotten the record before, in the current one. The model does not know which.
+// sweep has forgotten the record before, in the current one. The model does not know whether a sweep has forgotten the
+// record.
 func (m *model) forgetEmpty(k *modelKey) {
 	if m.kind.policy.algorithm == AlgorithmSlidingWindow && m.stretched && k.idle(m.seen) {
 		m.forgetIdle(k)
@@ -155,7 +156,8 @@ func (m *model) forgetEmpty(k *modelKey) {
 	}
 }
 
-// look compares, for every grant, how many tokens of the key are left in the limiter and on paper.
+// look compares the limiter with the accounts on paper: for every grant, the key must have the same number of tokens
+// left in both.
 func (m *model) look(k *modelKey) {
 	m.forgetEmpty(k)
 	for _, q := range m.grants {
@@ -166,7 +168,7 @@ func (m *model) look(k *modelKey) {
 
 // takesAll takes from two keys with TakeAll, all or nothing.
 func (m *model) takesAll() {
-	m.set(m.seen) // on paper things are given back after the limiter has taken them
+	m.set(m.seen) // on paper, tokens are given back after the limiter has taken them
 	first := int(m.byte())
 	var requests [2]Request
 	var tks [2]*taken
@@ -226,9 +228,9 @@ func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowe
 	return want, allowed
 }
 
-// ofBoth returns one decision for two limits. If both admit, it is the decision with fewer tokens left, or, if both
-// have the same number left, the decision of the limit that is full later. If one refuses, it is the decision with the
-// longer wait.
+// ofBoth returns one decision for two limits. If both limits admit, it is the decision with fewer tokens left. If both
+// have the same number of tokens left, it is the decision of the limit that is full later. If a limit refuses, it is
+// the decision with the longer wait.
 func ofBoth(allowed bool, one, two Decision) Decision {
 	second := two.RetryAfter > one.RetryAfter
 	if allowed {
@@ -246,8 +248,8 @@ func (m *model) drop(tks []*taken) {
 	m.open = slices.DeleteFunc(m.open, func(tk *taken) bool { return slices.Contains(tks, tk) })
 }
 
-// undo gives back on paper what the limits before the refusing limit have taken. It then peeks at all other limits for
-// their answers.
+// undo gives back, on paper, the tokens that were taken from the limits before the limit that refuses. It then peeks at
+// all other limits to get their answers.
 func (m *model) undo(tks []*taken, want *[2]Answer, n func(i int) uint64) {
 	refused := 0
 	for want[refused].Decision.Allowed {
@@ -265,7 +267,7 @@ func (m *model) undo(tks []*taken, want *[2]Answer, n func(i int) uint64) {
 
 // holdsAll holds tokens of two keys, all or nothing, and may settle both holds at once.
 func (m *model) holdsAll() {
-	m.set(m.seen) // on paper things are given back after the limiter has taken them
+	m.set(m.seen) // on paper, tokens are given back after the limiter has taken them
 	first := int(m.byte())
 	requests, holds, tks := make([]Request, 2), make([]Receipt, 2), make([]*taken, 2)
 	for i := range requests {

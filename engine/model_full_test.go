@@ -14,7 +14,7 @@ const modelSlots = 32
 // full has the other keys of a full table, and what is known about evictions from it.
 type full struct {
 	others    []*modelKey
-	victims   []*modelKey // one of these keys was evicted; they owed the same
+	victims   []*modelKey // one of these keys was evicted; all of them owed the same
 	when      int64       // the time of that eviction
 	evictions uint64
 	forgiven  uint64 // tokens
@@ -33,7 +33,7 @@ func (m *model) fills(kind modelKind, overflow OverflowPolicy) {
 	m.refills()
 }
 
-// refills takes again for each of the other keys that owes nothing.
+// refills takes tokens again for each of the other keys that owes nothing.
 func (m *model) refills() {
 	if m.full == nil {
 		return
@@ -81,7 +81,7 @@ func (m *model) owes(k *modelKey, at int64) int64 {
 }
 
 // least returns the keys of a full table that owe the least at the given time. It does not consider the key in the
-// parameter of. All returned keys owe the same. If the table has a slot whose key is idle, least returns no keys.
+// parameter "of". All returned keys owe the same. If the table has a slot whose key is idle, least returns no keys.
 func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	if m.full == nil {
 		return nil, 0
@@ -116,10 +116,10 @@ func (m *model) breaksTies(of *modelKey, at int64) {
 	}
 }
 
-// makesRoom finds room on paper for a key that is about to be charged at the given time. If the key owes nothing, it
-// has no record, so another key may have to be evicted. Whether other keys are idle is decided at the limiter's clock
-// if the call is ahead of it, and otherwise at the time of the call. If there is no room and no key is evicted, wait is
-// the time until there is room, at least a nanosecond.
+// makesRoom finds room, on paper, for a key that is about to be charged at the given time. If the key owes nothing, it
+// has no record, so another key may have to be evicted. To find out whether other keys are idle, makesRoom uses the
+// time of the call, or the limiter's clock if the call is ahead of it. If there is no room and no key is evicted, wait
+// is the time until there is room, at least a nanosecond.
 func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	at := min(when, m.at(m.now))
 	if m.full == nil || !of.idle(at) {
@@ -196,8 +196,8 @@ func (m *model) settlesEviction() {
 	}
 }
 
-// settlesVictims finds out which of the keys that owed the least was evicted, and reports whether one was. The
-// parameter most is the highest number of these keys that a call may have evicted.
+// settlesVictims finds out which of the keys that owed the least was evicted. It reports whether one of them was
+// evicted. The parameter most is the highest number of these keys that a call may have evicted.
 func (m *model) settlesVictims(most int) bool {
 	if m.full == nil || len(m.victims) == 0 {
 		return false

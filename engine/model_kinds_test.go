@@ -18,7 +18,7 @@ type modelKind struct {
 	account func() account
 }
 
-// hasPrices reports whether a limiter has tokens of several prices.
+// hasPrices reports whether the limiter has several prices, so that records store the price of their tokens.
 func (kind modelKind) hasPrices() bool {
 	return kind.policy.algorithm == AlgorithmTokenBucket && (len(kind.tiers) > 0 || kind.policy.grant == grantsQuotas)
 }

@@ -44,7 +44,7 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 		}
 	}
 	burst, came, more := last.q.tokens, int64(0), int64(0)
-	for _, e := range k.story[from : to+1] { // the limits of the key until the last event counts
+	for _, e := range k.story[from : to+1] { // the limits that the key had until the last event
 		ticks, begin := e.q.ticks, first.at
 		if ticks.perNano != 1 || ticks != m.kind.ticker {
 			begin-- // a refill at that moment counts, and so does the nanosecond by which a wait may be rounded up
@@ -105,8 +105,8 @@ func (m *model) law(holds bool, name string, is, want uint64, k *modelKey, q *gr
 	}
 }
 
-// told has a limiter's answers for a key: what the key owes, and the decisions for one token and for all tokens, under
-// each grant.
+// told has a limiter's answers for a key under each grant: the tokens that the key owes, and the decisions for one
+// token and for all tokens.
 type told struct {
 	owed uint64
 	of   [][2]Decision
@@ -128,8 +128,8 @@ func (m *model) tells() (all []told) {
 // answers for keys under numbers that have not changed stay the same. (d) A raised limit and a faster rate count at
 // once. (c) A key that has taken at most the limit waits at most as long as a key that has taken all of the limit. A
 // key that has taken more waits at most until the excess has come back at the new rate. If requests were granted ahead
-// of the clock, or wait, then debts may come back at the previous rate until the times of these requests. requireFits
-// checks (b).
+// of the clock, or wait, then debts may come back at the previous rate until the times of these requests. Property (b)
+// is checked by requireFits.
 func (m *model) requireChange(c *change, before []told) {
 	ahead := max(m.leading, m.promised, m.seen) - m.seen
 	for i, says := range m.tells() {
@@ -156,8 +156,8 @@ func (m *model) requireChange(c *change, before []told) {
 	}
 }
 
-// concerns reports whether a change affects the answers for a key under q. It does if the numbers of q have changed, or
-// the rate at which the key's debt comes back.
+// concerns reports whether a change affects the answers for a key under the grants q. It does if the numbers of these
+// grants have changed, or if the rate has changed at which the key's debt comes back.
 func (m *model) concerns(c *change, k *modelKey, q *grants) bool {
 	_, changed := c.was[q]
 	_, last := c.was[k.last]
@@ -174,8 +174,9 @@ func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	m.law(was == is, "(a)", uint64(is.RetryAfter), uint64(was.RetryAfter), k, q)
 }
 
-// requireChanged checks (b), (c) and (d) for a key under q, whose numbers have changed. owed is how many tokens the key
-// owed before the change. was and is are the answers before and after it.
+// requireChanged checks (b), (c) and (d) for a key under the grants q, whose numbers have changed. The parameter owed
+// is how many tokens the key owed before the change. The parameters was and is are the answers before and after the
+// change.
 func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, ahead int64, was, is [2]Decision) {
 	if q.tokens == 0 {
 		return
@@ -188,11 +189,11 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 		least, most = q.leaves(c, left)
 		for i := range is {
 			wait := max(q.longest()+time.Duration(ahead+m.at(m.seen)-m.seen), was[i].RetryAfter)
-			if c.one && q.policy.aligned { // with the first whole window of the clock
+			if c.one && q.policy.aligned { // the window ends with the first whole window of the clock
 				wait += q.policy.window
 			}
 			before := was[1].RetryAfter                              // the wait for all tokens is the rest of a window
-			if was := c.was[q]; c.one && owed > m.limits(0).Lowest { // what is above a limit ends as before
+			if was := c.was[q]; c.one && owed > m.limits(0).Lowest { // tokens above a limit may count as long as before
 				wait = max(wait, q.until(m.seen, max(was.longest()+time.Duration(ahead), before)))
 			}
 			if m.stretched {
@@ -235,10 +236,10 @@ func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	return min(owed-min(owed, highest), until)
 }
 
-// until returns for how long a key's debt may come back at the previous rate. The parameter ahead is how far after the
-// current time requests were granted. If the new rate is faster, the result is all of this time. Otherwise it is only
-// the time in which the tokens that stays returned come back, and one token more because of rounding. (Batches come at
-// multiples of their interval, so one interval more is added for them.)
+// until returns how long a key's debt may still come back at the previous rate. The parameter ahead is how far after
+// the current time requests were granted. If the new rate is faster, the result is all of this time. Otherwise the
+// result is only the time in which the tokens in the parameter stays come back, plus one token because of rounding.
+// (Batches come at multiples of their interval, so one interval more is added for them.)
 func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	own, was := m.grants[0], c.was[m.grants[0]]
 	if m.kind.hasPrices() || was.token == 0 || c.to.perNano == 0 || own.token*c.from.perNano < was.token*c.to.perNano {
@@ -269,9 +270,9 @@ func (q *grants) longest() time.Duration {
 }
 
 // leaves returns the lowest and the highest number of tokens of a window that may be left after a change. The parameter
-// left is the number of tokens that were left before. An estimate is rounded up if the length changes. A log has fewer
-// requests in a shorter window. The model makes the window of a log longer only if no request comes back into it: see
-// setsPace.
+// left is the number of tokens that were left before. An estimate is rounded up if the length changes. If windows
+// become shorter, a log may have fewer requests in its window. The model makes the window of a log longer only if no
+// request comes back into it: see setsPace.
 func (q *grants) leaves(c *change, left uint64) (least, most uint64) {
 	switch {
 	case c.one && q.policy.algorithm == AlgorithmSlidingWindow:

@@ -17,10 +17,11 @@ import (
 var modelPrograms = flag.Uint64("programs", 1000, "how many random programs the model makes")
 
 // FuzzModel (I1, I2, I7, I8) runs any sequence of bytes as a program. The first bytes choose the limiter, and the other
-// bytes choose the calls: every verb, for keys that change between tiers and quotas. All tiers and quotas of a limiter
-// have different limits, and if the limiter has several rates, most of them also have different prices. The times of
-// calls advance, are late, or are ahead. Every field of every answer must be the same as in the model, and the tokens
-// that are admitted and not given back must fit the limits.
+// bytes choose the calls. The calls use every verb, for keys that change between tiers and quotas. All tiers and quotas
+// of a limiter have different limits. If the limiter has several rates, most of its tiers and quotas also have
+// different prices. The time of a call may be later than the time of the call before it, in the past, or ahead of the
+// clock. Every field of every answer must be the same as in the model, and the tokens that are admitted and not given
+// back must fit the limits.
 func FuzzModel(f *testing.F) {
 	for seed := range *modelPrograms {
 		random, program := rand.New(rand.NewPCG(seed, 28)), make([]byte, 600)
@@ -44,10 +45,10 @@ type model struct {
 	promised  int64 // the latest time at which a waiting request is due
 	grants    []*grants
 	refusals  RefusalCharge
-	debt      uint64 // how many limits a key may owe
+	debt      uint64 // the bound of a key's debt, as a multiple of its limit
 	kind      modelKind
 	prices    *prices
-	floor     int64         // the watermark before a call that the limiter makes before the accounts
+	floor     int64         // the watermark before a call that the limiter carries out first, and the accounts after it
 	policies  int           // how often the policy was changed
 	longest   time.Duration // the longest window so far; 0 before the first change
 	stretched bool          // the rate, batches or length was changed, so windows may last longer than their length
@@ -150,7 +151,7 @@ func (m *model) requireEnd() {
 // at returns the time at which a call is decided: its own time, or the watermark if that is later.
 func (m *model) at(nanos int64) int64 { return max(nanos, m.limiter.table.Watermark()) }
 
-// near returns what a refund at a time must know about nearby keys.
+// near returns what a refund at the time in the parameter at must know about nearby keys.
 func (m *model) near(at int64) nearby { return nearby{max(at, m.leading, m.promised)} }
 
 // key draws a key and its grants.
@@ -181,7 +182,8 @@ func (m *model) tokens(q *grants) uint64 {
 	return 1 + uint64(b%3)
 }
 
-// take takes on paper. The decision is for a call at the time nanos, which may differ from the time of the clock.
+// take takes n tokens on paper. The decision is for a call at the time nanos. This time may differ from the clock's
+// time.
 func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Decision, *event) {
 	at := m.at(nanos)
 	if n == 0 || q.all || q.tokens == 0 {
@@ -217,14 +219,14 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 	return d, nil
 }
 
-// noRoomFor returns the answer to a request that is refused because there is no room. wait is the time until there is
-// room.
+// noRoomFor returns the answer to a request that is refused because there is no room. The parameter wait is the time
+// until there is room.
 func (q *grants) noRoomFor(wait int64) Decision {
 	return Decision{Limit: q.tokens, RetryAfter: time.Duration(wait), ResetAfter: time.Duration(wait)}
 }
 
-// withoutRoom returns the answer to a take for which there is no room for a record. wait is the time until there is
-// room. The account of the key is empty afterwards.
+// withoutRoom returns the answer to a take for which there is no room for a record. The parameter wait is the time
+// until there is room. The account of the key is empty afterwards.
 func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int64) Decision {
 	if m.overflow == Refuse {
 		return q.noRoomFor(wait + late)
@@ -235,7 +237,7 @@ func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int
 	return d
 }
 
-// speeds converts the debt of a refused key to the price of its grants, if it comes back faster that way.
+// speeds converts the debt of a refused key to the price of its grants, if the debt then comes back faster.
 func (m *model) speeds(k *modelKey, q *grants, at int64) {
 	if b, ok := k.account.(*bucket); ok && b.speeds() {
 		b.charges(at, b.seen(at))
@@ -243,7 +245,7 @@ func (m *model) speeds(k *modelKey, q *grants, at int64) {
 	}
 }
 
-// pay charges on paper. If there is no room for a record, it returns the time until there is room.
+// pay charges n tokens on paper. If there is no room for a record, it returns the time until there is room.
 func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) (charged uint64, wait int64) {
 	k.under(q)
 	if wait = m.makesRoom(k, at); wait > 0 {
@@ -259,7 +261,8 @@ func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) (
 	return charged, 0
 }
 
-// answer returns the answer to a request for n tokens. late is by how much the caller's clock is behind the time at.
+// answer returns the answer to a request for n tokens. The parameter late is by how much the caller's clock is behind
+// the time in the parameter at.
 func (m *model) answer(k *modelKey, q *grants, n uint64, at, late int64) Decision {
 	switch {
 	case q.all:

@@ -13,8 +13,8 @@ func (m *model) set(nanos int64) {
 	m.limiter.clock.nanos()
 }
 
-// passes moves the clock on from its latest time. The step is some parts of a second, or some seconds, or it ends at or
-// near the nanosecond at which a key's bucket is full or a window ends.
+// passes moves the clock on from its latest time, by parts of a second or by some seconds. Or it moves the clock to the
+// nanosecond at which a key's bucket is full or a window ends, or near it.
 func (m *model) passes() {
 	k, wait := pick(m, m.keys[:]), int64(m.byte())
 	switch m.byte() % 8 {
@@ -47,7 +47,8 @@ func (m *model) edge() int64 {
 }
 
 // late sets the clock to a time before the latest one. It does not do so for a log, because a refund may forget
-// requests that have left the window by the latest time. TestSlidingLogAgainstItsModel tests that case.
+// requests that have left the window at the latest time but are still in the window of a late call.
+// TestSlidingLogAgainstItsModel tests that case.
 func (m *model) late() {
 	late := int64(m.byte()) * int64(time.Second) / 8
 	if m.kind.policy.algorithm != AlgorithmSlidingLog {
@@ -131,7 +132,7 @@ func (m *model) keepsPromise(k *modelKey, q *grants, key Key, n uint64, after ti
 func (m *model) takesAt(k *modelKey, q *grants, key Key, n uint64) {
 	m.makes("take at a time", q)
 	nanos := m.now + (int64(m.byte())-64)*int64(maxLead)/128
-	if m.kind.policy.algorithm == AlgorithmSlidingLog { // no room for what leaves only at the clock's time
+	if m.kind.policy.algorithm == AlgorithmSlidingLog { // no room for tokens that leave only at the clock's time
 		nanos = m.now
 	} else if nanos < m.seen {
 		m.catchUp()

@@ -11,14 +11,15 @@ type observer struct {
 	every   uint32
 }
 
-// Observe makes the limiter call the function refused with the key of a refused request and the number of tokens that
-// the request asked for. The parameter every is 1 to 2^30. On average, one of that many refusals is reported, chosen at
-// random; 1 reports all refusals. So a program can find the keys that are refused most without counting all refusals.
+// Observe makes the limiter call the function refused for refused requests. The arguments of this function are the key
+// of the request and the number of tokens that it requested. The parameter every is 1 to 2^30. On average, the limiter
+// calls the function for one of that many refusals, which it chooses at random. If the parameter every is 1, it calls
+// the function for each refusal. So a program can find the keys that are refused most without counting all refusals.
 // The option does not change the cost of an admitted request.
 //
-// refused runs in the goroutine of the request, so it should be quick. It must be safe for concurrent use, and may call
-// the limiter. A Key is a hash. A program that needs the text of a key can keep a map of the keys that it cares about,
-// or count refusals in the code that has the text.
+// The function refused runs in the goroutine of the request, so it should be quick. It must be safe for concurrent use,
+// and may call the limiter. A Key is a hash. A program that needs the text of a key can keep a map of the keys that it
+// cares about, or count refusals in the code that has the text.
 func Observe(refused func(k Key, n uint64), every int) Option {
 	return func(c *config) error {
 		if refused == nil {

@@ -22,7 +22,7 @@ type config struct {
 	stable   bool
 	prefault bool
 	interval time.Duration
-	file     *sharedfile.File // with Shared, the file after it was attached
+	file     *sharedfile.File // with Shared, the file, once it is attached
 	clock    clockKind
 	read     func() time.Time
 	tiers    []Policy
@@ -49,7 +49,7 @@ const (
 // table that was just filled with MaxKeys keys, that happens to about one new key in 500. After keys have come and
 // gone, it happens to about one new key in 1,000. These numbers differ from hash to hash.
 //
-// n is at least 1. New refuses a table that is larger than the machine's memory.
+// The parameter n is at least 1. New refuses a table that is larger than the machine's memory.
 func MaxKeys(n int) Option {
 	return func(c *config) error {
 		// The upper bound only ensures that the number of slots fits into its type. Memory runs out long before.
@@ -115,9 +115,9 @@ func checkTiers(tiers []Policy) error {
 }
 
 // SweepInterval sets the time between two sweeps, 1ms to 24h. The default is 10s. A sweep goes through the table in
-// steps of some tens of microseconds, and rests for a millisecond between two steps. It counts the keys for [Stats]. In
-// a table that is more than half full, it forgets the keys whose bucket was already full at the previous sweep.
-// Requests themselves reclaim slots when they need them, so no request waits for a sweep.
+// steps of some tens of microseconds, and rests for a millisecond between two steps. The sweep counts the keys for
+// [Stats]. In a table that is more than half full, it also forgets the keys whose bucket was already full at the
+// previous sweep. Requests themselves reclaim slots when they need them, so no request waits for a sweep.
 func SweepInterval(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Millisecond || d > 24*time.Hour {
@@ -130,7 +130,7 @@ func SweepInterval(d time.Duration) Option {
 
 // Prefault makes [New] touch the whole table, so that the first requests do not wait until the system provides its
 // pages. The pages are huge pages if the system has them. Without this option, a table takes memory from the system
-// when keys need it. It uses small pages until half of them are in use.
+// when keys need it. It then uses small pages until half of its pages are in use.
 func Prefault() Option {
 	return func(c *config) error {
 		c.prefault = true
@@ -149,17 +149,18 @@ func ClockPrecise() Option { return useClock(clockPrecise, nil) }
 
 // ClockCoarse reads a word in memory that a goroutine renews every millisecond. It is the cheapest clock, but it may be
 // late: by a millisecond or two on an idle machine, and by tens of milliseconds when every processor is busy. If a
-// request would be refused for lack of tokens and its wait is at most 100ms, the limiter first checks the refusal with
-// the exact clock. That also renews the word.
+// request would be refused for lack of tokens and its wait is at most 100ms, the limiter first decides it again with
+// the exact clock. This reading of the exact clock also renews the word.
 //
 // On the limiter's timeline, no request is admitted early. But if the clock is late when it admits a request, the
-// request is charged for an earlier time than its real time. So the next request may pass earlier by that lateness.
-// Within any real time t, a key gets at most burst + rate * (t + lateness), or what a window allows in t + lateness.
+// request is charged for an earlier time than its real time. So the next request may be admitted earlier, by that
+// lateness. Within any real time t, a key gets at most burst + rate * (t + lateness), or what a window allows in t +
+// lateness.
 func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 
-// ClockFunc makes the limiter get its time from the function now. now must be safe for concurrent use, because every
-// decision and the sweeper call it. The first time that it returns must be between 1970 and 2261. Use ClockFunc in
-// tests, and to replay requests of the past.
+// ClockFunc makes the limiter get its time from the function in the parameter now. This function must be safe for
+// concurrent use, because every decision and the sweeper call it. The first time that it returns must be between 1970
+// and 2261. Use ClockFunc in tests, and to replay requests of the past.
 //
 // The times that this function returns are called readings here. They may be wrong for a while:
 //
@@ -191,14 +192,15 @@ func useClock(kind clockKind, read func() time.Time) Option {
 	}
 }
 
-// slots returns the number of slots with which maxKeys keys are a load of 0.6.
+// slots returns the number of slots of a table that is filled to 0.6 by maxKeys keys.
 func (c *config) slots() uint64 {
 	n := uint64(c.maxKeys)
 	return n + n/3*2 + (n%3*2+2)/3
 }
 
 // shardCount returns the number of shards that [Shards] has set. Without Shards, it returns the largest power of two
-// with at most four shards for each processor and at least 4,096 slots in each shard.
+// for which two conditions are true: there are at most four shards for each processor, and each shard has at least
+// 4,096 slots.
 func (c *config) shardCount() int {
 	if c.shards > 0 {
 		return c.shards

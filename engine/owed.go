@@ -5,10 +5,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Owed returns how many tokens the key has used and not got back yet, rounded up. It includes tokens above the limit,
-// for example after a [Limiter.SetPolicy] that lowered the limit; [Decision.Remaining] does not show such tokens. For a
-// token bucket, the tokens are those of the quota or tier under which the key took last, even if that tier is now
-// unlimited or blocked. The result under is the key k under that tier or quota. Use it for further takes or charges.
+// Owed returns how many tokens the key has used and not got back yet, rounded up. The result includes tokens above the
+// limit, for example after a [Limiter.SetPolicy] that lowered the limit. [Decision.Remaining] does not show such
+// tokens. For a token bucket, Owed counts in tokens of the quota or tier under which the key took last, even if that
+// tier is now unlimited or blocked. The result under is the key k under that quota or tier. Use this key for further
+// takes or charges.
 //
 // Owed costs as much as [Limiter.Peek], and changes nothing.
 func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {

@@ -71,8 +71,8 @@ func TestOwedOfATokenBucket(t *testing.T) {
 	assert.Equal(t, bob, under)
 }
 
-// TestOwedOfTokenBuckets: the result under has the quota of the last take, with any rate, so a caller can charge the
-// key under that quota.
+// TestOwedOfTokenBuckets: the key that Owed returns has the quota of the last take, whatever its rate is. So a caller
+// can charge the key under that quota.
 func TestOwedOfTokenBuckets(t *testing.T) {
 	l, _ := newLimiter(t, TokenBuckets(26*24*time.Hour))
 	for i, period := range []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour} {

@@ -94,8 +94,8 @@ func (ps policies) areOfSeveralRates(terms terms) bool {
 }
 
 // most returns how many tokens a record must have room for. That is the highest limit. Some algorithms still count
-// tokens that were taken under an earlier policy. For these, most includes the limits of earlier policies, because that
-// many tokens may still be in use.
+// tokens that were taken under an earlier policy. For these algorithms, the result is at least as high as the limits of
+// the earlier policies, because that many tokens may still count.
 func (ps policies) most() uint64 {
 	switch ps.base.algorithm {
 	case AlgorithmTokenBucket: // the tiers are checked separately
@@ -109,8 +109,8 @@ func (ps policies) most() uint64 {
 }
 
 // lasts returns how long tokens may count after the length of windows has changed (R24). If all keys have the same
-// limit, the result is the length of a window or the time in which the tokens of the highest limit so far come back,
-// whichever is longer. Otherwise a key may have taken tokens under another limit than its current one. Then lasts
+// limit, the result is the longer of two times: the length of a window, and the time in which the tokens of the highest
+// limit so far come back. Otherwise a key may have taken tokens under another limit than its current one, so lasts
 // returns the length of the longest window so far.
 func (ps policies) lasts() time.Duration {
 	window, longest := ps.base.window, ps.longest

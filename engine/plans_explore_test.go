@@ -26,7 +26,7 @@ func coarseOrFine(t *testing.T, first int, options ...Option) *Limiter {
 
 // TestAQuotaIsRememberedByItsOwnPlanAtEveryStep (R28): before one operation of the call that makes a quota, the policy
 // changes, or changes and changes back. This is tried before every operation. The table must not remember more than the
-// quota, in the ticks of either policy. So there is room for the quota after a change back, as there was before.
+// quota, in the ticks of either policy. If the policy changes back, there must be room for the quota again.
 func TestAQuotaIsRememberedByItsOwnPlanAtEveryStep(t *testing.T) {
 	const hours = 30 // a time for which there is always room
 	for first := range 2 {
@@ -73,9 +73,9 @@ func TestOwedIsOfOnePlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTooMuchBesideAHigherLimitAtEveryStep: before one operation of a request for more than the limit, the limit is
-// raised. This is tried before every operation. If the request is refused, its RetryAfter must not be 0, and must not
-// be longer than necessary.
+// TestTooMuchBesideAHigherLimitAtEveryStep: a request asks for more than the limit, and before one of its operations,
+// the limit is raised. This is tried before every operation. If the request is refused, its RetryAfter must not be 0,
+// and must not be longer than necessary.
 func TestTooMuchBesideAHigherLimitAtEveryStep(t *testing.T) {
 	for _, p := range []Policy{TokenBucket(PerSecond(1), 5), FixedWindow(5, time.Minute), SlidingLog(5, time.Minute)} {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -97,9 +97,9 @@ func TestTooMuchBesideAHigherLimitAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestATableLivesAsLongAsItsCalls: only a call under way refers to a limiter. The limiter's table must still exist
-// before each operation of the call. The table may be outside of the Go heap, and is freed when the limiter is
-// collected.
+// TestATableLivesAsLongAsItsCalls: nothing refers to a limiter except a call that is under way. The limiter's table may
+// be outside of the Go heap, and is freed when the garbage collector collects the limiter. The table must still exist
+// before each operation of the call.
 func TestATableLivesAsLongAsItsCalls(t *testing.T) {
 	for name, verb := range map[string]func(l *Limiter, k Key){
 		"Allow":       func(l *Limiter, _ Key) { l.Allow("text") },
@@ -143,8 +143,9 @@ func TestATableLivesAsLongAsItsCalls(t *testing.T) {
 	}
 }
 
-// handedOver makes a limiter. The result handed returns this limiter; after that, only the caller of handed refers to
-// it. gone reports whether the limiter was collected. If it was, gone waits for its cleanup.
+// handedOver makes a limiter. The function handed returns this limiter. After that, only the caller of handed refers to
+// the limiter. The function gone reports whether the limiter was collected. If so, it waits until the limiter's cleanup
+// has ended.
 func handedOver(t *testing.T, taken uint64, quota bool) (handed func() *Limiter, table weak.Pointer[shard.Table], k Key, gone func() bool) {
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
 	l, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(10), Shards(1), SweepInterval(24*time.Hour), ClockFunc(now))

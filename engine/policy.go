@@ -29,39 +29,41 @@ type Policy struct {
 // nothing. Over any time t a key gets at most burst + rate*t.
 //
 // Tokens come back continuously, not in steps. There is no timer: the level of a bucket is computed when a request
-// comes. burst is 1 to 2^32.
+// comes. The parameter burst is 1 to 2^32.
 //
 // The implementation is the generic cell rate algorithm (ITU-T I.371). A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
 // A rate is exact, to the nanosecond and forever, if the time between two tokens is a whole number of nanoseconds, or
 // of halves, thirds, ... sixteenths of a nanosecond. The burst must also be at most what comes back in 39 hours. 100/s,
 // 10/m and 60/s are such rates, 97/s is not. With all other rates, a request is never admitted early. It is late by at
-// most two nanoseconds, or by one 2^18th of a token's time if that is longer. In these limiters, the charge of an idle
-// key starts at the end of the current nanosecond, or of the longer time. Until then a part of a token is missing. For
-// example, at 97/s with burst 10, the Remaining of the first request is 8. The next request a moment later also gets 8,
-// and the request after it gets 7. If ten requests come in one nanosecond, the last of them must wait.
+// most two nanoseconds, or by one 2^18th of a token's time if that is longer. In these limiters, tokens that an idle
+// key takes start to come back only at the end of the current nanosecond, or of the longer time. Until then a part of a
+// token is missing. For example, at 97/s with burst 10, the Remaining of the first request is 8. The next request a
+// moment later also gets 8, and the request after it gets 7. If ten requests come in one nanosecond, the last of them
+// must wait.
 func TokenBucket(rate Rate, burst uint64) Policy {
 	return Policy{algorithm: AlgorithmTokenBucket, rate: rate, limit: burst}
 }
 
-// BatchRefill is a token bucket that is refilled in batches. burst is the number of tokens that the bucket holds.
-// refill is the number of tokens that it gets at once every interval, at the multiples of the interval since 1970. Over
-// any time a key gets at most burst + refill * (the number of refills in that time). No part of an interval is lost,
-// however often a client asks.
+// BatchRefill is a token bucket that is refilled in batches. The parameter burst is the number of tokens that the
+// bucket holds. The parameter refill is the number of tokens that the bucket gets at once every interval, at the
+// multiples of the interval since 1970. Over any time a key gets at most burst + refill * (the number of refills in
+// that time). No part of an interval is lost, however often a client asks.
 //
-// refill is 1 to 2^32, at most one token for each nanosecond of interval. burst is 1 to 2^32.
+// The parameter refill is 1 to 2^32, but at most one token for each nanosecond of the interval. The parameter burst is
+// 1 to 2^32.
 func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 	return Policy{algorithm: AlgorithmBatchRefill, refill: refill, window: interval, limit: burst}
 }
 
 // FixedWindow limits how many tokens each key gets in a window. The window begins with the key's first request. The
-// next window begins with the first request after this one has ended. When one window ends and the next begins, up to
-// 2*limit - 1 tokens may be admitted within a moment. If the windows are aligned, or if the first request of the window
-// was given back, up to 2*limit tokens may be admitted. A slot takes 16 bytes, a key 27 ([MaxKeys]).
+// next window begins with the first request after the end of this window. When one window ends and the next begins, up
+// to 2*limit - 1 tokens may be admitted within a moment. This number is 2*limit if the windows are aligned, or if the
+// first request of the window was given back. A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
-// limit is the highest number of tokens, 1 to 2^32, and window is 1µs to 365 days. A limit in the millions needs a
-// window of seconds or more, and a limit in the billions needs a minute or more; otherwise New returns an error that
-// says so.
+// The parameter limit is the highest number of tokens, 1 to 2^32, and window is 1µs to 365 days. A limit in the
+// millions needs a window of seconds or more, and a limit in the billions needs a window of a minute or more. If the
+// window is shorter, New returns an error that says so.
 //
 // An aligned window is exact to the nanosecond. For other windows, the precision depends on d, the number of binary
 // digits of the limit. Such a window is exact to the nanosecond if d is at most 15 (a limit of 32,767), and the window
@@ -90,8 +92,8 @@ func (p Policy) Aligned() Policy {
 // This is an estimate, because it assumes that the requests of the previous window were spread evenly. Refused requests
 // do not count. docs/algorithms.md says how far off the estimate can be. A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
-// limit is the highest number of tokens, 1 to 2^24-1, and window is 1µs to 365 days. A limit above 2^20 needs a window
-// of seconds or more; otherwise New returns an error that says so.
+// The parameter limit is the highest number of tokens, 1 to 2^24-1, and window is 1µs to 365 days. A limit above 2^20
+// needs a window of seconds or more. If the window is shorter, New returns an error that says so.
 func SlidingWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmSlidingWindow, limit: limit, window: window}
 }
@@ -101,9 +103,9 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 // memory with the rest ([MaxKeys]), and [Stats] reports how much it is. Calls that return a [Decision] also make a
 // binary search in these times.
 //
-// limit is the highest number of tokens, 1 to 4,096, and the logs of all keys must fit into the machine's memory.
-// window is 1µs to 365 days. A limit above some hundreds needs a window of a second or more; otherwise New returns an
-// error that says so.
+// The parameter limit is the highest number of tokens, 1 to 4,096, and the logs of all keys must fit into the machine's
+// memory. The parameter window is 1µs to 365 days. A limit above some hundreds needs a window of a second or more. If
+// the window is shorter, New returns an error that says so.
 //
 // The precision depends on d, the number of binary digits of the limit. If d is at most 7 (a limit of 127), the log is
 // exact to the nanosecond in windows up to 2^(50-2d) ns: 4.8 hours for a limit of 5, 73 minutes for 10, 68 seconds for
@@ -189,9 +191,9 @@ func (p Policy) Limit() uint64 {
 	return p.limit
 }
 
-// Window returns the time after which a key that has used up its whole limit has it back. It is the window, the time
-// that a bucket takes to fill, or the lifetime of [Concurrency]. It is 0 for the zero Policy and for policies without
-// numbers. It is at most 292 years, the longest Duration.
+// Window returns the time after which a key that has used up its whole limit has it back. This time is the window, the
+// time that a bucket takes to fill, or the lifetime of [Concurrency]. Window returns 0 for the zero Policy and for
+// policies without numbers. The result is at most 292 years, the longest Duration.
 func (p Policy) Window() time.Duration {
 	if p.grant != grantsLimit {
 		return 0
@@ -212,7 +214,7 @@ func (p Policy) Window() time.Duration {
 	panic(p.unknown())
 }
 
-// duration returns a Duration of that many nanoseconds, rounded to a whole number.
+// duration returns the Duration of the given number of nanoseconds, rounded to a whole number.
 func duration(nanos float64) time.Duration {
 	if !(nanos < math.MaxInt64) {
 		return math.MaxInt64

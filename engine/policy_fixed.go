@@ -2,7 +2,7 @@ package engine
 
 import "time"
 
-// A grant says what a policy grants: what its numbers say, everything, or nothing.
+// A grant says what a policy grants: the limit that its numbers describe, everything, or nothing.
 type grant uint8
 
 const (
@@ -14,7 +14,7 @@ const (
 
 // Unlimited is the policy without a limit: every request is allowed, nothing is counted, and Limit and Remaining are
 // 2^64-1. It can be a [Quota], a tier, or the policy of a limiter. [Limiter.SetPolicy] can change a limiter to it and
-// back. In the meantime, the keys' records do not change, but tokens come back with time.
+// back. While the policy is Unlimited, takes do not change the keys' records, but tokens come back with time.
 //
 // If [New] makes a limiter with this policy, the table is the same as for [TokenBuckets] of a day.
 func Unlimited() Policy { return Policy{grant: grantsAll} }
@@ -28,17 +28,17 @@ func Blocked() Policy { return Policy{grant: grantsNone} }
 // under [Blocked].
 //
 // All records of the limiter count in the same tick, so that the limiter can read a record without knowing its quota.
-// The tick is the finest with which a bucket that fills within longest fits into a record. If longest is twice as long,
-// so is the tick: it is a sixteenth of a nanosecond if longest is up to 39 hours, a nanosecond up to 26 days, and 16
-// nanoseconds up to a year. A token takes a whole number of ticks. So if longest is at most 26 days, rates up to a
-// million tokens per second are slower than requested by less than a thousandth. If longest is more than 26 days, the
-// clock advances in steps of a tick, and a request may pass up to a tick early.
+// The tick is the finest with which a bucket that fills within longest fits into a record. The tick grows with longest:
+// it is a sixteenth of a nanosecond if longest is up to 39 hours, a nanosecond if longest is 26 days, and 16
+// nanoseconds if longest is a year. A token takes a whole number of ticks. So if longest is at most 26 days, rates up
+// to a million tokens per second are slower than requested by less than a thousandth. If longest is more than 26 days,
+// the clock advances in steps of a tick, and a request may be admitted up to a tick early.
 //
 // When the quota of a key changes, the tokens that it has taken still count. For that, each record stores what a token
 // cost: a slot takes 32 bytes, a key 54 ([MaxKeys]).
 //
-// longest is 1ns to 365 days. For such a limiter, [Stats].Forgiven counts seconds instead of tokens: for each evicted
-// key, the time after which its bucket would have been full, rounded up.
+// The parameter longest is 1ns to 365 days. For such a limiter, [Stats].Forgiven counts seconds instead of tokens: for
+// each evicted key, the time after which its bucket would have been full, rounded up.
 func TokenBuckets(longest time.Duration) Policy {
 	return Policy{algorithm: AlgorithmTokenBucket, grant: grantsQuotas, window: longest}
 }

@@ -6,11 +6,12 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Precision returns the largest delay of a limiter with the policy, by the limiter's own clock. A request that must
-// wait according to the policy's numbers waits up to that much longer. It never passes early. There is one exception:
-// with [TokenBuckets] of more than 26 days, it may pass up to a tick early. 0 means that the policy is exact to the
-// nanosecond. Most policies are: see [TokenBucket], [FixedWindow] and [SlidingLog]. tiers are the tiers of the limiter;
-// their limits matter, too. For numbers that [New] refuses, Precision returns an error.
+// Precision returns the largest delay of a limiter with the policy, by the limiter's own clock. If a request must wait
+// according to the policy's numbers, it may have to wait longer by this delay. No request is admitted early, with one
+// exception: with [TokenBuckets] of more than 26 days, a request may be admitted up to a tick early. The result 0 means
+// that the policy is exact to the nanosecond. Most policies are exact: see [TokenBucket], [FixedWindow] and
+// [SlidingLog]. The parameter tiers lists the tiers of the limiter, because their limits matter, too. For numbers that
+// [New] refuses, Precision returns an error.
 func (p Policy) Precision(tiers ...Policy) (time.Duration, error) {
 	if err := checkTiers(tiers); err != nil {
 		return 0, err

@@ -55,8 +55,8 @@ func TestWhichWindowsAreExact(t *testing.T) {
 	require.ErrorContains(t, err, "the zero Policy")
 }
 
-// lateAtWorst returns the Precision of a policy with windows. It compares the result with what a limiter of the policy
-// reports at all phases of a tick.
+// lateAtWorst returns the Precision of a policy with windows. It compares the result with the waits that a limiter with
+// the policy reports at every nanosecond of a tick.
 func lateAtWorst(t *testing.T, p Policy) time.Duration {
 	late, err := p.Precision()
 	require.NoError(t, err)

@@ -9,7 +9,8 @@ import (
 )
 
 // TestPricesOfASharedTable (I1): the price of a token is in the file, so all processes count the same number of tokens
-// for a key. A copy, and a table that is restored from it, count the same number, too.
+// for a key. A copy of the file counts the same number of tokens, too, and so does a table that is restored from the
+// copy.
 func TestPricesOfASharedTable(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, options ...Option) *Limiter {
@@ -42,8 +43,8 @@ func TestPricesOfASharedTable(t *testing.T) {
 }
 
 // TestASharedChangeHasRoomForQuotas (I1): one process makes a quota that takes weeks to come back, and then another
-// process changes the policy. The change must leave room for the quota. A copy also remembers the quota, and so does a
-// table that is restored from the copy.
+// process changes the policy. The change must leave room for the quota. A copy of the file also remembers the quota,
+// and so does a table that is restored from the copy.
 func TestASharedChangeHasRoomForQuotas(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, p Policy) *Limiter {

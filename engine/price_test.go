@@ -36,8 +36,9 @@ func priced(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *tim
 	return l, now, func(p engine.Policy) engine.Key { return l.Key("anna").With(quotaOf(t, l, p)) }
 }
 
-// forEachPriced runs a test with three kinds of limiters: one whose limits all come with the calls, one that also has
-// its own limit, and one with tiers. The last two have ticks of the same length.
+// forEachPriced runs a test with three kinds of limiters: a limiter whose limits all come with the calls, a limiter
+// that also has its own limit, and a limiter with tiers. The ticks of the second and the third kind have the same
+// length.
 func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	t.Run("quotas", func(t *testing.T) { test(t, priced) })
 	own := engine.TokenBucket(engine.Per(16, 15001*time.Nanosecond), 3)
@@ -59,9 +60,9 @@ func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	})
 }
 
-// TestAQuotaKeepsTheTokensTaken (I1): a key has taken 100 tokens at 100/s, which come back in a second. In that time,
-// only one token would come back at 1/s. If the key then has a quota of 100 tokens at 1/s, it still owes 100 tokens, so
-// every verb refuses it.
+// TestAQuotaKeepsTheTokensTaken (I1): a key has taken 100 tokens under a quota of 100/s. At this rate, the tokens come
+// back in a second. Then the key gets a quota of 100 tokens at 1/s. At this rate, only one token comes back in a
+// second. The key still owes 100 tokens, so every verb refuses it.
 func TestAQuotaKeepsTheTokensTaken(t *testing.T) { forEachPriced(t, testAQuotaKeepsTheTokensTaken) }
 
 func testAQuotaKeepsTheTokensTaken(t *testing.T, priced pricedTable) {
@@ -124,8 +125,9 @@ func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestAQuotaThatIsRaised: a larger burst and a faster rate take effect at once. A key gets only the difference between
-// the quotas in addition, not a full new burst. No key waits longer than the rest of its previous wait.
+// TestAQuotaThatIsRaised: a larger burst and a faster rate take effect at once. A key gets additional tokens only up to
+// the difference between the two bursts, and not a full new burst. No key waits longer than the rest of its previous
+// wait.
 func TestAQuotaThatIsRaised(t *testing.T) { forEachPriced(t, testAQuotaThatIsRaised) }
 
 func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
@@ -146,8 +148,9 @@ func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
 	require.Equal(t, before, l.Peek(other, 1), "another key")
 }
 
-// TestAQuotaThatIsLowered: if a key has taken more than a lower limit, it waits until the excess has come back. The
-// excess comes back at the rate under which it was taken, because refusals under a slower rate change nothing.
+// TestAQuotaThatIsLowered: if a key gets a quota with a lower limit, and has taken more than that, it waits until the
+// excess has come back. The excess comes back at the rate under which it was taken, because refusals under a slower
+// rate change nothing.
 func TestAQuotaThatIsLowered(t *testing.T) { forEachPriced(t, testAQuotaThatIsLowered) }
 
 func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
@@ -191,8 +194,9 @@ func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
 	require.EqualValues(t, 45, l.Peek(under(perSecond1), 1).Remaining)
 }
 
-// TestAQuotaWhileSomebodyWaits (I1): a reservation stays due at the time that Reserve returned. The tokens that
-// requests under a faster quota take in the meantime and the tokens of the reservation fit the limit together.
+// TestAQuotaWhileSomebodyWaits (I1): a reservation stays due at the time that Reserve returned. In the meantime,
+// requests under a faster quota take tokens. The sum of these tokens and the tokens of the reservation must fit the
+// limit.
 func TestAQuotaWhileSomebodyWaits(t *testing.T) { forEachPriced(t, testAQuotaWhileSomebodyWaits) }
 
 func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
@@ -299,8 +303,9 @@ func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 	}
 }
 
-// nearRoom is a limit whose full debt takes almost 2^51 ns (26 days), which is all that a record has room for. The time
-// of some of its tokens is less than the time by which a call may be ahead of the clock.
+// nearRoom is a limit whose full debt takes almost 2^51 ns (26 days), which is all that a record has room for. The
+// tokens of this limit come back so fast that several of them come back within the time by which a call may be ahead of
+// the clock.
 var nearRoom = engine.TokenBucket(engine.Per(nearTokens, 1<<51-1<<24), nearTokens)
 
 const nearTokens = 1 << 23

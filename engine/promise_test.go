@@ -9,7 +9,7 @@ import (
 )
 
 // TestAPartOfWhatWaits (I1): a part of a reservation that waits is given back, and so is an earlier take. When the
-// reservation is due, its other tokens and the tokens that other requests can then take must fit the limit together.
+// reservation is due, the sum of its other tokens and the tokens that other requests can then take must fit the limit.
 func TestAPartOfWhatWaits(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	_, take := l.TakeReceipt(l.Key("k"), 5)
@@ -51,9 +51,10 @@ func TestAHoldWithoutALimit(t *testing.T) {
 	assert.EqualValues(t, 50, l.Peek(l.Key("b"), 0).Remaining)
 }
 
-// TestWhatComesBackWhileOthersWait (I1): reservations are made after a hold, and are not due yet. A refund of the hold
-// gives back only the tokens that will not have come back with time when the last of these reservations is due. The
-// tokens that are due at that time and the tokens that are taken in the meantime fit the limit together.
+// TestWhatComesBackWhileOthersWait (I1): reservations are made after a hold, and are not due yet. When the last of
+// these reservations is due, some of the hold's tokens will have come back with time. A refund of the hold gives back
+// only the other tokens of the hold. The sum of the tokens that are due at that time and the tokens that are taken in
+// the meantime must fit the limit.
 func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	d, hold := l.Hold(l.Key("k"), 5)

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Quota is a limit as a value: numbers that [Limiter.Quota] has checked for a limiter. It is small, and can be
-// compared with ==. A program may keep it, and any number of goroutines may use it. [Key.With] returns a key under a
-// quota. The zero Quota means the limiter's own policy.
+// A Quota is a limit that is stored as a value: it has numbers that [Limiter.Quota] has checked for a limiter. It is
+// small, and can be compared with ==. A program may keep it, and any number of goroutines may use it. [Key.With]
+// returns a key under a quota. The zero Quota means the limiter's own policy.
 //
 // A Quota with numbers is valid only in the limiter that made it. In another limiter, every request under it is
 // refused, and RetryAfter is [Never]. The same happens after a [Limiter.SetPolicy] that changes what its numbers mean:
@@ -20,21 +20,26 @@ import (
 // [TokenBuckets] stay valid. The quotas of [Unlimited] and [Blocked] are valid in every limiter.
 type Quota struct{ quota shard.Quota }
 
-// Quota checks whether this limiter can have the numbers of a policy, and returns them as a value. It takes some
-// nanoseconds, no lock, and no memory that must be released. So a server may make a Quota for each request, if the
-// limit comes from an access token, a database or an argument.
+// Quota checks whether the limiter can apply the numbers of a policy, and returns these numbers as a value. It takes
+// some nanoseconds. It takes no lock and allocates no memory that must be released. So a server may make a Quota for
+// each request, if the limit comes from an access token, a database or an argument.
 //
-// If a Quota is larger than all earlier ones, the call may have to wait for a SetPolicy that is under way. This is only
-// possible for a Quota that takes more than 39 hours to come back, for a Quota above the limiter's own limit in a
-// limiter of one rate, and for the first Quota in a limiter of windows or logs. With [Shared], another process may have
-// called SetPolicy. If that process is stopped, Quota returns an error after 5s.
+// If a Quota is larger than all earlier Quotas of the limiter, the call may have to wait for a SetPolicy that is under
+// way. This can happen only in three cases:
 //
-// p may be:
+//   - The tokens of the Quota take more than 39 hours to come back.
+//   - The limiter has one rate, and the Quota is above the limiter's own limit.
+//   - The limiter has windows or logs, and this is its first Quota.
+//
+// With [Shared], another process may have called SetPolicy. If that process is stopped, Quota returns an error after
+// 5s.
+//
+// The policy p may be:
 //
 //   - In a limiter of [TokenBuckets], any [TokenBucket] that fills within the longest time. In a limiter of one
-//     TokenBucket, any other TokenBucket of the same rate; with [MaxQuota] or [Tiers], also any TokenBucket whose
-//     numbers fit the limiter's ticks. A token takes a whole number of ticks, rounded up, so a rate is never faster
-//     than requested. If the rate would be slower by more than a thousandth, Quota returns an error.
+//     TokenBucket, any other TokenBucket with the same rate. If such a limiter has [MaxQuota] or [Tiers], also any
+//     TokenBucket whose numbers fit the limiter's ticks. A token takes a whole number of ticks, rounded up, so a rate
+//     is never faster than requested. If the rate would be slower by more than a thousandth, Quota returns an error.
 //   - In any other limiter, the limiter's own policy with another limit. This limit may be up to the highest limit at
 //     New, including tiers and [MaxQuota].
 //   - In any limiter, [Unlimited] and [Blocked].
@@ -46,9 +51,9 @@ type Quota struct{ quota shard.Quota }
 // comes back at the rate of the last admitted request, or of a later refused request if that has a faster rate. If a
 // request has another quota than the last request of the key, it takes some hundred nanoseconds.
 //
-// If the numbers do not fit, Quota returns an error that names them and the range. It takes microseconds and some
-// memory for an error, for a rate with more than 15 digits, and for a rate so fast that a token takes a thousand ticks
-// or less.
+// If the numbers do not fit, Quota returns an error that names them and the range. In three cases, Quota takes
+// microseconds and some memory: it returns an error, the rate has more than 15 digits, or the rate is so fast that a
+// token takes a thousand ticks or less.
 func (l *Limiter) Quota(p Policy) (Quota, error) {
 	l.requireMade()
 	switch p.grant {
@@ -169,11 +174,11 @@ func limitOf(plan *shard.Plan, k Key) uint64 {
 // MaxQuota makes room for quotas of up to n tokens in a limiter of windows or logs. Without this option, a [Quota] may
 // have as many tokens as the highest limit of the limiter's own policy and its tiers. A log stores n timestamps for
 // each key. A larger n leaves fewer bits of the record's word for the time. So [New] may refuse a limit and a window
-// that it would accept without this option. n is 1 to 2^32.
+// that it would accept without this option. The parameter n is 1 to 2^32.
 //
 // In a limiter of one [TokenBucket], MaxQuota makes quotas of other rates possible, with any burst. Each record then
-// also stores what a token cost, so a key takes 54 bytes. A limiter of [TokenBuckets], or with [Tiers], does not need
-// this option.
+// also stores what a token cost, so a key takes 54 bytes. A limiter of [TokenBuckets] does not need this option, and
+// neither does a limiter with [Tiers].
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > atomicbucket.MaxLimit {

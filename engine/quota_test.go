@@ -101,8 +101,8 @@ func TestQuotaThroughEveryVerb(t *testing.T) {
 	}
 }
 
-// TestQuotaOfAnother (I1): a quota of another limiter grants nothing. Neither does a quota after a change of the policy
-// that replaced the units of the quota.
+// TestQuotaOfAnother (I1): a quota of another limiter grants nothing. If a change of the policy replaces the units of a
+// quota, the quota grants nothing after that either.
 func TestQuotaOfAnother(t *testing.T) {
 	refusesAll := func(t *testing.T, l *engine.Limiter, k engine.Key) {
 		t.Helper()

@@ -25,7 +25,7 @@ func Per(tokens float64, period time.Duration) Rate { return Rate{tokens, period
 // PerSecond is shorthand for Per(tokens, time.Second).
 func PerSecond(tokens float64) Rate { return Per(tokens, time.Second) }
 
-// units are the periods that may be written in a rate as a unit without a number.
+// units has the periods that a rate may contain as a unit without a number.
 var units = []struct {
 	name   string
 	period time.Duration
@@ -37,8 +37,8 @@ var units = []struct {
 	{"d", 24 * time.Hour},
 }
 
-// ParseRate parses a rate as people write it: a number of tokens, a slash and a period. The period is a unit (ms, s, m,
-// h, d), a number of days, or a duration as [time.ParseDuration] reads it:
+// ParseRate parses a rate in the usual form: a number of tokens, a slash and a period. The period is a unit (ms, s, m,
+// h, d), a number of days, or a duration that [time.ParseDuration] accepts:
 //
 //	100/s   0.5/s   10/m   5000/h   3/d   10/1500ms   1/1h30m   1/7d
 //

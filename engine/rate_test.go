@@ -96,7 +96,7 @@ func FuzzParseRate(f *testing.F) {
 	})
 }
 
-// In files and flags, a rate is the text that people write.
+// In files and flags, a rate is a text in the form that ParseRate accepts.
 func TestRateAsText(t *testing.T) {
 	for text, want := range map[string]Rate{"100/s": PerSecond(100), "10/1500ms": Per(10, 1500*time.Millisecond),
 		"1/7d": Per(1, 7*24*time.Hour)} {

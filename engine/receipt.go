@@ -10,11 +10,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Receipt is for the tokens that one call took and that may be given back. That call is a take
-// ([Limiter.TakeReceipt], also for tokens in flight: [Concurrency]), a hold of an estimate ([Limiter.Hold]), a
-// reservation ([Limiter.Reserve]), or a take from a [Spread]. [Receipt.Refund] gives a part of the tokens back, and
+// A Receipt identifies the tokens that one call took, so that they can be given back. That call may be a take
+// ([Limiter.TakeReceipt]), a hold of an estimate ([Limiter.Hold]), a reservation ([Limiter.Reserve]), or a take from a
+// [Spread]. The tokens may also be in flight ([Concurrency]). [Receipt.Refund] gives a part of the tokens back, and
 // [Receipt.Release] gives the rest back. [Receipt.Settle] replaces the tokens taken by the cost of the request. The
-// zero Receipt and the receipt of a refused request are void: to end them does nothing.
+// zero Receipt and the receipt of a refused request are void: Refund, Release and Settle do nothing with them.
 //
 // Release and Settle may be called from any goroutine, and concurrently: the first call ends the receipt, and all other
 // calls do nothing. Refund is not safe for concurrent use. A Receipt is a value, so that a take does not allocate. Do
@@ -30,7 +30,8 @@ type Receipt struct {
 	ended   uint32 // not an atomic.Uint32, so that a Receipt can be returned
 }
 
-// TakeReceipt is [Limiter.TakeKey], and also returns a receipt for the tokens that it took. It does not allocate.
+// TakeReceipt does what [Limiter.TakeKey] does, and also returns a receipt for the tokens that it took. It does not
+// allocate.
 func (l *Limiter) TakeReceipt(k Key, n uint64) (d Decision, r Receipt) {
 	l.takeReceipt(&d, &r, k, n, false)
 	return
@@ -39,8 +40,8 @@ func (l *Limiter) TakeReceipt(k Key, n uint64) (d Decision, r Receipt) {
 // Hold takes the estimated number of tokens from the key, all or none, for a request that may cost less or more. The
 // cost may be the tokens of a language model, the bytes of an answer, or the time of a query. When the cost is known,
 // [Receipt.Settle] gives back or charges the difference. Hold does the same as TakeReceipt, except that an estimate
-// above the limit counts as the limit. So such a request passes when the bucket is full, instead of never. Hold does
-// not allocate.
+// above the limit counts as the limit. So such a request is admitted when the bucket is full, instead of never. Hold
+// does not allocate.
 func (l *Limiter) Hold(k Key, estimate uint64) (d Decision, r Receipt) {
 	l.takeReceipt(&d, &r, k, estimate, true)
 	return
@@ -54,9 +55,9 @@ func capped(plan *shard.Plan, k Key, estimate uint64) uint64 {
 	return estimate
 }
 
-// takeReceipt does what TakeReceipt does, or, if estimate is true, what [Limiter.Hold] does. It writes its results to d
-// and r. r must be zero. takeReceipt repeats the code of a take. If both shared this code, it would have to keep and
-// pass on the data for the receipt, which would cost a third of a take.
+// takeReceipt does what TakeReceipt does. If the parameter estimate is true, it does what [Limiter.Hold] does instead.
+// It writes its results to d and r. The receipt r must be zero. The code of takeReceipt repeats the code of a take. A
+// shared function would have to keep and pass on the data for the receipt, and a take would then cost a third more.
 func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate bool) {
 	place := l.table.Find(k.hash)
 	place.Touch()
@@ -162,15 +163,15 @@ func (r *Receipt) Release() bool {
 }
 
 // Settle ends the receipt with the actual cost of the request. If the cost is less than the tokens taken, the
-// difference is given back as by Refund: never more than what is still owed because of this take. So a window that has
-// ended gets nothing back, and a bucket gets only the tokens that have not come back already. If the cost is more than
-// the tokens taken, the difference is charged now as by [Limiter.Charge], whether the key has the tokens or not, up to
-// [MaxDebt]. Without that option, all algorithms except buckets count at most the limit. The result lost is how many
-// tokens were above that bound and were not charged. It is 0 if all tokens were charged.
+// difference is given back as by Refund, but only as far as the key still owes tokens because of this take. So a window
+// that has ended gets nothing back, and a bucket gets only the tokens that have not come back already. If the cost is
+// more than the tokens taken, the difference is charged now as by [Limiter.Charge], whether the key has the tokens or
+// not, up to [MaxDebt]. Without that option, the bound of all algorithms except buckets is the limit itself. The result
+// lost is how many tokens were above the bound and were not charged. It is 0 if all tokens were charged.
 //
 // Tokens that were taken before a [Limiter.Reset], an eviction or a [Limiter.SetPolicy] are not given back. (A log
-// gives tokens back even after SetPolicy.) A cost above the tokens taken is still charged, under the current limit.
-// After [Limiter.Close], Settle works as before.
+// gives tokens back even after SetPolicy.) But if the cost is above the tokens taken, the difference is still charged,
+// under the current limit. After [Limiter.Close], Settle works as before.
 //
 // For tokens in flight ([Concurrency]), call Release instead. Settle gives back or charges only the difference. The
 // other tokens would stay in flight until they are forgotten, because a Release after Settle does nothing.
@@ -207,8 +208,8 @@ func (r *Receipt) Taken() uint64 { return r.of.Tokens() }
 // end ends the receipt, and reports whether this call was the first to do so.
 func (r *Receipt) end() bool { return atomic.SwapUint32(&r.ended, 1) == 0 }
 
-// giveBack gives back n of the tokens that were not given back yet, and does not change the receipt. It returns the
-// state of the record, if there is one.
+// giveBack gives back n of the tokens that were not given back yet. It does not change the receipt. It returns the
+// state of the record, if the key has a record.
 func (r *Receipt) giveBack(n uint64) (s atomicbucket.State) {
 	switch {
 	case n == 0:

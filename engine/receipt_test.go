@@ -15,7 +15,7 @@ func TestAReceiptIsOfATenure(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *Limiter, a perMinute){
 		"reset": func(_ *testing.T, l *Limiter, _ perMinute) { l.Reset(l.Key("k")) },
 		"reset 128 times": func(t *testing.T, l *Limiter, _ perMinute) {
-			for range 127 { // then the version is the same again
+			for range 127 { // after that, the version is the same again
 				l.Reset(l.Key("k"))
 				require.True(t, l.Take("k", 2).Allowed)
 			}
@@ -47,7 +47,7 @@ func TestAReceiptIsOfAPolicy(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, receipt := l.TakeReceipt(l.Key("k"), 2)
 		require.True(t, d.Allowed)
-		for range 128 { // then version and plan bit are the same again
+		for range 128 { // after that, version and plan bit are the same again
 			require.NoError(t, l.SetPolicy(a.policy(100)))
 		}
 		receipt.Refund(2)
@@ -74,9 +74,9 @@ func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 	})
 }
 
-// TestARefundForgivesNoTakeAhead (I1): a request was made for a time ahead of the clock, at which the tokens of an
-// earlier take have come back. A refund of the earlier take at the clock's time does not give back the tokens that the
-// request took.
+// TestARefundForgivesNoTakeAhead (I1): a request takes tokens at a time ahead of the clock. By that time, the tokens of
+// an earlier take have come back. If the earlier take is then refunded at the clock's time, the tokens that the request
+// took stay taken.
 func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	for name, refund := range map[string]func(l *Limiter, r *Receipt){
 		"with a receipt":    func(_ *Limiter, r *Receipt) { r.Refund(1) },

@@ -28,8 +28,8 @@ func (r *Receipt) Append(to []byte) []byte {
 	return r.of.Append(to)
 }
 
-// ParseReceipt returns the receipt that [Receipt.Append] wrote as text. k must be the key of the take. For another key
-// of the same limiter, and for a text of another length, ParseReceipt returns an error.
+// ParseReceipt returns the receipt that [Receipt.Append] wrote as text. The parameter k must be the key of the take.
+// For another key of the same limiter, and for a text of another length, ParseReceipt returns an error.
 //
 // A receipt of another limiter, of an earlier process, or from before a [Limiter.SetPolicy] gives nothing back. Its
 // [Receipt.Taken] still returns how many tokens were taken, and a cost above that number is charged to k. ParseReceipt

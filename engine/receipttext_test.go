@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// sent returns the receipt that ParseReceipt makes from the text that r appends, as another connection would.
+// sent appends the receipt r to an empty text, and returns the receipt that ParseReceipt makes from this text, as
+// another connection would.
 func sent(t *testing.T, l *Limiter, k Key, r *Receipt) *Receipt {
 	t.Helper()
 	text := r.Append([]byte("before"))

@@ -35,8 +35,8 @@ func TestCancelMintsNoTokens(t *testing.T) {
 	_ = h
 }
 
-// TestCancelledWaitersLetNobodyThrough (I1): thirty of sixty waiters give up. The other thirty are still admitted at
-// one per second, and not faster.
+// TestCancelledWaitersLetNobodyThrough (I1): sixty callers wait, and thirty of them give up. The other thirty are still
+// admitted at one per second, and not faster.
 func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter) {
 		begin := time.Now()
@@ -101,7 +101,7 @@ func TestAllThatIsRefusedLetsNoneThroughLater(t *testing.T) {
 	require.Equal(t, 9*time.Second, l.Peek(l.Key("k"), 1).RetryAfter)
 }
 
-// TestRefundOfFailedLoginsIsNoWayIn (I1): without a receipt, a refund of a log forgets the oldest token, so the log
+// TestRefundOfFailedLoginsIsNoWayIn (I1): without a receipt, a refund removes the oldest token of a log, so the log
 // never admits more than the limit.
 func TestRefundOfFailedLoginsIsNoWayIn(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(2, 10*time.Second))
@@ -134,15 +134,15 @@ func TestLateRefundsGiveNothingBack(t *testing.T) {
 	}
 }
 
-// A granted says how many tokens a client took at a time and has not given back.
+// A granted has the number of tokens that a client took at one time and has not given back.
 type granted struct {
 	at int64
 	n  uint64
 }
 
-// TestARefundBehindATimeAhead (I1): a request was made for a time ahead of the clock, at which an earlier request has
-// left the window of a log. A refund at the clock's time does not forget the earlier request, because at that time it
-// is still in the window.
+// TestARefundBehindATimeAhead (I1): a request was made for a time ahead of the clock. At that time, an earlier request
+// has left the window of a log. A refund at the clock's time does not forget the earlier request, because at the
+// clock's time this request is still in the window.
 func TestARefundBehindATimeAhead(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(3, time.Second))
 	k, begun := l.Key("k"), h.now()
@@ -223,8 +223,8 @@ func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length 
 	}
 }
 
-// TestRefusedTakeAllLeavesNoTrace: after a refused TakeAll, each limit is in the same state as without the call. No
-// window has begun. Each answer is the answer that the limit would give alone.
+// TestRefusedTakeAllLeavesNoTrace: after a refused TakeAll, each limit is in the same state as without the call, and no
+// window has begun. Each limit's answer is the answer that it would give to its request alone.
 func TestRefusedTakeAllLeavesNoTrace(t *testing.T) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // These errors say why a call did not get its tokens. Compare with errors.Is.
 var (
-	// ErrNever means that the call asked for more tokens than the limit.
+	// ErrNever means that the call requested more tokens than the limit.
 	ErrNever = errors.New("more tokens than the limit")
 	// ErrTooLong means that the tokens will come back, but not soon enough.
 	ErrTooLong = errors.New("the wait would be too long")
@@ -25,20 +25,21 @@ var (
 var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wait for", ErrNotTokenBucket)
 
 // Reserve takes n tokens from the key, all or none. If the key does not have the tokens now but will have them within
-// maxWait, Reserve takes them ahead of time. The caller must wait for delay and may then proceed. A caller that does
-// not want to wait calls [Receipt.Release], which gives the tokens back. But if another caller has taken or reserved
-// tokens behind these tokens in the queue, they are lost. The callers behind already know when their reservations are
-// due, and do not move up. (With [Limiter.Queue] they do.) So a long queue hardly gets shorter if all callers except
-// the last one leave. In return, the callers that proceed at the same time never take more than the limit. If a request
-// has waited and then costs less, it can be refunded or settled as usual.
+// maxWait, Reserve takes them ahead of time. The caller must wait for the time in the result delay, and may then
+// proceed. A caller that does not want to wait calls [Receipt.Release], which gives the tokens back. But if another
+// caller has already taken or reserved tokens behind these tokens in the queue, the released tokens are lost. The
+// callers behind already know when their reservations are due, and do not move up. (With [Limiter.Queue] they move up.)
+// So a long queue hardly gets shorter if all callers except the last one leave. In return, the callers that proceed at
+// the same time never take more than the limit. If a request has waited and then costs less, it can be refunded or
+// settled as usual.
 //
-// Reservations form a queue: each takes its tokens behind the tokens that were taken or reserved before, in the order
-// in which the calls changed the key's record. While the queue is not empty, requests that do not wait are refused. The
-// queue is at most 2^51 ticks of the bucket long, including the burst. That is 26 days if a token takes a whole number
-// of nanoseconds.
+// Reservations form a queue in the order in which the calls changed the key's record: each reservation takes its tokens
+// behind the tokens that were taken or reserved before. While the queue is not empty, requests that do not wait are
+// refused. The queue, including the burst, is at most 2^51 ticks of the bucket long. That is 26 days if a token takes a
+// whole number of nanoseconds.
 //
-// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers. If there is an error, the receipt is
-// void. Reserve allocates only for an error.
+// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], and its text has the numbers of the request. If there
+// is an error, the receipt is void. Reserve allocates only for an error.
 func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
 	l.requireMade()
 	var tokens reservation
@@ -87,11 +88,15 @@ func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration
 	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
 }
 
-// Wait waits until the key has n tokens, and takes them. It returns an error at once and takes nothing if the context
-// is done, if n is above the limit ([ErrNever]), or if the deadline of the context comes before the tokens
-// ([ErrTooLong], which is also a context.DeadlineExceeded). If the context becomes done during the wait, Wait returns
-// the context's error, and the callers behind it move up ([Turn.Leave]). Wait is shorthand for WaitKey(ctx, l.Key(key),
-// n).
+// Wait waits until the key has n tokens, and takes them. In three cases, it returns an error at once and takes nothing:
+//
+//   - The context is done.
+//   - The number n is above the limit ([ErrNever]).
+//   - The deadline of the context is before the time at which the tokens are available ([ErrTooLong]). This error is
+//     also a context.DeadlineExceeded.
+//
+// If the context becomes done during the wait, Wait returns the context's error, and the callers behind it move up
+// ([Turn.Leave]). Wait is shorthand for WaitKey(ctx, l.Key(key), n).
 //
 // With a token bucket, waiting calls get their tokens in the order in which they came ([Limiter.Queue]). With other
 // algorithms, a waiting call tries again when its tokens should be available, and another request may take them first.

@@ -28,9 +28,9 @@ func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	return uint64(bucket.Span(most))
 }
 
-// anyQuota is the number that the table remembers for every quota of windows. It only says that keys may have other
-// limits than those of the tiers. It is not a size, because a record of windows has room for every quota that can be
-// made.
+// anyQuota is the number that the table remembers for every quota of a limiter with windows. It means only that keys
+// may have other limits than the limits of the tiers. It is not a size, because a record of such a limiter has room for
+// every quota that can be made.
 const anyQuota = math.MaxInt64
 
 // extent returns how much of the capacity a quota may use. It returns 0 if every bucket to which the limiter can change
@@ -47,8 +47,8 @@ func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint6
 }
 
 // remembers reports whether the table already remembered that keys may owe that much under a quota. If remembers
-// returns false, the table remembers it from now on, and the quota must be made again, because the policy may have
-// changed in the meantime.
+// returns false, the table remembers this debt from now on. The quota must then be made again, because the policy may
+// have changed in the meantime.
 func (l *Limiter) remembers(needs uint64) (bool, error) {
 	if needs <= l.table.Largest() {
 		return true, nil

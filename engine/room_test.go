@@ -89,8 +89,8 @@ func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	require.False(t, allowed)
 }
 
-// TestAHoldWithoutRoomIsOfTheLimit: if a hold is admitted without a record, it holds at most the limit. It gives
-// nothing back, and a cost above the tokens that it holds is not charged to any key.
+// TestAHoldWithoutRoomIsOfTheLimit: if a hold is admitted without a record, it has at most as many tokens as the limit.
+// It gives nothing back. A cost above the tokens of the hold is not charged to any key.
 func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	for most, want := range map[uint64]uint64{3: 3, 5: 5, 100: 5} {

@@ -14,8 +14,8 @@ import (
 // aPrime is a rate per second at which a token does not take a whole number of nanoseconds.
 const aPrime = 97
 
-// TestWhatThereIsRoomForIsKept (I1): fits accepts the largest debt for which a record with rounded ticks has room, and
-// returns an error for a larger one. At any time, a conversion to such ticks keeps all of the largest debt.
+// TestWhatThereIsRoomForIsKept (I1): the method fits accepts the largest debt for which a record with rounded ticks has
+// room, and returns an error for a larger debt. At any time, a conversion to such ticks keeps all of the largest debt.
 func TestWhatThereIsRoomForIsKept(t *testing.T) {
 	from, err := atomicbucket.NewTicks(26 * 24 * time.Hour)
 	require.NoError(t, err)
@@ -63,8 +63,9 @@ func TestLongerTicksAreLongEnough(t *testing.T) {
 	}
 }
 
-// TestALimiterOfOneRateKeepsItsLimitBesideAQuota (I1): at a slower rate, a record would have no room for what was taken
-// under a large quota, so SetPolicy makes the ticks longer. The limiter's own limit stays what the policy says.
+// TestALimiterOfOneRateKeepsItsLimitBesideAQuota (I1): at a slower rate, a record would have no room for the tokens
+// that were taken under a large quota, so SetPolicy makes the ticks longer. The limiter's own limit is still the limit
+// of the policy.
 func TestALimiterOfOneRateKeepsItsLimitBesideAQuota(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	quota, err := l.Quota(TokenBucket(PerSecond(1), 1_000_000))

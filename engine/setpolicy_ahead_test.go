@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens were taken for a time ahead of the clock. At that
-// time they have not come back, however the rate changes in between.
+// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens were taken for a time ahead of the clock. When the
+// clock reaches that time, none of these tokens have come back, however the rate changes in between.
 func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 100), TokenBucket(PerSecond(100), 100)
 	l, h := newLimiter(t, slow)
@@ -23,8 +23,8 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	h.advance(10 * time.Millisecond)
 	assert.True(t, l.AllowKey(k), "from then on at the new rate")
 
-	// If a debt would end before that time at the old rate, it was not taken ahead of the clock, so it comes back at
-	// the new rate.
+	// A debt that would end before that time at the old rate was not taken ahead of the clock, so it comes back at the
+	// new rate.
 	l, h = newLimiter(t, TokenBucket(PerSecond(10), 100))
 	require.True(t, l.Take("k", 5).Allowed)
 	require.True(t, l.TakeAt(l.Key("another"), 1, ahead).Allowed)
@@ -93,8 +93,9 @@ func TestASlowerRateWhileSomeWait(t *testing.T) {
 	}
 }
 
-// TestAnyCourseOfChangesAndWaits (I1): over any interval, all tokens that are taken at once, are taken ahead of the
-// clock, or are due after a wait fit the highest burst and the highest rate of that interval.
+// TestAnyCourseOfChangesAndWaits (I1): some tokens are taken at once, some are taken ahead of the clock, and some are
+// due after a wait. Over any interval, the sum of all these tokens fits the highest burst and the highest rate of that
+// interval.
 func TestAnyCourseOfChangesAndWaits(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 31))

@@ -13,7 +13,7 @@ import (
 
 // TestAlignedWindowsWhoseLengthChanges (I1): over any time t a key gets at most two limits and what the fastest of its
 // limits grants in t, however often the length of the windows of the clock changes. The key takes at random times and
-// just before many of the changes, in most cases all that it has left.
+// just before many of the changes. In most cases, it takes all tokens that it has left.
 func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	type grant struct {
 		at    time.Duration
@@ -84,8 +84,8 @@ func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
 	}
 }
 
-// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): Samoa had no 30 December 2011. A window ends less than three
-// seconds before that date, and at that moment windows become days. The key's first day ends with the 31st.
+// TestAFirstWindowBeforeADateThatAZoneSkipped (I1): Samoa had no 30 December 2011. At the end of a window, less than
+// three seconds before that date, the windows become days. The key's first day ends with the 31st.
 func TestAFirstWindowBeforeADateThatAZoneSkipped(t *testing.T) {
 	apia, err := time.LoadLocation("Pacific/Apia")
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestAChangeOfTheLimitLeavesAlignedWindows(t *testing.T) {
 }
 
 // TestAWaitWhileAlignedWindowsGoToAndFro: windows become a little longer and shorter again, and a quota may be lower
-// than what a key has taken. The key waits for its next token for at most the longest window and two windows.
+// than what a key has taken. The key waits for its next token at most as long as the longest window plus two windows.
 func TestAWaitWhileAlignedWindowsGoToAndFro(t *testing.T) {
 	for _, lengths := range [][]time.Duration{{61, 60}, {90, 60}, {144, 168}} {
 		p := FixedWindow(10, lengths[1]*time.Minute).Aligned()
@@ -159,8 +159,9 @@ func TestAWaitWhileAlignedWindowsGoToAndFro(t *testing.T) {
 	}
 }
 
-// TestDaysOfAnotherZone (I1): a second after midnight, days of UTC become days of a zone in which they begin ten
-// seconds later. They are as long, but what was taken in the previous day may be forgotten.
+// TestDaysOfAnotherZone (I1): a second after midnight, the windows change from days of UTC to days of a zone in which
+// days begin ten seconds later. The new days are as long as the old ones, but tokens that were taken in the previous
+// day may be forgotten.
 func TestDaysOfAnotherZone(t *testing.T) {
 	later := time.FixedZone("ten seconds later", -10)
 	l, h := newLimiter(t, CalendarWindow(10, Day, nil))

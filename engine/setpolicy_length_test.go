@@ -18,7 +18,8 @@ func requireAll(t *testing.T, l *Limiter, k Key) uint64 {
 	return left
 }
 
-// windowsOfTests has the algorithms that these tests use. The field limits says how many limits a key may get at once.
+// windowsOfTests has the algorithms that these tests use. The field limits says how many times the limit a key may get
+// at once.
 var windowsOfTests = map[string]struct {
 	policy func(n uint64, window time.Duration) Policy
 	limits uint64
@@ -139,7 +140,7 @@ func TestACounterOfThePreviousWindow(t *testing.T) {
 	l, h := newLimiter(t, SlidingWindow(10, time.Minute)) // 20s after a minute began
 	require.True(t, l.Take("k", 8).Allowed)
 	h.advance(70 * time.Second)
-	require.NoError(t, l.SetPolicy(SlidingWindow(1, 10*time.Second))) // 4 still count, for 30s or 40s
+	require.NoError(t, l.SetPolicy(SlidingWindow(1, 10*time.Second))) // 4 tokens still count, for 30s or 40s
 	h.advance(25 * time.Second)
 	assert.False(t, l.Allow("k"), "broken: (b)")
 	h.advance(5 * time.Second)
@@ -176,8 +177,8 @@ func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
 	assert.Equal(t, 2*time.Minute, l.Peek(l.Key("k"), 1).ResetAfter.Truncate(time.Second), "broken: (d)")
 }
 
-// TestARaisedLimitLastsItsWindow (I1): the limit is raised together with the length. The tokens that it adds do not
-// come back at the end of the short window that was in progress at the change. Over any time a key gets at most two
+// TestARaisedLimitLastsItsWindow (I1): the limit is raised together with the length. The tokens that the change adds do
+// not come back at the end of the short window that was in progress at the change. Over any time a key gets at most two
 // limits and 60 tokens per minute.
 func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	few, many := FixedWindow(60, time.Minute), FixedWindow(1000, time.Hour)
@@ -278,8 +279,8 @@ func TestWindowsOfTheClockToAndFro(t *testing.T) {
 }
 
 // TestThereIsRoomForALongWindow: if a change leaves a record too little room for the tokens taken in a long window,
-// SetPolicy returns an error. If the limit has not fallen, the tokens need no such room. If there is enough room, the
-// tokens still count.
+// SetPolicy returns an error. If there is enough room, the tokens still count. If the limit has not been lowered, the
+// tokens need no such room.
 func TestThereIsRoomForALongWindow(t *testing.T) {
 	for _, policy := range []func(n uint64, window time.Duration) Policy{FixedWindow, SlidingWindow} {
 		l, _ := newLimiter(t, policy(1<<20, 24*time.Hour))

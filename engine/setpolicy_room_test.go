@@ -11,8 +11,8 @@ import (
 )
 
 // TestAnEstimateKeepsItsPartOfAToken (I1): when the length of a sliding window changes, the estimate is rounded up. The
-// estimate may then be one token more than the highest limit, and a record has room for that token. That is also true
-// under a tier, and if the limit was lowered or the policy was Blocked in between.
+// estimate may then be one token more than the highest limit, and a record has room for that token. Records also have
+// this room for keys under a tier, and if the limit was lowered or the policy was Blocked in between.
 func TestAnEstimateKeepsItsPartOfAToken(t *testing.T) {
 	minute := func(n uint64) Policy { return SlidingWindow(n, time.Minute) }
 	for name, between := range map[string][]Policy{
@@ -133,8 +133,8 @@ func quotaOf(t *testing.T, l *Limiter, p Policy) Quota {
 	return q
 }
 
-// TestOwedUnderAQuotaOfTheLimitersRate: if a quota has the rate of the limiter, Owed returns the key as it is, even if
-// the key is now unlimited or blocked.
+// TestOwedUnderAQuotaOfTheLimitersRate: if a quota has the rate of the limiter, Owed returns its argument, the key,
+// unchanged, even if the key is now unlimited or blocked.
 func TestOwedUnderAQuotaOfTheLimitersRate(t *testing.T) {
 	for _, options := range [][]Option{nil, {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestAQuotaBesideASetterThatIsStopped: a process that changes the policy of a shared table must know the table's large
-// quotas, so Quota waits for such a change. If another process has been about to change the policy for too long, Quota
+// quotas. So a call of Quota waits while another process changes the policy. If the change takes too long, Quota
 // returns an error that says so and names the quota.
 func TestAQuotaBesideASetterThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")

@@ -125,7 +125,7 @@ func TestTimeOwedIsNoShareOfASlowerRate(t *testing.T) {
 }
 
 // TestAFasterRateWhileSomeWait (I1): if the rate becomes faster while a reservation waits, the reservation stays due at
-// the same time, and the burst is not admitted in addition.
+// the same time, and no additional burst is admitted.
 func TestAFasterRateWhileSomeWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -212,8 +212,8 @@ func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 }
 
 // TestAnyCourseOfChanges (I1): over any interval, a key under a tier gets at most the highest burst and the highest
-// rate of its tier, however often this tier and others change. It gets as many tokens as if the other tiers did not
-// change.
+// rate of its tier, however often this tier and others change. Changes of other tiers do not change how many tokens the
+// key gets.
 func TestAnyCourseOfChanges(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

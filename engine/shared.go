@@ -14,26 +14,26 @@ import (
 
 // Shared stores the limiter's records in a file, so that several processes of this machine can use the same records. A
 // decision costs as much as with a limiter that is not shared. After a restart, a process finds its records unchanged.
-// [New] makes the file if it does not exist; otherwise it attaches to the file. A file in /dev/shm is only in memory; a
+// [New] makes the file if it does not exist. Otherwise it attaches to the file. A file in /dev/shm is only in memory. A
 // file on a disk survives a reboot.
 //
 // All processes must have the same policy, [Tiers], [MaxKeys], and other options that affect decisions. If they do not,
 // New returns an error that names the first field that differs. [Limiter.SetPolicy] in any process, or New with
 // [ReplacePolicy], changes the numbers of the policy and of the tiers for all processes. To change anything else, make
-// another file with [CopyShared], in which the keys owe the same. A [SlidingLog] cannot be shared: New returns an
-// error. The time zone of a [CalendarWindow], and the rules of this zone that the program knows, cannot be changed in a
-// file ([Policy.Kind]).
+// another file with [CopyShared]. In this file, the keys have the same debts. A [SlidingLog] cannot be shared: New
+// returns an error. The time zone of a [CalendarWindow], and the rules of this zone that the program knows, cannot be
+// changed in a file ([Policy.Kind]).
 //
-// A process may be killed at any instruction. No process waits for it, and the next sweep of any other process frees
-// the slots that it was changing and the tokens that it had in flight ([Concurrency]). Tokens that it held
-// ([Limiter.Hold]) come back only with time.
+// A process may be killed at any instruction. No other process waits for a killed process. The next sweep of any other
+// process frees the slots that the killed process was changing, and releases the tokens that it had in flight
+// ([Concurrency]). Tokens of its holds ([Limiter.Hold]) come back only with time.
 //
 // All processes use the same timeline, which follows the machine's monotonic clock. If the clocks of two processes
 // differ by d, a key gets at most burst + rate * (t + d) within a time t. As long as the sweepers of the processes run,
 // d is at most 30ms, and usually much less: if the counter of a process is off by more than 15ms, early or late, the
-// process stops using it. After a reboot, the time continues at the time of the wall clock, and never goes back. If a
-// clock is further ahead, such as a counter that kept running while the machine slept, it does not move the time of
-// other processes. If one process has [ClockFunc], all must have it, with functions that return the same time.
+// process stops using it. A clock that is further ahead does not move the time of other processes. An example is a
+// counter that kept running while the machine slept. After a reboot, the time continues at the time of the wall clock,
+// and never goes back. If one process has [ClockFunc], all must have it, with functions that return the same time.
 //
 // A user who can write the file decides what is admitted, and a user who can read it can find keys that share a bucket.
 // So the file must belong to the user of the process, with mode 0600. No content of the file can make a process crash,
@@ -55,9 +55,9 @@ func Shared(path string) Option {
 
 // ReplacePolicy is an option for a limiter with [Shared]. If the policy in the file differs from the policy of this
 // limiter, New changes the policy in the file, as [Limiter.SetPolicy] does. Use it to deploy new numbers. The tokens
-// that each key has taken still count, and the other processes of the file follow. If SetPolicy cannot make the change,
-// New returns an error, as without this option. Give the option only to the process that knows the right numbers: if
-// several processes have different numbers, the last one wins.
+// that each key has taken still count, and the other processes of the file use the new policy from then on. If
+// SetPolicy cannot make the change, New returns the same error as without this option. Give the option only to the
+// process that knows the right numbers: if several processes have different numbers, the last one wins.
 func ReplacePolicy() Option {
 	return func(c *config) error {
 		c.replaces = true
@@ -125,8 +125,8 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 }
 
 // enter puts the clock on the timeline of a shared table. It returns an error if the time of the table is ahead of the
-// timeline. No process of this version can have moved the table's time so far ahead, and all processes would decide at
-// the table's time until the timeline reaches it.
+// timeline. No process of this version can have moved the table's time so far ahead. All processes would decide at the
+// table's time until the timeline reaches this time.
 func (c *clock) enter(table *shard.Table, timeline func() int64) error {
 	if c.kind == clockFunc {
 		c.function.latest.Store(max(c.origin, table.Watermark()))

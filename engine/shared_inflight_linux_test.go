@@ -27,9 +27,10 @@ func inFlightLimiter(path string, options ...Option) (*Limiter, error) {
 	return New(Concurrency(1, time.Hour), append([]Option{Shared(path), MaxKeys(100), SweepInterval(time.Millisecond)}, options...)...)
 }
 
-// TestSharedInFlightWorker is the work of one process. It takes the one token of a key and releases it, again and
-// again. The tally has a word for each key, which says which process has the token. If the worker finds another process
-// in this word when it has taken the token, it records that process in a second word of the key.
+// TestSharedInFlightWorker is the program of a worker process. It takes the one token of a key and releases it, again
+// and again. The tally has a word for each key, which says which process has the token. When the worker has taken the
+// token, it checks this word. If the word names another process, the worker records that process in a second word of
+// the key.
 func TestSharedInFlightWorker(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -128,8 +129,8 @@ func TestSharedInFlightOfTheDead(t *testing.T) {
 	assert.EqualValues(t, 2, l.Stats().Forgotten)
 }
 
-// TestSharedInFlightOfAnotherBoot: after the machine was booted, nothing is in flight, whatever the system has written
-// to the disk before. In this test, the system has written a record but not its entry.
+// TestSharedInFlightOfAnotherBoot: after a reboot of the machine, nothing is in flight, whichever parts of the file the
+// system has written to the disk before. In this test, the system has written a record but not its entry.
 func TestSharedInFlightOfAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	holder := processOf(t, "TestSharedInFlightHolder", path)

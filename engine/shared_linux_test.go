@@ -54,8 +54,8 @@ func tally(t testing.TB, path string) *[tallyWords]atomic.Uint64 {
 	return (*[tallyWords]atomic.Uint64)(unsafe.Pointer(&mapped[0]))
 }
 
-// TestSharedWorker is the work of one process of the tests below: it takes from all keys, makes and forgets records of
-// other keys, and sweeps, until the test stops it.
+// TestSharedWorker is the program of a worker process in the tests below. The worker takes from all keys, makes and
+// forgets records of other keys, and sweeps, until the test stops it.
 func TestSharedWorker(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -256,8 +256,8 @@ func TestSharedByTheMachinesClock(t *testing.T) {
 	assert.False(t, limiters[0].TakeKey(limiters[0].Key("key"), 2).Allowed, "of ten they have taken nine")
 }
 
-// TestSharedFilesThatAreRefused: if New refuses a file, the error says what is wrong, or in which field the file
-// differs, and what to do.
+// TestSharedFilesThatAreRefused: if New refuses a file, the error says what is wrong with the file, or names the field
+// that differs. It also says what to do.
 func TestSharedFilesThatAreRefused(t *testing.T) {
 	policy := TokenBucket(PerSecond(5), 10)
 	table := func(path string, options ...Option) error {

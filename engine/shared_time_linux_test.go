@@ -37,7 +37,7 @@ func admits(t *testing.T, l *Limiter, key string) {
 
 // TestSharedBesideAClockThatRanAhead: the counter of one process continued while the machine slept. Whatever this
 // process does first, it does not move the table's time. So all processes continue to admit requests: old processes,
-// new ones, and the one with that counter.
+// new processes, and the process with that counter.
 func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 	for name, first := range map[string]func(l *Limiter){
 		"decides":       func(l *Limiter) { l.Allow("key") },
@@ -107,8 +107,8 @@ func TestSharedTableAheadOfTheClock(t *testing.T) {
 	}
 }
 
-// TestSharedNamespaced is the process of TestSharedTimeNamespaces. It takes five tokens, and prints how many are left
-// and the time of its clock.
+// TestSharedNamespaced is the program of the processes that TestSharedTimeNamespaces starts. It takes five tokens, and
+// prints how many are left and the time of its clock.
 func TestSharedNamespaced(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {

@@ -26,8 +26,8 @@ type way struct {
 }
 
 // byTurns makes, in every iteration, one round with each of the two ways. For each way it reports the time per decision
-// in its fastest round. It also reports the ratio of the second time to the first. Other load on the machine makes some
-// rounds slower, but does not affect the fastest ones.
+// in its fastest round. It also reports the ratio of these two times, second / first. Other load on the machine makes
+// some rounds slower, but does not affect the fastest ones.
 func byTurns(b *testing.B, first, second way) {
 	ways, least := [2]way{first, second}, [2]time.Duration{noRound, noRound}
 	for b.Loop() {
@@ -56,8 +56,8 @@ type decider struct {
 	at      int // index in keys at which the next round begins
 }
 
-// newDecider returns a decider for "one" key or "many" keys. Its first round begins at the key whose index is the
-// parameter at.
+// newDecider returns a decider for "one" key or "many" keys, as the parameter "of" says. Its first round begins at the
+// key whose index is the parameter at.
 func newDecider(l *Limiter, of string, at int) *decider {
 	d := &decider{l, make([]string, manyKeys), make([]Key, manyKeys), at}
 	for i := range d.keys {
@@ -90,7 +90,8 @@ func (d *decider) alone(tb testing.TB) time.Duration {
 // A span has the start and the end of a round, in nanoseconds of the machine's clock.
 type span struct{ begin, end int64 }
 
-// together makes a round at the same time as another decider. The parameter here counts the deciders that are ready.
+// together makes a round at the same time as another decider. Both wait until the counter in the parameter "here" says
+// that both are ready.
 func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	for both := (here.Add(1) + 1) &^ 1; here.Load() < both; {
 	}
@@ -127,8 +128,8 @@ func roundLimiter(tb testing.TB, options ...Option) *Limiter {
 	return l
 }
 
-// TestSharedPartner is the other process of BenchmarkSharedProcesses. It reads lines that each say "one" or "many"
-// keys. For each line it makes a round, and writes the start and the end of the round.
+// TestSharedPartner is the program of the second process in BenchmarkSharedProcesses. It reads lines that each say
+// "one" or "many" keys. For each line it makes a round, and writes the start and the end of the round.
 func TestSharedPartner(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_PARTNER")
 	if path == "" {

@@ -14,14 +14,14 @@ import (
 // CopyShared makes a file in which keys have the same debts as in another shared table. That table may be in use. You
 // can keep the copy as a backup, or use it instead of a table that needs another size or other options. The options
 // change the settings of the copy: [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] and
-// [Tiers]; Tiers changes the numbers as [Limiter.SetPolicy] does. All other settings stay the same, with one exception:
-// if the table has the number of shards that [New] chooses for its MaxKeys, the copy has the number that New chooses
-// for the MaxKeys of the copy. The policy, the hash with its secret and the kind of clock cannot change. Tokens that
-// are taken while CopyShared runs may or may not be counted in the copy.
+// [Tiers]. The option Tiers changes the numbers as [Limiter.SetPolicy] does. All other settings stay the same, with one
+// exception: if the table has the number of shards that [New] chooses for its MaxKeys, the copy has the number that New
+// chooses for the MaxKeys of the copy. The policy, the hash with its secret and the kind of clock cannot change. Tokens
+// that are taken while CopyShared runs may or may not be counted in the copy.
 //
-// The tokens that a key has taken in windows count in a window of the copy that begins with the copy. So the key may
-// wait longer than before. It waits less if an earlier change of the length of windows made its window longer than
-// current windows are ([Limiter.SetPolicy]).
+// If the policy has windows, the tokens that a key has taken count in a new window that begins when the copy is made.
+// So the key may wait longer than before. But if an earlier change of the length made the key's window longer than
+// current windows are ([Limiter.SetPolicy]), the key waits less.
 //
 // The copy gets its name when it is complete. If a file with that name exists, CopyShared returns an error. If the copy
 // has less room, its [Overflow] decides what happens to keys for which there is no room. CopyShared takes some hundred
@@ -78,7 +78,7 @@ func CopyShared(from, to string, options ...Option) error {
 	return nil
 }
 
-// copied returns the configuration of a copy at path to, changed by the options.
+// copied returns the configuration of a copy at the path in the parameter to, changed by the options.
 func (c config) copied(to string, options []Option) (config, error) {
 	was := c
 	if c.usualShards() == c.shards {
@@ -100,8 +100,8 @@ func (c config) copied(to string, options []Option) (config, error) {
 }
 
 // withTiers returns the policies before and after a change of the tiers. In the result before, the number of tiers is
-// new, but existing tiers keep their numbers, and the room for the tokens that keys have taken under earlier numbers.
-// In the result after, the numbers are also new. If tiers is nil, both results are ps.
+// new. The existing tiers still have their numbers, and room for the tokens that keys have taken under earlier numbers.
+// In the result after, the numbers are new, too. If the parameter tiers is nil, both results are the policies ps.
 func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
 	if tiers == nil {
 		return ps, ps, nil
@@ -119,11 +119,11 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 // RestoreShared restores debts from a copy ([CopyShared]) to a shared table, which may be in use. The parameter from is
 // the path of the copy, and the parameter to is the path of the table. After the restore, every key in the table owes
 // at least what it owes in the copy. A debt that is in both counts once, so a restore may be repeated. If the table's
-// policies differ from those of the copy, keys owe the same number of tokens of their tiers, as after a
-// [Limiter.SetPolicy]. But tokens of windows count in windows that begin with the restore. If the file of the table
-// does not exist, RestoreShared makes it. Both tables must have the same hash secret. A file that was newly made has
-// another secret, so remove such a file first. If there is no room in the table for some keys, RestoreShared restores
-// all other keys and returns an error. It needs Linux.
+// policies differ from the copy's policies, keys owe the same number of tokens of their tiers, as after a
+// [Limiter.SetPolicy]. But tokens that were taken in windows count in new windows that begin with the restore. If the
+// file of the table does not exist, RestoreShared makes it. Both tables must have the same hash secret. A file that was
+// newly made has another secret, so remove such a file first. If there is no room in the table for some keys,
+// RestoreShared restores all other keys and returns an error. It needs Linux.
 func RestoreShared(from, to string) error {
 	if table, err := openShared(to); err == nil {
 		_ = table.Close() // nothing was written
@@ -179,7 +179,7 @@ func RestoreShared(from, to string) error {
 	return errors.Join(err, c.file.Close())
 }
 
-// debts is a shared table from which debts are copied to another table.
+// debts has a shared table from which debts are copied to another table.
 type debts struct {
 	*sharedTable
 	config config
@@ -219,9 +219,10 @@ func (d *debts) now() (now int64) {
 	return now
 }
 
-// giveTo makes the keys of table owe the tokens that they owe in d, as if the policies of table were set in d now. It
-// returns for how many keys there was no room in table. If a policy of either table changes in the meantime, giveTo
-// starts over. That is safe, because a debt that is in both tables counts once.
+// giveTo makes the keys of the given table owe the tokens that they owe in the table of d. It converts the debts as if
+// the policies of the given table were set in the table of d now. It returns for how many keys there was no room. If a
+// policy of either table changes in the meantime, giveTo starts over. That is safe, because a debt that is in both
+// tables counts once.
 func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (lost int, err error) {
 	for done := false; !done && err == nil; {
 		lost = 0

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// copied makes a copy of another limiter's shared table, and returns a limiter of the copy. The options are those of
-// the copy and of its limiter.
+// copied makes a copy of another limiter's shared table, and returns a limiter of the copy. The options are the options
+// of CopyShared and of this limiter.
 func copied(t *testing.T, from string, policy Policy, options ...Option) *Limiter {
 	to := filepath.Join(t.TempDir(), "copy")
 	require.NoError(t, CopyShared(from, to, options...))
@@ -76,8 +76,8 @@ func TestACopyWithOtherTiers(t *testing.T) {
 	assert.ErrorContains(t, CopyShared(from, from+" 2", Tiers(TokenBucket(Per(1, time.Hour), 1))), "may still owe 1000 tokens")
 }
 
-// TestACopyWithRoomForOtherRates (I1): taken tokens still count if the copy has tiers with other rates, or room for
-// quotas, and the table does not. The same is true if a copy with tiers is restored to a table without tiers.
+// TestACopyWithRoomForOtherRates (I1): the copy has tiers with other rates, or room for quotas, and the table does not
+// have them. Taken tokens still count. The same is true if a copy with tiers is restored to a table without tiers.
 func TestACopyWithRoomForOtherRates(t *testing.T) {
 	fast, slow := TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(7, time.Hour), 1000)
 	folder := t.TempDir()

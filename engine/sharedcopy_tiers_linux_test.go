@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARestoreKnowsTheTiersOfTheCopy: a debt under a large tier comes to a new table with a copy or a restore. It stays
-// the same number of tokens, although no tier of the new limiter has such a large limit. A batch comes once per hour,
-// so that none comes during the test.
+// TestARestoreKnowsTheTiersOfTheCopy: a copy or a restore transfers a debt under a tier with a high limit to a new
+// table. The debt stays the same number of tokens, although no tier of the new limiter has such a high limit. A batch
+// comes once per hour, so no batch comes during the test.
 func TestARestoreKnowsTheTiersOfTheCopy(t *testing.T) {
 	batch := func(hours int, n uint64) Policy { return BatchRefill(1, time.Duration(hours)*time.Hour, n) }
 	for _, by := range []string{"restore", "fewer tiers"} {

@@ -16,8 +16,8 @@ const (
 	fieldTiers     = "tiers"
 )
 
-// configOf returns the configuration with which a file with these fields was made, without its policies. It only parses
-// the fields; shard.Config.SharedBytes checks the values.
+// configOf returns the configuration with which a file with these fields was made, without its policies. configOf only
+// parses the fields. The values are checked by shard.Config.SharedBytes.
 func configOf(fields []sharedfile.Field) (c config, err error) {
 	c.shared, c.terms.shared = "a file", true // the path does not matter
 	for _, f := range fields {
@@ -49,7 +49,7 @@ func written(fields, again []sharedfile.Field) error {
 }
 
 // calendarOf returns the calendar of a file with these fields, or nil if the file has none. It does not check whether
-// the zone has the rules that the file names: written does that.
+// the zone has the rules that the file names. The function written does that.
 func calendarOf(fields []sharedfile.Field) (*atomicbucket.Calendar, error) {
 	for _, f := range fields {
 		of, is := strings.CutPrefix(f.Value, AlgorithmFixedWindow.String()+", ")

@@ -26,9 +26,10 @@ const (
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers, base first. The last number of base is the number of tokens that keys may
-// owe under quotas. A policy with windows does not use the period and the refill. So if base has windows, its period is
-// ps.longest, and its refill is ps.rounded. A tier that is unlimited or blocked still has its latest numbers.
+// numbers returns the policies as numbers. The numbers of ps.base come first, and the last of them is the number of
+// tokens that keys may owe under quotas. A policy with windows does not use the period and the refill. So if ps.base
+// has windows, these two numbers are ps.longest and ps.rounded instead. A tier that is unlimited or blocked still has
+// its latest numbers.
 func (ps policies) numbers() (numbers []uint64) {
 	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
 	if ps.base.hasWindows() {
@@ -54,9 +55,9 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 	}
 }
 
-// policiesOfNumbers returns the policies that the numbers mean. The numbers do not include the calendar of the table.
-// The second parameter is this calendar, or nil if there is none. The numbers may have any value: policies.plan checks
-// whether the policies are valid.
+// policiesOfNumbers returns the policies that the numbers represent. The numbers do not include the calendar of the
+// table, so the second parameter is this calendar, or nil if the table has none. The numbers may have any value:
+// policies.plan checks whether the policies are valid.
 func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, error) {
 	var all, last []Policy
 	var room []uint64
@@ -144,9 +145,10 @@ func (p Policy) Kind() string {
 	return p.algorithm.String()
 }
 
-// agree ensures that a process and the table to which it has attached have the same policies. own is the plan that the
-// process wants. If the policies differ, agree returns an error or replaces the table's policies. Before that, it
-// completes a change that a dead process had announced. Otherwise that change would later replace the policies again.
+// agree ensures that a process and the table to which it has attached have the same policies. The parameter own is the
+// plan that the process wants. If the policies differ, agree returns an error or replaces the table's policies. Before
+// that, agree completes a change that a dead process had announced. Otherwise that change would later replace the
+// policies again.
 func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error {
 	table.Complete(clock.surely)
 	has, wants := table.Plan().Source().(*policies), own.Source().(*policies)
@@ -195,7 +197,7 @@ func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *c
 	}
 }
 
-// replaceTime is how long a process waits while another process is replacing the policies.
+// replaceTime is how long a process waits, at most, while another process is replacing the policies.
 const replaceTime = 5 * time.Second
 
 // retried calls the function do again and again until it succeeds. The function changes the policies of a shared table.

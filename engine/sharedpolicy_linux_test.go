@@ -65,7 +65,7 @@ func TestSetPolicyOfOneIsFollowedByAll(t *testing.T) {
 					setter, follower = other, one
 				}
 				require.NoError(t, setter.SetPolicy(policy(limit)))
-				if i%2 == 0 { // otherwise its next call is a decision
+				if i%2 == 0 { // with odd numbers, its next call is a decision
 					assert.Equal(t, policy(limit), follower.Policy(0))
 				}
 				d := take(follower, 0)
@@ -104,8 +104,8 @@ func TestEveryAlgorithmInAFile(t *testing.T) {
 	}
 }
 
-// TestSetPolicyOfAllAtOnce: several limiters of a file change the policy at the same time. At the end, all of them have
-// the same one of these policies, with its tiers.
+// TestSetPolicyOfAllAtOnce: several limiters of a file change the policy at the same time. At the end, all limiters
+// have one and the same of these policies, with its tiers.
 func TestSetPolicyOfAllAtOnce(t *testing.T) {
 	tier := func(limit uint64) Policy { return TokenBucket(PerSecond(1), 10*limit) }
 	one, other := pair(t, TokenBucket(PerSecond(1), 1), Tiers(tier(1)))
@@ -249,7 +249,7 @@ func TestSharedTableFollowsThePolicy(t *testing.T) {
 // and back.
 var setPolicies = [2]Policy{TokenBucket(PerSecond(1), sharedBurst), TokenBucket(PerSecond(3), 2*sharedBurst)}
 
-// TestSharedSetter is the work of one process: it changes the policy back and forth until the test stops it.
+// TestSharedSetter is the program of a process that changes the policy back and forth until the test stops it.
 func TestSharedSetter(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {

@@ -23,9 +23,9 @@ type SharedTable struct {
 
 	// Stats has the statistics that every limiter of the file returns. Bytes is the length of the file.
 	Stats Stats
-	// At is the time for which keys were counted as full or not, on the timeline of the file. It is the current time if
-	// that is known. The current time is not known if no process has attached since the machine was booted, or if the
-	// limiters have a [ClockFunc]. At is then the latest time that the table has seen.
+	// At is the time, on the timeline of the file, for which buckets were counted as full or not full. It is the
+	// current time if that is known. The current time is not known if no process has attached since the machine was
+	// booted, or if the limiters have a [ClockFunc]. At is then the latest time that the table has seen.
 	At    time.Time
 	Swept time.Time // end of the last complete sweep, or start of the table; same timeline
 
@@ -67,8 +67,8 @@ func ReadShared(path string) (SharedTable, error) {
 	return s, nil
 }
 
-// A sharedTable is a view of the file of limiters for a program that has no limiter of this file. No method may be
-// called during or after Close.
+// A sharedTable is a view of the file of shared limiters. It is for a program that has no limiter of this file. No
+// method may be called during or after Close.
 type sharedTable struct {
 	view     *sharedfile.View
 	table    *shard.Table
@@ -101,7 +101,8 @@ func openShared(path string) (*sharedTable, error) {
 	return &t, nil
 }
 
-// anyOf returns some policies with which a table has the same length as a file with these fields.
+// anyOf returns policies that are only used for the length of the table: with them, a table has the same length as a
+// file with these fields.
 func anyOf(fields []sharedfile.Field) policies {
 	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, as most policies have
 	for _, f := range fields {

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// look opens a view of a table. It is closed at the end of the test.
+// look opens a view of a table. The view is closed at the end of the test.
 func look(t *testing.T, path string) *sharedTable {
 	table, err := openShared(path)
 	require.NoError(t, err)
@@ -125,8 +125,9 @@ func TestSharedTableFromOutside(t *testing.T) {
 	assert.Len(t, stats().Attached, 2)
 }
 
-// TestSharedTableJudgesByTheMachinesClock: ReadShared decides at the current time which keys are full, whenever a
-// process swept last. If no process has attached since the machine was booted, it decides at the table's own time.
+// TestSharedTableJudgesByTheMachinesClock: ReadShared counts the buckets that are full at the current time, not at the
+// time of the last sweep. If no process has attached since the machine was booted, it uses the table's own time
+// instead.
 func TestSharedTableJudgesByTheMachinesClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := New(TokenBucket(PerSecond(1000), 1000), Shared(path), MaxKeys(100), SweepInterval(time.Hour))

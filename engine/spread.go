@@ -15,14 +15,15 @@ import (
 
 // A Spread is a limiter with one token bucket for all requests, such as the limit of a whole service or of a large
 // tenant. In a [Limiter], all processors would write the same word, which gets slower with each additional processor.
-// In a Spread, each processor holds tokens that it has already taken from the bucket. So most requests write only a
-// word that belongs to their own processor. Make a Spread with [NewSpread]. Its methods may be called from any
-// goroutine at any time. The methods that decide are lock-free and do not allocate.
+// In a Spread, each processor takes tokens from the bucket in advance and holds them. So most requests write only a
+// word of the processor on which they run. Make a Spread with [NewSpread]. Its methods may be called from any goroutine
+// at any time. The methods that decide are lock-free and do not allocate.
 //
 // A Spread has a slightly higher bound than a Limiter: over any time t it admits at most burst + rate * (t + 1ms). A
-// Spread is never stricter than a Limiter. It refuses a request only if an exact bucket would refuse the request after
-// the same admissions: before a refusal, it counts the tokens that other processors hold, and takes them. At rates
-// below two tokens per millisecond and processor, processors hold no tokens, and a Spread is as exact as a Limiter.
+// Spread is never stricter than a Limiter. Before it refuses a request, it counts the tokens that other processors
+// hold, and takes them. So it refuses a request only if an exact bucket would refuse the request after the same
+// admissions. At rates below two tokens per millisecond and processor, processors hold no tokens, and a Spread is as
+// exact as a Limiter.
 //
 // The policy of a Spread is a [TokenBucket]. A Spread has no keys, tiers, reservations or waiting. It has a cell for
 // each processor. The number of cells is GOMAXPROCS when the Spread is made, rounded up to a power of two, and at most
@@ -36,8 +37,8 @@ type Spread struct {
 }
 
 // NewSpread returns a Spread with a [TokenBucket] policy. The bucket is full. The possible options are [ClockPrecise],
-// [ClockFunc] and [MaxDebt]; for others, NewSpread returns an error. If the burst or the largest debt would take hours
-// to come back, it returns an error that names the range. A Spread takes 128 bytes for each processor.
+// [ClockFunc] and [MaxDebt]. For all other options, NewSpread returns an error. If the burst or the largest debt would
+// take hours to come back, it returns an error that names the range. A Spread takes 128 bytes for each processor.
 //
 // A Spread calibrates its clock in the background. Close stops the calibration. If a Spread is dropped without Close,
 // the calibration stops when the garbage collector finds the Spread.
@@ -83,7 +84,7 @@ func (c *config) spreads() error {
 	return nil
 }
 
-// terms checks a policy and converts it to the terms of a spread bucket.
+// terms checks a policy and converts it to [spread.Terms], the numbers of a spread bucket.
 func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 	if policy.algorithm != AlgorithmTokenBucket || policy.grant != grantsLimit {
 		return nil, fmt.Errorf("engine: %v: want engine.TokenBucket(rate, burst) for one bucket that is spread", policy)
@@ -117,7 +118,7 @@ func (s *Spread) termsOf(policy Policy, burst uint64, cells int) (*spread.Terms,
 	return spread.NewTerms(algorithm.(*atomicbucket.TokenBucket), cells, s.maxDebt, policy)
 }
 
-// calibrate calibrates the clock regularly, as sweep does in a Limiter.
+// calibrate calibrates the clock at regular intervals. In a Limiter, the function sweep does that.
 func (b *background) calibrate() {
 	ticker := time.NewTicker(recalibrateEvery)
 	defer ticker.Stop()
@@ -150,8 +151,8 @@ func (s *Spread) requireMade() {
 	}
 }
 
-// Allow takes one token and reports whether there was one. It reads the clock only if the current processor holds no
-// token.
+// Allow takes one token and reports whether a token was available. It reads the clock only if the current processor
+// holds no token.
 func (s *Spread) Allow() bool {
 	cell := procid.Pin()
 	procid.Unpin()
@@ -159,9 +160,9 @@ func (s *Spread) Allow() bool {
 }
 
 // Take takes n tokens, all or none, and returns the decision. If the request is admitted, Remaining and ResetAfter were
-// right at some time in the last millisecond, and do not include tokens that other processors hold. If it is refused,
-// the decision is exact, as with a Limiter. n = 0 takes nothing and is always allowed; n above the limit is never
-// allowed (see [Never]).
+// right at some time in the last millisecond, and do not include tokens that other processors hold. If the request is
+// refused, the decision is exact, as with a Limiter. A request for 0 tokens takes nothing and is always allowed. A
+// request for more than the limit is never allowed (see [Never]).
 func (s *Spread) Take(n uint64) (d Decision) {
 	if n == 0 {
 		return s.Peek(0)
@@ -181,7 +182,8 @@ func (s *Spread) take(n uint64) (o spread.Outcome) {
 	return o
 }
 
-// says converts an outcome to the decision of a caller that asked for n tokens. d must be zero.
+// says sets d to the decision for a caller that requested n tokens, according to the outcome o. Before the call, d must
+// be zero.
 func (d *Decision) says(o *spread.Outcome, n uint64) {
 	limit := o.Terms.Quota.Tokens
 	d.Allowed, d.Limit = o.Admitted, limit
@@ -210,10 +212,10 @@ func (s *Spread) Owed() uint64 {
 	return s.bucket.Owed()
 }
 
-// TakeReceipt is [Spread.Take], and also returns a receipt for the tokens that it took. The receipt gives back only
-// tokens that have not come back with time: the cost minus rate * the time since the take. So if a request lasts longer
-// than its tokens need to come back, it gets nothing back. At high rates that is a short time. After a change of the
-// policy, the receipt gives nothing back.
+// TakeReceipt does what [Spread.Take] does, and also returns a receipt for the tokens that it took. The receipt gives
+// back only tokens that have not come back with time: the cost minus rate * the time since the take. So if a request
+// lasts longer than its tokens need to come back, it gets nothing back. At high rates, tokens come back within a short
+// time. After a change of the policy, the receipt gives nothing back.
 func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
 	s.takeReceipt(&d, &r, n)
 	return

@@ -13,10 +13,10 @@ import (
 // BenchmarkSpread compares three things with one bucket, on one processor and on all of them: a contended
 // compare-and-swap, a Limiter and a Spread. In each round, each of the three runs for two milliseconds, one after the
 // other. Decisions are timed in batches of 256. A batch counts only if the next goroutine has completed a batch in the
-// meantime. Otherwise the goroutine may have run alone, because the machine has other load, and then nothing was
-// contended. The result of a round is the median of its batches, in nanoseconds of one processor per decision. The
-// benchmark reports the median of the rounds. It also reports the median and the quartiles of the ratios to the
-// compare-and-swap. Decisions are counted: a row fails if the admitted share is not what its name says.
+// meantime. Otherwise the machine may have other load, so that the goroutine ran alone and there was no contention. The
+// result of a round is the median of its batches, in nanoseconds of one processor per decision. The benchmark reports
+// the median of the rounds. It also reports the median and the quartiles of the ratios to the compare-and-swap. The
+// benchmark also counts decisions: a row fails if the admitted share does not fit the name of the row.
 //
 //	go test -run '^$' -bench Spread -benchtime 100x ./engine
 func BenchmarkSpread(b *testing.B) {
@@ -104,8 +104,9 @@ func hotRounds(b *testing.B, cores int, least, most float64, limiter, spread fun
 	b.ReportMetric(0, "ns/op")
 }
 
-// hotTurn runs decide in a number of goroutines for a time. It returns the median nanoseconds per decision of the
-// batches that count (0 if fewer than 16 count), and the admitted share of all decisions.
+// hotTurn runs the function decide in a number of goroutines for the time length. It returns the median of the
+// nanoseconds per decision in the batches that count, or 0 if fewer than 16 batches count. It also returns the admitted
+// share of all decisions.
 func hotTurn(decide func() bool, cores int, length time.Duration) (ns, admitted float64) {
 	const batch = 256
 	type lane struct {

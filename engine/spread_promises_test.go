@@ -25,8 +25,8 @@ func TestTheCellsOfASpread(t *testing.T) {
 	}
 }
 
-// TestWhatNewSpreadSaysOfAMistake: the errors of NewSpread have the numbers. If New also refuses the policy, both
-// return the same error.
+// TestWhatNewSpreadSaysOfAMistake: the errors of NewSpread contain the wrong numbers. If New also refuses the policy,
+// both return the same error.
 func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	fine := TokenBucket(PerSecond(1e6), 1000)
 	_, err := NewSpread(fine, MaxDebt(2), ClockPrecise(), nil, MaxDebt(3))

@@ -21,7 +21,7 @@ type Stats struct {
 	NoRoom     uint64 // requests refused because there was no slot for the key (Refuse)
 	Unrecorded uint64 // requests admitted without a record (Admit)
 	Forgotten  uint64 // tokens never released ([Concurrency]), counted at the next take or sweep of the key
-	Retries    uint64 // searches that started over because another call had succeeded; retries in place do not count
+	Retries    uint64 // searches that started over because another call had succeeded; other retries do not count
 
 	// FileLost is an error if, at the last sweep, the file of [Shared] was not at its path any more, because it was
 	// removed, moved or replaced while in use. Processes that start now count in another file, so together they may

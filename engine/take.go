@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Allow takes one token from the key and reports whether there was one. It is the cheapest call.
+// Allow takes one token from the key and reports whether a token was available. It is the cheapest call.
 func (l *Limiter) Allow(key string) bool {
 	if !l.seeded {
 		return l.allowUnseeded(key)
@@ -31,8 +31,8 @@ func (l *Limiter) Allow(key string) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// allowUnseeded does what Allow does, for keys that are not hashed with the seed. If they are hashed with the secret of
-// a shared table, it makes no more calls than Allow.
+// allowUnseeded does what Allow does, for keys that are not hashed with the seed. For keys that are hashed with the
+// secret of a shared table, it makes as few function calls as Allow.
 func (l *Limiter) allowUnseeded(key string) bool {
 	if l.secrets == nil {
 		return l.AllowKey(l.Key(key))
@@ -174,13 +174,13 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 // TakeAt is TakeKey at a time that the caller supplies. Use it to replay requests of the past, or to decide at the time
 // at which a request arrived.
 //
-// The parameter now must come from the limiter's own clock: that is time.Now for every clock except [ClockFunc]. A time
-// before 1970 counts as 1970, and a time after April 2262 as April 2262. If now is earlier than a time at which the
-// limiter has already decided, TakeAt admits nothing that it would refuse at the later time. If now is ahead of the
+// The parameter now must come from the limiter's own clock. For every clock except [ClockFunc], that is time.Now. A
+// time before 1970 counts as 1970, and a time after April 2262 as April 2262. If now is earlier than a time at which
+// the limiter has already decided, TakeAt admits nothing that it would refuse at the later time. If now is ahead of the
 // limiter's clock, this decision and the key's record use this time, but nothing else does. If now is more than a
 // second ahead, the request is refused, and nothing is taken. RetryAfter is then the time after which now will be at
-// most a second ahead. A record of a [FixedWindow] has one window only, so a take in the next window ends the current
-// one: with windows shorter than a second, such takes may admit one limit more.
+// most a second ahead. The record of a [FixedWindow] has one window only, so a take in the next window ends the current
+// one. Therefore, if windows are shorter than a second, takes ahead of the clock may admit one limit more.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
@@ -241,8 +241,8 @@ func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	}
 }
 
-// answer makes a decision from the status of a record. The parameter late is by how many nanoseconds the caller's time
-// is behind the time of the status.
+// answer makes a decision from the status of a record. The parameter late is the number of nanoseconds by which the
+// caller's time is behind the time of the status.
 func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = limit
@@ -251,8 +251,9 @@ func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, a
 	d.ResetAfter = later(late, status.ResetAfter)
 }
 
-// later returns a wait for a caller whose time is behind. The parameter late is by how many nanoseconds it is behind,
-// and the wait is longer by that many nanoseconds. A wait of 0 stays 0.
+// later returns the wait of a caller whose time is behind the time of the status. The parameter late is the number of
+// nanoseconds between these times. The result is longer than the parameter wait by this number, but a wait of 0 stays
+// 0.
 func later(late int64, wait time.Duration) time.Duration {
 	if wait == 0 {
 		return 0

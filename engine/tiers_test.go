@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tieredKey is a key that changes its tier. It has a story of the tokens that it was granted and of the tiers of its
-// calls.
+// A tieredKey is a key that changes its tier. Its field story lists the tokens that it was granted, with the tiers of
+// its calls.
 type tieredKey struct {
 	*Limiter
 	*hand
@@ -22,8 +22,8 @@ type tieredKey struct {
 	story []tierEvent
 }
 
-// A tierEvent says how many tokens a key was granted under the numbers of a tier, and the time at which they are due.
-// tokens is 0 if the key was refused.
+// A tierEvent has the number of tokens that a key was granted under the numbers of a tier, and the time at which they
+// are due. This number is 0 if the key was refused.
 type tierEvent struct {
 	at     time.Duration
 	tokens uint64

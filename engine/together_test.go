@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// all calls TakeAll and returns one decision: the tightest one if all limits admit, and otherwise the refusal with the
-// longest wait.
+// all calls TakeAll and returns one decision: the decision with the fewest tokens left if all limits admit, and
+// otherwise the refusal with the longest wait.
 func all(requests ...Request) (Decision, error) {
 	return together(requests, make([]Answer, len(requests)))
 }
@@ -39,7 +39,7 @@ func holdAll(requests []Request, holds []Receipt) (Decision, error) {
 	return d, err
 }
 
-// settleAll settles each hold, and returns the sum of the tokens that could not be charged.
+// settleAll settles each hold, and returns how many tokens in all could not be charged.
 func settleAll(holds []Receipt, actual ...uint64) (lost uint64) {
 	for i := range holds {
 		lost += holds[i].Settle(actual[i])

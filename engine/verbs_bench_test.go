@@ -22,7 +22,7 @@ type timed struct {
 	name   string
 	before func(i int)
 	call   func(i int)
-	least  time.Duration // least time of a round, for all keys together
+	least  time.Duration // shortest time of a round, for all keys
 }
 
 func compare(b *testing.B, policy Policy) {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeveralLimitsGetBackWhatIsTheirs: if the third limit of TakeAll refuses, the first two get back all tokens that
-// they have granted.
+// TestSeveralLimitsGetBackWhatIsTheirs: if the third limit of TakeAll refuses, all tokens that were taken from the
+// first two limits are given back to them.
 func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }

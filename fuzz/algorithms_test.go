@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A plain has the numbers of a policy whose algorithm counts whole tokens.
+// plain has the numbers of a policy whose algorithm counts whole tokens.
 type plain struct {
 	limit  uint64
 	window time.Duration // the length of a window, or the interval between two batches
@@ -103,14 +103,14 @@ var algorithmsOfLimits = map[string]algorithm{
 //
 // A call with the latest time so far is decided at that time. If a sweep was made at the latest time, a late call after
 // the sweep is also decided at the latest time. Any other late call is decided at a time that the limiter chooses,
-// between its own time and the latest. Its answer must be between the model's answers for these two times.
+// between the call's own time and the latest time. Its answer must be between the model's answers for these two times.
 type clerk struct {
 	algorithm
 	at      int // index of the current numbers
 	present plain
 	longest time.Duration // the longest window so far; 0 before the first change
 	charges bool          // keys are charged, and the numbers do not change
-	debt    uint64        // how many limits a key may owe
+	debt    uint64        // the bound of a key's debt, as a multiple of its limit
 	refusal engine.RefusalCharge
 	limiter *engine.Limiter
 	clock   *hand
@@ -167,7 +167,7 @@ func (c *clerk) sweep(t *rapid.T) {
 		if !m.Idle(c.seen) {
 			fewest++
 		}
-		if !m.Idle(c.reached) || c.isLog() { // a log's record stays as long as it would without refunds
+		if !m.Idle(c.reached) || c.isLog() { // a log's record stays as long as without refunds
 			most++
 		}
 	}
@@ -184,7 +184,8 @@ func (c *clerk) sweep(t *rapid.T) {
 	}
 }
 
-// take makes call, a take of n tokens at a time, and compares the answer with the model.
+// take calls the function in the parameter call, which takes n tokens at the time in the parameter at. Then it compares
+// the answer with the model.
 func (c *clerk) take(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {
 	c.calls["take"]++
 	m := c.models[key]
@@ -234,14 +235,15 @@ func (c *clerk) peek(t *rapid.T, key string, n uint64) {
 	c.requireSame(t, key, want, c.limiter.Peek(c.limiter.Key(key), n), late)
 }
 
-// requireSame sets in want how many tokens are left and when the key is full again. Then it compares want with got.
+// requireSame sets two fields of the parameter want from the model: how many tokens are left, and when the key is full
+// again. Then it compares this decision with the decision in the parameter got.
 func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, late int64) {
 	m := c.models[key]
 	want.Remaining = m.Remaining(c.seen)
 	if want.ResetAfter = time.Duration(m.ResetAfter(c.seen)); want.ResetAfter > 0 {
 		want.ResetAfter += time.Duration(late)
 		if m.Idle(c.seen) && got.ResetAfter == 0 {
-			want.ResetAfter = 0 // a counter that no longer counts may be forgotten before its window ends
+			want.ResetAfter = 0 // a counter whose tokens no longer count may be forgotten before its window ends
 		}
 	}
 	require.Equal(t, want, got, "%s at %d, %d ns late: I1, I2", key, c.seen, late)
@@ -303,7 +305,7 @@ func (c *clerk) setPolicy(t *rapid.T) {
 	c.calls["set policy"]++
 }
 
-// drawCost draws how many tokens a take asks for.
+// drawCost draws the number of tokens of a take.
 func (c *clerk) drawCost(t *rapid.T) uint64 {
 	switch rapid.IntRange(0, 15).Draw(t, "odd cost") {
 	case 0:
@@ -492,8 +494,8 @@ type windowModel[M any] interface {
 	reference.Limit
 }
 
-// modelOf returns a sequential model of one key's window, as bucketModel does for a bucket. If everything in a record
-// was given back, the record is idle at every time. So the table may free the record at once, and then forgets its last
+// modelOf returns a sequential model of one key's window, as bucketModel does for a bucket. If all tokens of a record
+// were given back, the record is idle at every time. The table may then free the record at once and forget its last
 // time, or it may keep the record. Both are right, so the model continues with both states.
 func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Model {
 	buckets := bucketModel(0)
@@ -570,8 +572,8 @@ func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	return op
 }
 
-// logModel is a [reference.SlidingLog] with a limit of up to four tokens, in the form of a value without pointers. It
-// has the four latest takes, the oldest first. A window cannot contain more takes, because each take is for at least
+// logModel does what a [reference.SlidingLog] with a limit of up to four tokens does, but is a value without pointers.
+// It has the four latest takes, the oldest first. A window cannot contain more takes, because each take is for at least
 // one token.
 type logModel struct {
 	limit  uint64
@@ -700,9 +702,8 @@ var windowScenes = map[string]windowScene{
 	"idle records": {scene: scene{keys: 4, slots: 8, probeWindow: 8, burst: 2, costs: 2, step: 3 * second}},
 }
 
-// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): the test does the same as TestHistoriesAreLinearizable.
-// Its calls are takes, peeks, refunds and resets, and its algorithms are fixed windows, sliding window counters and
-// logs.
+// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): the test does what TestHistoriesAreLinearizable does,
+// for fixed windows, sliding window counters and logs. The calls are takes, peeks, refunds and resets.
 func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// drawCharges draws how many limits a key may owe, and what a refusal costs.
+// drawCharges draws the bound of a key's debt, as a multiple of its limit, and the cost of a refusal.
 func (c *clerk) drawCharges(t *rapid.T) (options []engine.Option) {
 	c.debt = 1 // the default for windows and logs
 	if _, ok := c.model(c.present).(*reference.BatchRefill); ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// An entrant is a request that has entered, with what the model knows about it.
+// An entrant is a request that has entered (has taken tokens in flight), with what the model knows about it.
 type entrant struct {
 	key    string
 	n      uint64

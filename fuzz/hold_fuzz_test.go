@@ -26,7 +26,7 @@ const (
 	heldWindow = 10 * time.Second
 )
 
-// heldPolicies has the policies in the tests of holds, with the number of tokens that a key may owe under each.
+// heldPolicies has the policies in the tests of holds. For each policy, it has the number of tokens that a key may owe.
 var heldPolicies = []struct {
 	policy engine.Policy
 	most   uint64
@@ -84,7 +84,8 @@ func (c *cashier) take(key int, estimate uint64) (d deal, ok bool) {
 	return d, true
 }
 
-// settle settles a hold in the model, and returns how many tokens are lost because the key cannot owe them.
+// settle settles a hold in the model, and returns how many tokens are lost because the bound on the key's debt is
+// reached.
 func (d deal) settle(actual uint64) (lost uint64) {
 	m, now := d.with.models[d.key], d.with.now()
 	if actual < d.taken {

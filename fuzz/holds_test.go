@@ -23,8 +23,8 @@ const (
 	callEnd // peeks, after all other calls
 )
 
-// A holding is one call in the history of one key. The call makes a hold of a number of tokens, settles one of the
-// holds with a number of tokens, or peeks.
+// A holding is one call in the history of one key. The call makes a hold with an estimate, settles one of the holds
+// with a cost, or peeks.
 type holding struct {
 	what, hold int
 	n, taken   uint64
@@ -41,9 +41,9 @@ type told struct {
 	to        int64 // what the clock read after the call
 }
 
-// A heldWindowState is the state of the sequential model of one key's window: the number of the window, the tokens
-// taken in it and, for each hold, the number of the window in which the hold was made. This number is 0 if the hold was
-// not made, and settled if it was settled.
+// A heldWindowState is the state of the sequential model of one key's window. It has the number of the window, the
+// tokens taken in it and, for each hold, the number of the window in which the hold was made. This last number is 0 if
+// the hold was not made, and the constant settled if the hold was settled.
 type heldWindowState struct {
 	window int64
 	taken  uint64
@@ -53,9 +53,9 @@ type heldWindowState struct {
 const settled = -1
 
 // holdings returns the model of an aligned window. The time at which a call was decided is not known. It may be any
-// time between the beginning and the end of the call that explains the answer. But it may not be in a window before the
-// window of the record. If several calls settle one hold, only one of them takes effect. This call may still be under
-// way when the other calls return, but at the end of the history it has returned.
+// time between the beginning and the end of the call, if the answer is right for this time. But it may not be in a
+// window before the window of the record. If several calls settle one hold, only one of them takes effect. This call
+// may still be under way when the other calls return, but at the end of the history it has returned.
 func holdings(limit uint64, length int64) porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{heldWindowState{}} },
@@ -67,7 +67,8 @@ func holdings(limit uint64, length int64) porcupine.Model {
 				if window > is.window {
 					taken = 0
 				}
-				// write sets the record to window, with a number of tokens taken in it.
+				// write sets the record to the window with the number in the variable window, with a number of tokens
+				// taken in it.
 				write := func(taken uint64) { after.window, after.taken = window, taken }
 				explained := false
 				switch in.what {
@@ -213,8 +214,8 @@ func settledBy(history []porcupine.Operation) map[int]int {
 	return by
 }
 
-// ended adds a peek at the end of the history, and returns the history. In each of its calls that settles a hold, ended
-// also sets whether other calls settle the same hold.
+// ended adds a peek at the end of the history, and returns the history. For each call that settles a hold, ended also
+// sets whether other calls settle the same hold.
 func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) []porcupine.Operation {
 	end := holding{what: callEnd, from: clock}
 	by := settledBy(history)

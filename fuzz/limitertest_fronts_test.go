@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/limitertest/fronttest"
 )
 
-// promise returns a function that tests a front with package limitertest.
+// promise returns a function that tests a front (such as the HTTP middleware) with package limitertest.
 func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc {
 	return func(t *testing.T, of conformance.Subjects) {
 		fronttest.Fronts{

@@ -113,7 +113,8 @@ func TestTheEngineKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// someLimits has a few limits. They are enough for a test that runs the same algorithms in another form.
+// someLimits has a few limits. They are enough for a test of algorithms that another test has already tested with all
+// limits.
 var someLimits = []limitertest.Limit{
 	{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: 24 * time.Hour, Burst: 5},
 	{Tokens: 7, Per: 3 * time.Second, Burst: 5}, {Tokens: 1000, Per: time.Second, Burst: 50},

@@ -25,7 +25,7 @@ const (
 	callCharge
 )
 
-// A call is a call that a goroutine makes for a key.
+// A call describes one call that a goroutine makes for a key.
 type call struct {
 	what  int
 	key   uint64
@@ -76,8 +76,8 @@ func bucketModel(burst uint64) porcupine.Model {
 				if out.had {
 					return full > 0, uint64(0)
 				}
-				// The reset found no record, so nothing was taken, or the record was forgotten because it was idle at
-				// the watermark.
+				// The reset found no record. So either nothing was taken, or the record was forgotten because it was
+				// idle at the watermark.
 				return full <= out.watermark, full
 			}
 			if in.what == callCharge && out.verdict <= shard.Admitted {
@@ -107,7 +107,7 @@ func bucketModel(burst uint64) porcupine.Model {
 }
 
 // A recorder makes calls on a table and records the history. The stamps of calls come from a counter. If one call
-// returns before another starts, the stamp of its return is smaller.
+// returns before another call starts, the first call's return has a smaller stamp than the second call's start.
 type recorder struct {
 	table *shard.Table
 	stamp atomic.Int64
@@ -266,7 +266,7 @@ var scenes = map[string]scene{
 	"the clock runs": {keys: 3, slots: 8, probeWindow: 8, burst: 3, costs: 2, resets: true, step: second / 2},
 	// The clock runs faster than keys can spend, so most records that calls meet are idle.
 	"idle records": {keys: 4, slots: 4, probeWindow: 4, burst: 2, costs: 2, step: 3 * second},
-	// Three keys use two slots in turn.
+	// Three keys share two slots, so the slots change hands.
 	"recycled slots": {keys: 3, slots: 2, probeWindow: 2, burst: 2, costs: 2, resets: true, step: second, noRoom: true},
 	// Two keys use one slot, with a burst of one. So every admitted take drains the key's bucket.
 	"one slot": {keys: 2, slots: 1, probeWindow: 1, burst: 1, costs: 1, resets: true, step: second, noRoom: true},

@@ -34,7 +34,8 @@ type granted struct {
 // starts returns the tick at which the request of a grant may continue.
 func (g granted) starts(burst uint64) uint64 { return max(g.at, g.full-min(burst, g.full)) }
 
-// A booking is a call of a history of reservations. If it gives tokens back, of is their grant.
+// A booking is a call of a history of reservations. If it gives tokens back, the field "of" is the grant of these
+// tokens.
 type booking struct {
 	call
 	of granted
@@ -46,14 +47,14 @@ type booked struct {
 	version uint64 // the version of the record
 }
 
-// A reservedBucket is the state of the sequential model of one key's bucket: the time at which the bucket is full; the
-// version of the record, which grows whenever tokens are given back after a later take; and the time at which the last
-// reservation is due.
+// A reservedBucket is the state of the sequential model of one key's bucket. It has the time at which the bucket is
+// full, the version of the record, and the time at which the last reservation is due. The version grows whenever tokens
+// are given back after a later take.
 type reservedBucket struct{ full, version, promised uint64 }
 
 // refunded returns how much of a grant is given back to a bucket that is full at the time full, if the refund is
-// calculated at the time latest. changed reports whether other calls have given back tokens since the grant. The
-// comment of atomicbucket.TokenBucket.Refund has the reasons.
+// calculated at the time latest. The parameter changed says whether other calls have given back tokens since the grant.
+// The comment of atomicbucket.TokenBucket.Refund has the reasons.
 func refunded(of granted, full, latest uint64, changed bool) uint64 {
 	back := min(max(full, latest)-latest, of.cost)
 	if changed {
@@ -64,7 +65,8 @@ func refunded(of granted, full, latest uint64, changed bool) uint64 {
 
 // reservations returns the model of a bucket with a burst, for calls that can wait for patience ticks. A refund is
 // calculated at the time at which the last reservation nearby is due (R25). This reservation may be for another key, or
-// be made by a call that is refused in the end. So the refund may be calculated at any time up to the parameter latest.
+// may be made by a call that is refused in the end. So the refund may be calculated at any time up to the time in the
+// parameter latest.
 func reservations(burst, patience, latest uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return reservedBucket{} },

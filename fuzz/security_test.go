@@ -36,9 +36,9 @@ import (
 //
 // r is a known bijection, so an attacker can choose lanes by their effect on h. If r(a) and r(a') differ only in bit
 // 36, the two values of h differ only in bit 63 after the rotation. The multiplication by an odd number and the
-// addition preserve this difference. The next lane can cancel it. So two pairs of lanes (a, b) and (a', b') with
-// r(a') = r(a) ^ 2^36 and r(b') = r(b) ^ 2^63 lead from any h to the same new h, whatever the text before them and
-// whatever the seed is.
+// addition preserve this difference. The next lane can cancel this difference. So two pairs of lanes (a, b) and (a',
+// b') with r(a') = r(a) ^ 2^36 and r(b') = r(b) ^ 2^63 lead from any h to the same new h, whatever the text before them
+// and whatever the seed is.
 
 const (
 	prime1 = 11400714785074694791
@@ -143,8 +143,8 @@ func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 
 // TestTwinsShareNoBucket (I2): a victim's key and its twin do not share a bucket, so an attacker who knows the twin
 // cannot use the twin to drain the victim's bucket. They do not share a bucket because the default hash is not
-// xxHash64, and has a seed. With HashStable the two keys do share a bucket. Its documentation warns that the keys must
-// be trusted.
+// xxHash64, and has a seed. With HashStable the two keys do share a bucket. The documentation of HashStable warns that
+// the keys must be trusted.
 //
 // Any two keys share a bucket by chance with a probability of 2^-64.
 func TestTwinsShareNoBucket(t *testing.T) {
@@ -200,8 +200,8 @@ type cycled struct {
 }
 
 // attack drains key 0 and often takes from it again. In between it takes one or two tokens from other keys, and then
-// leaves these keys alone until they are idle. It uses enough keys at a time that only one slot of the window is idle
-// or free. The attacker's aim is that the drained key is forgotten.
+// does not use these keys until they are idle. At any time it uses so many keys that only one slot of the window is
+// idle or free. The attacker's aim is that the drained key is forgotten.
 //
 // Between any two admissions of a key, both included, at most burst + rate * t may be admitted, where t is the time
 // between them. No record may be evicted, and no request may be admitted or refused because there is no room.
@@ -383,13 +383,13 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 	}
 }
 
-// TestFloodIntoTheWindowOfADrainedKey (I1, I7): an attacker knows the window of a drained key. From several goroutines,
-// the attacker takes one token each from new keys with this window, so that each insert evicts a record. The drained
-// key stays drained. The test moves the clock by the time of half a token in each step, and the drained key gets
-// exactly the tokens that come back with time.
+// TestFloodIntoTheWindowOfADrainedKey (I1, I7): an attacker knows the window of a drained key. In several goroutines,
+// the attacker takes one token from each of many new keys with this window, so that each insert evicts a record. The
+// drained key stays drained. The test moves the clock by the time of half a token in each step, and the drained key
+// gets exactly the tokens that come back with time.
 //
-// There are only eight goroutines. The reason is that a slot that is being claimed cannot be evicted: if there were
-// about as many concurrent inserts as slots, the drained key could be the only one left to evict.
+// There are only eight goroutines, because a slot that is being claimed cannot be evicted. If there were about as many
+// concurrent inserts as slots, the drained key could be the only one left to evict.
 func TestFloodIntoTheWindowOfADrainedKey(t *testing.T) {
 	const burst, goroutines, times = 5, 8, 20
 	keys := uint64(4000)
@@ -463,7 +463,7 @@ func TestAimedKeys(t *testing.T) {
 		require.NoError(t, err)
 		defer l.Close()
 		// This is the layout of a table in package shard: a shard consists of homes, which are lines of four slots, and
-		// of a few more lines. These follow the last home and complete its window.
+		// of a few more lines. These additional lines follow the last home and complete its window.
 		const homes = (10_000*10/6/shards + 1 + 3) / 4
 		require.EqualValues(t, shards*(homes-1+8)*4, l.Stats().Slots)
 		place := func(text string) (sh, home uint64) {
@@ -549,8 +549,8 @@ const familySize = 50_000
 //   - The keys are divided into 1,024 bins by their low bits, which choose the shard, and also by their high bits,
 //     which choose the home. In both cases chi-square is below 1,508. For a chi-square distribution with k = 1,023
 //     degrees of freedom, P(> k + 2 sqrt(kx) + 2x) <= exp(-x) (Laurent and Massart). With x = 40 this is 4e-18. With 49
-//     keys per bin, the statistic has this distribution only approximately, and nine orders of magnitude are left for
-//     the difference.
+//     keys per bin, the statistic has this distribution only approximately, but even a probability that is nine orders
+//     of magnitude higher would be small enough.
 //   - No bin has more than 49 + 71 keys. By Chernoff's bound, P(X >= m) <= exp(m - u - m ln(m/u)) for a sum X with mean
 //     u. This is 9e-17 per bin. All families together have 24,576 bins, so the probability is 3e-12.
 //   - All keys together find room in a table of eight times as many slots (noOverflow).
@@ -596,12 +596,12 @@ func TestFamiliesOfKeysAreSpread(t *testing.T) {
 // noOverflow returns an upper bound for the probability that a key finds no room, for a number of keys in a table with
 // a number of homes. It assumes that the hash is a random function, and that no key becomes idle.
 //
-// If a key has no room, its window has eight full lines. They are the end of a run of L full lines that begins behind a
-// line that is not full, or at the beginning of the shard. No key in the run has its home before the run, because such
-// a key would be in the line that is not full. So the 4L keys of the run have their homes in these L lines. On average,
-// L lines are the home of u = L * keys/homes keys. Chernoff's bound (see above), with m = 4L, bounds the probability
-// that 4L keys have their homes there. The sum over all L from 8 on, and over all beginnings of the run, is a bound for
-// the whole table. (The lines behind the last home only add room.)
+// If a key has no room, its window has eight full lines. These lines are the end of a run of L full lines. The run
+// begins behind a line that is not full, or at the beginning of the shard. No key in the run has its home before the
+// run, because such a key would be in the line that is not full. So the 4L keys of the run have their homes in these L
+// lines. On average, L lines are the home of u = L * keys/homes keys. Chernoff's bound (see above), with m = 4L, bounds
+// the probability that 4L keys have their homes there. The sum over all L from 8 on, and over all beginnings of the
+// run, is a bound for the whole table. (The lines behind the last home only add room.)
 func noOverflow(keys, homes float64) float64 {
 	u := keys / homes
 	perLine := math.Exp(4 - u - 4*math.Log(4/u))

@@ -60,9 +60,9 @@ func (n numbers) algorithm(t require.TestingT) atomicbucket.TokenBucket {
 	return algorithm
 }
 
-// slack returns how many tokens fewer than the exact bucket an algorithm may show: none if the algorithm is exact, and
-// otherwise the tokens of two ticks. (slack also adds a thousandth of a tick, because the clock of an algorithm that is
-// not exact is slow by one part in 2^63.)
+// slack returns how many fewer tokens an algorithm may report than the exact bucket has: none if the algorithm is
+// exact, and otherwise the tokens of two ticks. (slack also adds a thousandth of a tick, because the clock of an
+// algorithm that is not exact is slow by one part in 2^63.)
 func slack(algorithm *atomicbucket.TokenBucket) *big.Rat {
 	if algorithm.Exact() {
 		return new(big.Rat)
@@ -102,8 +102,9 @@ type spend struct {
 }
 
 // requirePairsWithin (I1): from any spend to any later one, both included, at most burst + rate * time tokens are
-// spent. One pass is enough. For each spend, the test computes the tokens spent up to it, less the tokens that came
-// back by then. This may be at most burst above the lowest such number before any spend so far.
+// spent. One pass through the list of spends is enough. For each spend, the test computes a difference: the tokens
+// spent up to and including this spend, minus the tokens that came back by then. This difference may exceed the lowest
+// difference immediately before any spend so far by at most burst.
 func requirePairsWithin(t require.TestingT, spends []spend, rate *big.Rat, burst uint64) {
 	slices.SortStableFunc(spends, func(a, b spend) int { return int(min(max(a.at-b.at, -1), 1)) })
 	sum, least := new(big.Rat), (*big.Rat)(nil)
@@ -119,8 +120,8 @@ func requirePairsWithin(t require.TestingT, spends []spend, rate *big.Rat, burst
 	}
 }
 
-// drawWait draws a time to wait: about the time of a token, about the time of a burst or, rarely, a leap of up to a
-// turn of the payload's circle and more.
+// drawWait draws a time to wait: about the time in which a token comes back, about the time in which a burst comes
+// back, or, rarely, a leap of up to a turn of the payload's circle and more.
 func drawWait(t *rapid.T, p numbers) int64 {
 	token := float64(p.period) / p.tokens
 	scale := rapid.SampledFrom([]float64{0, 0, token / 3, token, token, 2 * token, token * float64(p.burst), token * float64(p.burst) / 2}).Draw(t, "scale")
@@ -247,8 +248,8 @@ func (m *tableMachine) take(t *rapid.T, key uint64, now int64, n uint64) {
 	m.requireDebt(t, s, key, at, "take")
 }
 
-// overflowed checks the decision for a key that has no record and for which there is no room: its window has four other
-// keys that are not idle. It reports whether the key's bucket in the model stays unchanged.
+// overflowed checks the decision for a key that has no record and for which there is no room, because its window has
+// four other keys that are not idle. It reports whether the key's bucket in the model stays unchanged.
 func (m *tableMachine) overflowed(t *rapid.T, key uint64, at int64, n uint64, s atomicbucket.State, verdict shard.Verdict, rivals []uint64) bool {
 	least := m.model.Debt(rivals[0], at)
 	for _, k := range rivals {
@@ -376,9 +377,9 @@ func drawCost(t *rapid.T, burst uint64) uint64 {
 }
 
 // TestTableAgainstAMap (I1, I2, I3, I7, I8): random calls are made on a small table, one after the other, at times that
-// advance, leap and are late. The buckets of the table must be the same as those of a map that keeps every key. The
-// exception is a key for which there is no room: then the table must follow the overflow policy, and must count this
-// case. Seven keys share a window of four slots. If the algorithm is exact, the buckets must be exactly equal.
+// advance, leap and are late. The buckets of the table must be the same as the buckets of a map that keeps every key.
+// The exception is a key for which there is no room: then the table must follow the overflow policy, and must count
+// this case. Seven keys share a window of four slots. If the algorithm is exact, the buckets must be exactly equal.
 // Otherwise the table must never be early, and may be at most two ticks late. With such an algorithm there are only as
 // many keys as slots, because with more keys it would not always be certain whether there is room.
 func TestTableAgainstAMap(t *testing.T) {
@@ -436,8 +437,8 @@ func runTable(t *rapid.T, m *tableMachine) {
 }
 
 // TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): the test makes random calls to a limiter of package engine. Every
-// field of every answer must be the one that a map of exact buckets gives, with times to the nanosecond (or up to two
-// ticks later if the algorithm rounds). Half of the limiters have 32 slots for 40 keys.
+// field of every answer must be the one that a map of exact buckets gives. Times must be equal to the nanosecond, or up
+// to two ticks later if the algorithm rounds. Half of the limiters have 32 slots for 40 keys.
 func TestLimiterAgainstAMap(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Evict, engine.Refuse, engine.Admit} {
 		t.Run(fmt.Sprintf("32 slots, overflow %d", overflow), rapid.MakeCheck(func(t *rapid.T) {
@@ -519,7 +520,7 @@ func runLimiter(t *rapid.T, w *witness) {
 	})
 }
 
-// w1 makes a function for rapid from a method that takes any kind of t.
+// w1 makes a function for rapid from a method whose parameter is any kind of test.
 func w1(f func(require.TestingT)) func(*rapid.T) { return func(t *rapid.T) { f(t) } }
 
 // waitAsTold takes until a take is refused, and then checks the promised wait. It takes again at several fractions of

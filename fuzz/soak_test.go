@@ -64,8 +64,9 @@ func TestStressSoak(t *testing.T) {
 }
 
 // keepGoroutines makes the runtime allocate the descriptors of n goroutines, which take half a kilobyte of the heap
-// each. The runtime reuses descriptors, but never frees one. Without keepGoroutines, the heap would grow whenever more
-// dropped limiters than ever before wait for the collector with their goroutines.
+// each. The runtime reuses descriptors, but never frees one. The goroutines of a dropped limiter exist until the
+// garbage collector finds the limiter. Without keepGoroutines, the heap would grow whenever there are more such
+// goroutines than ever before.
 func keepGoroutines(n int) {
 	ended, running := make(chan struct{}), sync.WaitGroup{}
 	for range n {
@@ -116,7 +117,7 @@ type soaked struct {
 	perToken int64
 	keys     []string
 	bytes    uint64
-	fresh    atomic.Int64 // a step later than a time that the coarse clock has certainly reached
+	fresh    atomic.Int64 // a coarseStep later than a time that the coarse clock has certainly reached
 	opened   atomic.Uint64
 }
 
@@ -139,9 +140,9 @@ func soakClock(kind int) engine.Option {
 // soakLimiter uses the n-th limiter and checks its admissions.
 //
 // If records are evicted, or requests admitted without a record, more than the bound may be admitted. Then only the
-// size of the excess can be checked. So under a policy that may do this, most limiters have few keys. These keys need
-// fewer slots than the 32 slots of a window, even if each goroutine also uses one for a moment. So there is room for
-// all keys, and no record is forgotten.
+// size of the excess can be checked. So most limiters whose policy may do this have few keys. These keys need fewer
+// slots than the 32 slots of a window, even if each goroutine also uses a slot for a moment. So there is room for all
+// keys, and no record is forgotten.
 func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total *soakTotals) {
 	cycle := n / 12
 	overflow, clock := engine.OverflowPolicy(n%3), int(n/3%4)
@@ -285,8 +286,8 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 	}
 }
 
-// earliest returns the earliest time at which a call that begins now can be decided. It is needed because the limiter
-// does not report the time of its decision.
+// earliest returns the earliest time at which a call that begins now can be decided. The test needs this time because
+// the limiter does not report the time of its decision.
 func (s *soaked) earliest(now int64) int64 {
 	switch s.clock {
 	case 2:
@@ -343,8 +344,8 @@ func openAnother(random *rand.Rand) error {
 	return nil
 }
 
-// A soakAdmission is one admitted take: it was decided at some time from first to last, both included. cost is the time
-// in which its tokens come back.
+// A soakAdmission is one admitted take. The take was decided at some time from first to last, both included. The field
+// cost is the time in which the take's tokens come back.
 type soakAdmission struct{ first, last, cost int64 }
 
 // A soakAudit checks one key over all segments of a soak. It keeps three values.
@@ -355,11 +356,11 @@ type soakAudit struct {
 }
 
 // excess takes the admissions of a segment, in any order. For an interval [X, Y], the excess is the cost that was
-// admitted within the interval, less the length of the interval. An admission counts only if it was certainly decided
-// within the interval: its first time is X or later, and its last time is Y or earlier. The function returns the
-// largest excess of certain intervals: X is the first time of an admission of this or an earlier segment, and Y is the
-// last time of an admission of this segment. The result must not be more than the burst. (Any other interval can be
-// shortened to one of these.)
+// admitted within the interval, minus the length of the interval. An admission counts only if it was certainly decided
+// within the interval: its first time is X or later, and its last time is Y or earlier. The function considers the
+// intervals for which X is the first time of an admission of this or an earlier segment, and Y is the last time of an
+// admission of this segment. (Any other interval can be shortened to one of these.) It returns the largest excess of
+// these intervals, which must not be more than the burst.
 //
 // If an admission of a later segment has a first time before the latest X of the earlier segments, it is left out of
 // the intervals that begin in an earlier segment.
@@ -440,8 +441,9 @@ func TestSoakAudit(t *testing.T) {
 	require.EqualValues(t, 9, audit.excess([]soakAdmission{{101, 101, 5}}), "a burst twice, across the segments")
 }
 
-// A gauge measures how far the clock of limiters, which may be the processor's counter, differs from Go's clock, which
-// the test uses. It is also a limiter that exists during the whole soak, so that the counter stays calibrated.
+// A gauge measures how far the clock of limiters differs from Go's clock. The clock of limiters may be the processor's
+// counter, and the test uses Go's clock. The gauge is also a limiter that exists during the whole soak, so that the
+// counter stays calibrated.
 type gauge struct {
 	*engine.Limiter
 	key engine.Key

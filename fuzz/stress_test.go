@@ -30,7 +30,8 @@ func rounds(t *testing.T, n uint64, f round) {
 	}
 }
 
-// together runs f on several goroutines, more than there are processors, and waits until all have ended.
+// together runs the function f on several goroutines, more than there are processors, and waits until all of them have
+// ended.
 func together(f func(g uint64)) {
 	var all sync.WaitGroup
 	for g := range uint64(2*runtime.GOMAXPROCS(0) + 2) {
@@ -39,7 +40,7 @@ func together(f func(g uint64)) {
 	all.Wait()
 }
 
-// beside runs f concurrently with body until body returns.
+// beside runs the function f concurrently with the function body until body returns.
 func beside(f func(random *rand.Rand), body func()) {
 	var stop atomic.Bool
 	var done sync.WaitGroup
@@ -207,8 +208,9 @@ func movingRound(t *testing.T, seed uint64) {
 }
 
 // requireWithinLimit checks every pair of admissions i and j: the cost from i to j is at most the burst plus the ticks
-// between them. One pass is enough. For each j, it computes the sum of the costs up to j, less the tick of j. This may
-// be at most burst above the lowest such number before any admission so far.
+// between them. One pass through the list is enough. For each j, the test computes a difference: the sum of the costs
+// up to j, minus the tick of j. This difference may exceed the lowest difference immediately before any admission so
+// far by at most the burst.
 func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64) {
 	slices.SortFunc(list, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
 	sum, least := int64(0), int64(1<<62)
@@ -220,8 +222,8 @@ func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64
 }
 
 // TestStressFlood (I6, I7): ten times as many new keys come as the table has room for. Its memory does not change, the
-// drained key stays drained, and the paying key is not affected. Stats must report as forgiven exactly the admitted
-// tokens that no key owes any longer.
+// drained key stays drained, and the paying key is not affected. The number of forgiven tokens in Stats must be exactly
+// the number of admitted tokens that no key owes any longer.
 func TestStressFlood(t *testing.T) {
 	tb := table(t, 1, 5, 20_000, 0, shard.Evict)
 	const drained, paying = 1 << 62, 3 << 61

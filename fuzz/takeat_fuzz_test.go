@@ -65,7 +65,7 @@ func FuzzTakeAt(f *testing.F) {
 	})
 }
 
-// drawTime reads a time, of one of several kinds, from the tape.
+// drawTime reads a time from the tape. The first byte chooses one of several kinds of times.
 func drawTime(b *tape, w *witness) time.Time {
 	token := max(int64(float64(w.numbers.period)/w.numbers.tokens), 1)
 	switch b.byte() % 8 {

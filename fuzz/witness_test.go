@@ -22,8 +22,9 @@ type hand struct {
 
 func (h *hand) now() time.Time { return time.Unix(0, h.nanos.Load()) }
 
-// set sets the clock, but not more than a minute back. If the clock were set back further, the limiter would continue
-// from the new time, which the models do not represent: see TestAClockThatLeapsAndComesBack of the engine.
+// set sets the clock, but not more than a minute back. If the clock were set back further, the limiter's time would no
+// longer be the clock's time, and the models do not represent that: see TestAClockThatLeapsAndComesBack of package
+// engine.
 func (h *hand) set(nanos int64) {
 	h.latest = max(h.latest, h.nanos.Load(), nanos)
 	h.nanos.Store(max(nanos, h.latest-int64(time.Minute)))
@@ -35,10 +36,10 @@ const noon = 1_700_000_000_000_000_000
 // A witness makes calls on a limiter, one after the other, and compares every answer with a map of exact buckets.
 //
 // A call whose time is the latest so far is decided at that time, and everything in the answer is certain. A late call
-// is decided at a time that the limiter chooses. This time is not before the call's own time, and not before the latest
-// sweep, which the limiter has certainly reached. It is not after the latest time that the limiter has acted on. So
-// admitted tokens must be available at the latest possible time (I8), and refused tokens must be missing at the
-// earliest possible time. The chosen time is read from the answer.
+// is decided at a time that the limiter chooses. This time is not before the call's own time, and not before the time
+// of the latest sweep, because the limiter has certainly reached that time. It is not after the latest time of any
+// earlier call. So admitted tokens must be available at the latest possible time (I8), and refused tokens must be
+// missing at the earliest possible time. The chosen time is read from the answer.
 type witness struct {
 	numbers     numbers
 	limiter     *engine.Limiter
@@ -46,7 +47,7 @@ type witness struct {
 	exact       bool
 	slack       *big.Rat // in tokens
 	rate        *big.Rat // tokens per nanosecond
-	token       int64    // nanoseconds of a token if that is a whole number, else 0
+	token       int64    // nanoseconds in which a token comes back if that is a whole number, else 0
 	overflow    engine.OverflowPolicy
 	probeWindow int // slots that all keys share, or 0 if there is room for all
 	model       *reference.Table[string]
@@ -131,7 +132,7 @@ func (w *witness) allow(t require.TestingT, key string) {
 		d.Allowed = w.limiter.Allow(key)
 		after := w.limiter.Peek(w.limiter.Key(key), 1)
 		if now := w.limiter.Stats(); now.NoRoom > stats.NoRoom {
-			// Peek does not show when the first record will be idle and so make room.
+			// Peek does not show when the first record becomes idle, so that there is room again.
 			require.False(t, d.Allowed)
 			d.Remaining, d.RetryAfter = 0, w.untilRoom(w.clock.nanos.Load())
 			d.ResetAfter = d.RetryAfter
@@ -194,7 +195,7 @@ func (w *witness) forget(key string) {
 	delete(w.spends, key)
 }
 
-// stats checks Stats, which counts forgotten tokens and calls that found no room.
+// stats checks the numbers in Stats: forgotten tokens, and calls that found no room.
 func (w *witness) stats(t require.TestingT) {
 	got := w.limiter.Stats()
 	// If time has leapt, a take makes a sweep itself, and may then have to search again.
@@ -226,7 +227,7 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	d := call()
 	require.Equal(t, w.numbers.burst, d.Limit)
 
-	// Check whether the call passes and, if not, how long until it would.
+	// Check whether the call is admitted and, if not, after which time it would be.
 	switch {
 	case n == 0:
 		require.True(t, d.Allowed, "nothing costs nothing")
@@ -269,8 +270,8 @@ func (w *witness) decide(t require.TestingT, key string, n uint64, now int64, ta
 	return d
 }
 
-// requireWait checks that a wait that starts at the parameter now ends at the parameter ends, rounded up to a
-// nanosecond. With an algorithm that rounds, the wait may end up to two ticks later.
+// requireWait checks a wait that starts at the time in the parameter now. It must end at the time in the parameter
+// ends, rounded up to a nanosecond. With an algorithm that rounds, the wait may end up to two ticks later.
 func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64, ends *big.Rat, what string) {
 	latest := new(big.Rat).Add(ends, new(big.Rat).Quo(w.slack, w.rate))
 	latest.Add(latest, big.NewRat(1, 1))
@@ -290,7 +291,7 @@ func (w *witness) requireWait(t require.TestingT, wait time.Duration, now int64,
 func (w *witness) spend(t require.TestingT, key string, n uint64, now, from, to int64, fullAt *big.Rat, reset time.Duration) {
 	at, certain := to, from == to
 	if !certain {
-		// The bucket is full again at max(at, fullAt) plus the time of n tokens.
+		// The bucket is full again at max(at, fullAt) plus the time in which n tokens come back.
 		began := new(big.Rat).SetInt64(now)
 		began.Add(began, new(big.Rat).SetInt64(int64(reset)))
 		began.Sub(began, new(big.Rat).Quo(rat(n), w.rate))

@@ -2,10 +2,10 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// Adopt replaces the plan of a table that is not shared, while the table is in use. Each key keeps the tokens that it
-// has taken (R24). clock returns the time. It is called before and after the plan is replaced, by this call or by
-// concurrent ones. The new plan must have the algorithm of the old one, and must not be in use. Only one call of Adopt
-// may run at a time.
+// Adopt replaces the plan of a table that is not shared, while the table is in use. For each key, the tokens that it
+// has taken still count (R24). The function clock returns the time. It is called before and after the plan is replaced,
+// by this call or by concurrent calls. The new plan must have the algorithm of the old plan, and must not be in use.
+// Only one call of Adopt may run at a time.
 //
 // Concurrent calls decide by one plan or the other. When Adopt returns, every record follows the new plan. Adopt takes
 // some nanoseconds per slot.
@@ -27,7 +27,7 @@ func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	t.pace.Store(plan.skew)
 }
 
-// adoptAll makes every slot follow the current plan, or a later one.
+// adoptAll makes every slot follow the current plan, or a later plan.
 func (t *Table) adoptAll() {
 	for slots := range t.memory.marked() { // R12
 		for i := range slots {
@@ -56,10 +56,10 @@ func (t *Table) adopt(sl *slot) {
 	}
 }
 
-// convert makes a live record follow the current plan. The caller has read s, and then a plan that s does not follow.
-// convert reports whether this call converted the record. If another replacement has begun since s was read, the
-// replacement before it has ended, so the record was converted or has changed in another way (R9). Then the numbers of
-// s may belong to neither plan, but the compare-and-swap fails.
+// convert makes a live record follow the current plan. The caller has read the state s, and then a plan that s does not
+// follow. convert reports whether this call converted the record. Another replacement may have begun since s was read.
+// Then the replacement before it has ended, so the record was converted or has changed in another way (R9). In this
+// case the numbers of s may belong to neither plan, but the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	plan, key := t.current(), sl.key.Load()
 	token, known := t.price(sl, s)
@@ -75,9 +75,9 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	return ok
 }
 
-// converted returns what a conversion to plan makes of a record that follows the previous plan: the payload from the
-// time now on, and the price. key is the record's key word (R24). token is the previous price of the record, if known
-// is true.
+// converted returns the result of a conversion, to the given plan, of a record that follows the previous plan: the
+// payload from the time now on, and the price. The parameter key is the record's key word (R24). The parameter token is
+// the previous price of the record, if known is true.
 func (t *Table) converted(
 	plan *Plan, s atomicbucket.State, token uint64, known bool, key uint64, now int64,
 ) (payload, price uint64) {
@@ -96,7 +96,7 @@ func (t *Table) converted(
 }
 
 // since returns a time of the clock that was read while p was the current plan. No request that was decided by the
-// previous plan has read a later time (R24). The first call of since reads the clock.
+// previous plan has read a time later than the result (R24). The first call of since reads the clock.
 func (p *Plan) since(now int64) int64 {
 	if p.clock == nil {
 		return now

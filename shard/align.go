@@ -43,11 +43,11 @@ func (t *Table) firstTake(plan *Plan, nanos int64, d atomicbucket.Demand) (paylo
 	return payload
 }
 
-// alignedSince returns an instant from which on the windows of the clock have the length of plan. If a window of
-// another length has been forgotten, it ended at that instant or earlier, because it was over at the watermark (R7).
-// The caller has read the plan, and then has found that the key has no current window. If the word realigned has a time
-// that the watermark has not reached, it comes from a table with another clock ([Table.AlignAs]), or no process wrote
-// it (R20). Then the watermark counts.
+// alignedSince returns an instant from which on the windows of the clock have the length of plan. A window of another
+// length that has been forgotten ended at that instant or earlier, because it was over at the watermark (R7). The
+// caller has read the plan, and then has found that the key has no current window. The word realigned may have a time
+// that the watermark has not reached. Then this time comes from a table with another clock ([Table.AlignAs]), or no
+// process wrote it (R20), so alignedSince returns the watermark instead.
 func (t *Table) alignedSince(plan *Plan) int64 {
 	if plan.realigns && t.converting(plan) {
 		return t.Watermark()

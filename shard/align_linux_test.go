@@ -39,8 +39,8 @@ func windowOf(t *testing.T, table *Table, key uint64, now int64) time.Duration {
 	return status.ResetAfter
 }
 
-// TestAnAnnouncedPlanMakesNoWindowLonger: R29. A process announces another limit and dies. Windows that begin under the
-// plan that is still current do not depend on when its own windows became longer.
+// TestAnAnnouncedPlanMakesNoWindowLonger: R29. A process announces a plan with another limit and dies. The announcement
+// does not make windows longer that begin under the plan that is still current.
 func TestAnAnnouncedPlanMakesNoWindowLonger(t *testing.T) {
 	const later = start + 600*second
 	table := realignedTable(t)
@@ -64,8 +64,8 @@ func TestTimesOfRealignedThatNobodyWrote(t *testing.T) {
 	}
 }
 
-// TestACopyOfAHalfMadeChange (I1): R29. A process died while it converted records. The windows of a copy have their
-// length since the watermark.
+// TestACopyOfAHalfMadeChange (I1): R29. A process changed the length of the windows, and died while it converted
+// records. In a copy of the table, the windows have their current length from the watermark on.
 func TestACopyOfAHalfMadeChange(t *testing.T) {
 	table, to := realignedTable(t), realignedTable(t)
 	table.realigned.Store(0)
@@ -75,8 +75,8 @@ func TestACopyOfAHalfMadeChange(t *testing.T) {
 	assert.EqualValues(t, table.Watermark(), to.realigned.Load())
 }
 
-// TestTheTimeOfAChangeOfWindowsNeverFalls (I1): R29. A process that completes a change late enters an earlier time than
-// the one that is there. Then the later time stays, so a first window does not end too early.
+// TestTheTimeOfAChangeOfWindowsNeverFalls (I1): R29. A process that completes a change late tries to enter an earlier
+// time than the time that is already entered. Then the later time stays, so that a first window does not end too early.
 func TestTheTimeOfAChangeOfWindowsNeverFalls(t *testing.T) {
 	table := realignedTable(t)
 	since := table.realigned.Load()

@@ -14,7 +14,7 @@ import (
 
 // TestChargesBesideATakeAtEveryStep (I2): before any operation of a call that may charge more tokens than the key has,
 // another call takes a token from the same key. At the end the key has taken the tokens that the first call reports as
-// charged, and the other call's token if that call was admitted. If the first call started over, this is counted as a
+// charged, and the other call's token if that call was admitted. If the first call started over, the table counts a
 // retry.
 func TestChargesBesideATakeAtEveryStep(t *testing.T) {
 	const now = start

@@ -14,8 +14,8 @@ import (
 
 // TestAnExchangeBesideARefusalAtEveryStep (R10): a refund by a receipt has removed the older of two requests from a
 // log. Before any operation of a take, the refund exchanges the times of the two requests. The remaining request has
-// then left the window, so there is room for the take. If the take is refused, it was decided before the exchange: it
-// returns how long to wait, and is charged what was left before the exchange.
+// then left the window, so there is room for the take. If the take is refused, it was decided before the exchange. Then
+// it returns how long to wait, and is charged the tokens that were left before the exchange.
 func TestAnExchangeBesideARefusalAtEveryStep(t *testing.T) {
 	const now = start + 7*second
 	for name, refusals := range map[string]RefusalCharge{"that costs nothing": Nothing, "that costs": Penalty} {

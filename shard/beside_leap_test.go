@@ -12,8 +12,9 @@ import (
 )
 
 // TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund for a key that has taken
-// something, time leaps. After the leap, the key is idle and forgotten, or it has a new record that is too far ahead to
-// be judged. The call must return what is true after the leap.
+// something, time leaps. After the leap, one of two things is true: the key is idle and forgotten, or it has a new
+// record that is too far ahead of the time that the call has read. The call must return the answer that is right after
+// the leap.
 func TestALeapBesideALookAtEveryStep(t *testing.T) {
 	for name, taken := range map[string]uint64{"forgotten": 0, "taken again": 3} {
 		later := start + 2*int64(aPlan(t, 1, 5).skew)
@@ -51,8 +52,8 @@ func TestALeapBesideALookAtEveryStep(t *testing.T) {
 	}
 }
 
-// tentativeIn makes a tentative record of a key in a slot of its probe window, like a call that is then suspended. It
-// returns a function that commits the record with a take under the current plan.
+// tentativeIn makes a tentative record of a key in a slot of its probe window, as a call does that is suspended
+// afterwards. It returns a function that commits the record with a take under the current plan.
 func tentativeIn(t *testing.T, tb *Table, key, index uint64) (commit func() bool) {
 	p, plan := tb.Find(key), tb.Plan()
 	sl := p.at(index)
@@ -99,7 +100,7 @@ func TestACommitBesideASweepAtEveryStep(t *testing.T) {
 	committed := map[bool]int{}
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 16, 16, nil)
-		for key := uint64(2); key <= 12; key++ { // used, and then free, so that searches pass them
+		for key := uint64(2); key <= 12; key++ { // used, and then free, so that searches skip them
 			require.Equal(t, Admitted, take(tb, key, start, 1))
 		}
 		commit, done := tentativeIn(t, tb, 1, 11), false
@@ -161,7 +162,7 @@ func TestAStrangersBucketRefusesNobodyAtEveryStep(t *testing.T) {
 }
 
 // TestTwoProbeBoundsAreExtendedAtEveryStep: R11. The bounds of several homes share a word. No extension is lost when
-// two are made at the same time. If both extend the bound of one home, the larger one counts.
+// two are made at the same time. If both extend the bound of one home, the larger bound counts.
 func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 	tb := newTable(t, 64, 16, nil)
 	var places []Place

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A process is owner 1 or 2. It knows whether the other one is dead. Owners with any other number are dead.
+// A process is owner 1 or 2. It knows whether the other owner is dead. Owners with any other number count as dead.
 type process struct {
 	claimant uint64
 	died     *bool // whether process 1 has died
@@ -34,8 +34,8 @@ func numbersOf(burst uint64) []uint64 { return []uint64{burst, burst} }
 
 // processes returns a table of one line as two processes see it: one token per second, burst 5, and one token taken.
 // The result dies is a function that makes a call in the first process. Its parameter at is the number of an operation
-// of the call: the process dies before this operation, if the call has that many. dies returns whether the process
-// died.
+// of the call: the process dies before this operation, if the call has that many. The function dies returns whether the
+// process died.
 func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies func(at int, call func()) bool) {
 	cfg = Config{Plan: aPlan(t, 1, 5), Slots: 1, Shards: 1, ProbeWindow: 1, Overflow: Refuse, Start: start}
 	bytes, err := cfg.SharedBytes()
@@ -208,7 +208,7 @@ func TestAReplacementBesideAnotherAtEveryStep(t *testing.T) {
 }
 
 // TestAReplacementBesideOneThatBeginsAtEveryStep (R22): before any operation of a replacement, another process tries to
-// enter its number in the word setting, and then does nothing more. Exactly one of the two processes gets to write the
+// enter its number in the word setting, and then does nothing more. Exactly one of the two processes may then write the
 // numbers.
 func TestAReplacementBesideOneThatBeginsAtEveryStep(t *testing.T) {
 	replaced := map[bool]bool{}
@@ -255,8 +255,8 @@ func TestAProcessDiesAtEveryStepOfAReplacement(t *testing.T) {
 }
 
 // TestTheWatermarkBesideADeathAtEveryStepOfAReplacement (R7, R22): before any operation of a call that is about to move
-// the watermark, another process dies in some step of a replacement. The call moves the watermark by the skew of a plan
-// that all records follow.
+// the watermark, another process dies in some step of a replacement. The call may move the watermark only by the skew
+// of a plan that all records follow.
 func TestTheWatermarkBesideADeathAtEveryStepOfAReplacement(t *testing.T) {
 	for at, more := 1, true; more; at++ {
 		injected(t, func() (call, other func(), check func(string)) {

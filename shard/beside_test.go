@@ -24,7 +24,7 @@ func taken(tb *Table, key uint64, now int64) uint64 {
 }
 
 // TestCallsBesideATakeAtEveryStep (I2): before any operation of a call, another call takes a token from the same key.
-// Both calls take effect once. If the first call started over, this is counted as a retry.
+// Both calls take effect once. If the first call started over, the table counts a retry.
 func TestCallsBesideATakeAtEveryStep(t *testing.T) {
 	const now = start
 	var status atomicbucket.Status
@@ -222,8 +222,8 @@ func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
 								return
 							}
 							assert.LessOrEqual(t, uint64(4), o.Plan.Quota(0).Tokens, "I1, %s", what)
-							// The record was judged at a time that is not too far from the watermark, whichever plan it
-							// follows.
+							// The record follows the plan by which the reservation was decided, so it was read at a
+							// time that is not too far from the watermark.
 							assert.Equal(t, o.State.Tag(), o.Plan.Live(), what)
 							assert.LessOrEqual(t, o.Overdrawn(0), patience, what)
 						}
@@ -255,10 +255,10 @@ func TestAReservationBesideARefundAtEveryStep(t *testing.T) {
 	assert.Len(t, promised, 2)
 }
 
-// TestARecordIsCommittedBesideAnotherAtEveryStep (I2, I3): before any operation of a call that settles a record,
-// another call commits a take in one of two tentative records of the key: in the one with the higher index, or in the
-// settling call's own record after that call has aborted the one with the lower index. The take is charged, and there
-// is one record.
+// TestARecordIsCommittedBesideAnotherAtEveryStep (I2, I3): a key has two tentative records, and a call settles one of
+// them. Before any operation of this call, another call commits a take. It commits the take in the record with the
+// higher index, or in the settling call's own record after that call has aborted the record with the lower index. The
+// take is charged, and there is one record.
 func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
 	for name, mine := range map[string]uint64{"the higher one": 0, "its own": 1} {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 )
 
 // A candidate is the best slot to claim that the search of an insert has met so far. Any slot that may be claimed is a
-// correct choice (R5, R7). The choice only decides how often a key that comes back still finds its record. That matters
-// because a key below its limit is idle whenever it comes back.
+// correct choice (R5, R7). The choice only affects how often a key that comes back still finds its record. Such keys
+// matter because a key that stays below its limit is idle whenever it comes back.
 type candidate struct {
 	slot  *slot
 	state atomicbucket.State
@@ -19,8 +19,8 @@ type candidate struct {
 // A rank orders slots by how little is lost when they are claimed. Higher is better.
 //
 //	0                   the slot may not be claimed
-//	1 ...               idle by the clock of the request, for that many ticks
-//	idleAtWatermark ... also idle at the watermark: the key has not come back since the watermark moved
+//	1 ...               the record is idle by the clock of the request, for that many ticks
+//	idleAtWatermark ... it is also idle at the watermark: its key has not come back since the watermark moved
 //	unowned             the slot is free or was never used
 type rank uint64
 
@@ -33,9 +33,10 @@ const (
 // searches. Beyond them it takes the first slot that may be claimed.
 const nearSlots = hitLines * lineSlots
 
-// atHome returns the candidate if the home line of p has one and the records are token buckets. It prefers a slot
-// without a record, then the slot that has been idle longest at the watermark. Otherwise the result has no slot, and
-// the search of the insert finds one. Like Hit, atHome calls no other function, so its values stay in registers.
+// atHome returns a candidate in the home line of p, if the records are token buckets and the line has a slot that may
+// be claimed. It prefers a slot without a record, then the slot that has been idle longest at the watermark. If it
+// finds none, the result has no slot, and the search of the insert must find one. Like Hit, atHome calls no other
+// function, so its values stay in registers.
 func (t *Table) atHome(p Place) (c candidate) {
 	for i := range min(t.near, lineSlots) {
 		sl := p.at(i)
@@ -55,9 +56,10 @@ func (t *Table) atHome(p Place) (c candidate) {
 }
 
 // indebted skips the slots at the start of p's probe window that an insert may not claim. These slots hold live records
-// of other keys that follow plan and owe something at the time nanos. The table must have token buckets, and plan must
-// be its current plan. indebted returns the number of the first slot that it does not skip. It also returns the skipped
-// record that owes the least, if it skipped any. It computes the tick once, and calls no other function in its loop.
+// of other keys. The records follow the given plan, and owe something at the time nanos. The table must have token
+// buckets, and the given plan must be its current plan. indebted returns the number of the first slot that it does not
+// skip. It also returns the skipped record that owes the least, if it skipped any record. It computes the tick once,
+// and calls no other function in its loop.
 func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least victim) {
 	line, order, tick := p.line(), p.order(), plan.bucket.Ticks(nanos)
 	at, state, owes := uint64(0), atomicbucket.State(0), uint64(math.MaxUint64)
@@ -87,9 +89,9 @@ func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least vict
 	return 0, victim{owed: math.MaxUint64}
 }
 
-// rank returns the rank of a slot for a request whose clock reads now. The caller does not call rank for a token bucket
-// with a debt at now. The rank of such a bucket is 0, because the watermark is not later than now, so the debt at the
-// watermark is at least as large.
+// rank returns the rank of a slot for a request whose clock reads the time now. The caller does not call rank for a
+// token bucket that has a debt at that time. Such a bucket has the rank 0: the watermark is not later than that time,
+// so the bucket also has a debt at the watermark.
 func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
 	if s.Tag() <= atomicbucket.Free {
 		return unowned

@@ -76,8 +76,8 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 }
 
 // TestALateClockDoesNotMakeIdle (R7): during a call, the watermark passes the time that the call has read from its
-// clock. A debt of two skews was charged a skew ahead. It ends so far after the time of the call that, at that time,
-// the record looks idle. The record must not be claimed.
+// clock. A debt of two skews was charged a skew ahead. This debt ends so far after the time of the call that the record
+// looks idle at the time of the call. The record must not be claimed.
 func TestALateClockDoesNotMakeIdle(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Overflow = Refuse; c.Plan.SetCharges(1<<32, Nothing) })
 	skew, now := int64(table.Plan().skew), start+2*second

@@ -24,18 +24,18 @@ type RefusalCharge uint8
 const (
 	// Nothing means that a refusal writes nothing.
 	Nothing RefusalCharge = iota
-	// TheRest charges what is left of the limit, but not more than the request asked for.
+	// TheRest charges the tokens that are left of the limit, but not more than the request asked for.
 	TheRest
-	// Penalty charges what the request asked for, as far as the bound on the debt allows.
+	// Penalty charges the tokens that the request asked for, as far as the bound on the debt allows.
 	Penalty
 )
 
-// DefaultMaxDebt is how many limits a token bucket may owe if [Plan.SetCharges] is not called. It also applies to token
-// buckets that are refilled in batches.
+// DefaultMaxDebt bounds the debt of a token bucket, as a multiple of its limit, if [Plan.SetCharges] is not called. It
+// also applies to token buckets that are refilled in batches.
 const DefaultMaxDebt = 10
 
-// SetCharges sets how many limits a key may owe because of [Table.Charge], from 1 on, and what refusals cost. The plan
-// must not be in use.
+// SetCharges sets two numbers: the bound of the debt that a key may have because of [Table.Charge], as a multiple of
+// its limit, at least 1, and what refusals cost. The plan must not be in use.
 func (p *Plan) SetCharges(maxDebt uint64, refusals RefusalCharge) {
 	p.maxDebt, p.refusals = maxDebt, refusals
 	if refusals != Nothing { // Hit leaves every refusal to the slower hit
@@ -43,7 +43,7 @@ func (p *Plan) SetCharges(maxDebt uint64, refusals RefusalCharge) {
 	}
 }
 
-// MaxDebt returns how many limits a key may owe.
+// MaxDebt returns the bound of a key's debt, as a multiple of its limit.
 func (p *Plan) MaxDebt() uint64 { return p.maxDebt }
 
 // bound returns how much a key may owe after a request with mode m, in units of the algorithm: the limit or a multiple
@@ -84,7 +84,7 @@ func (q *quota) charge(n, bound uint64) atomicbucket.Demand {
 	return atomicbucket.Demand{Cost: n * q.Token, Limit: bound, Token: q.Token}
 }
 
-// first returns what a request takes from a key that has taken nothing.
+// first returns the demand that a request takes from a key that has taken nothing, and the number of tokens charged.
 func (r *request) first(p *Plan, q quota) (d atomicbucket.Demand, charged uint64) {
 	if r.mode < charging {
 		return q.Demand(r.n), 0
@@ -165,20 +165,21 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 	return 0, nil, Undecided
 }
 
-// Charge takes n tokens, n >= 1, from the key at p, even if the key does not have them. It takes fewer if the key would
-// owe more than the plan allows ([Plan.SetCharges]) or than its record has room for, and returns how many it took. The
-// verdict is Admitted if it took any, and Refused if the key already owed the maximum. It takes nothing if there is no
-// room for a record, or under a quota that grants nothing or everything. status is the status, after the charge, for a
-// request for one token.
+// Charge takes n tokens, n >= 1, from the key at p, even if the key does not have them. If the key would then owe more
+// than the plan allows ([Plan.SetCharges]) or than its record has room for, Charge takes fewer tokens. It returns how
+// many tokens it took. The verdict is Admitted if it took any token, and Refused if the key already owed the maximum.
+// It takes nothing if there is no room for a record, or under a quota that grants nothing or everything. Charge sets
+// the parameter status to the status, after the charge, for a request for one token.
 func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) (o Outcome, charged uint64) {
 	return t.takeWhatFits(p, request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging})
 }
 
 // TakeUpTo takes as many tokens from the key at p as the key has, up to the parameter most, in one step, and returns
-// their number. The parameters most and least are at least 1. The verdict is Refused, and nothing is taken, if the key
-// has fewer tokens than least and less than its whole limit. If the call read no record, or there was no room for one,
-// the verdict is that of [Table.TakeAt], and taken is 0. If the call took tokens, status is the status after the take.
-// Otherwise it is the status for a request for the number of tokens in least.
+// their number. The parameters most and least are at least 1. If the key has fewer tokens than least, and less than its
+// whole limit, the verdict is Refused and nothing is taken. If the call read no record, or there was no room for a
+// record, the verdict is the same as the verdict of [Table.TakeAt], and taken is 0. If the call took tokens, TakeUpTo
+// sets the parameter status to the status after the take. Otherwise it sets it to the status for a request for as many
+// tokens as the parameter least says.
 func (t *Table) TakeUpTo(
 	p Place, now, clock int64, least, most uint64, q Quota, status *atomicbucket.Status,
 ) (o Outcome, taken uint64) {

@@ -53,10 +53,10 @@ func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 	}
 }
 
-// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): a call that was suspended while the plan was replaced twice
-// wants to claim a record. To read this record, it uses the new plan, which has the same tag. It then raises the
-// watermark to a time before the origin. The watermark must stay where it is. (The compare-and-swap of such a claim
-// fails.)
+// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): a call was suspended while the plan was replaced twice, and
+// now wants to claim a record. To read this record, it uses the new plan, which has the same tag. By this plan, it
+// computes a time before the origin to which it raises the watermark. The watermark must not change. (The
+// compare-and-swap of such a claim fails.)
 func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
 	plan := planOf(t, perSecond(t, 1, 5))
 	long := plan.idleSince(atomicbucket.NewState(plan.live, 0, plan.bucket.Ticks(2*second)), second)
@@ -67,7 +67,8 @@ func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
 }
 
 // TestAnInsertFarAheadOfTheWatermarkClaimsNothing (R7): an insert that is more than a skew ahead of the watermark is
-// undecided, and leaves no record. This happens if the plan is replaced by one with a smaller skew during the call.
+// undecided, and leaves no record. This happens if, during the call, the plan is replaced by a plan with a smaller
+// skew.
 func TestAnInsertFarAheadOfTheWatermarkClaimsNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	for ahead, want := range map[int64]Verdict{0: Admitted, 1: Undecided} {
@@ -142,8 +143,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestDecideTellsTheStatus: Decide sets the status after an admitted take, and for a refused request. Otherwise the
-// status is unchanged.
+// TestDecideTellsTheStatus: after an admitted take and for a refused request, Decide sets the status. In all other
+// cases, the status is unchanged.
 func TestDecideTellsTheStatus(t *testing.T) {
 	for kind, plan := range map[string]*Plan{"bucket": planOf(t, perSecond(t, 1, 5)), "log": logOf(t, 5)} {
 		table := newTable(t, 1, 1, func(c *Config) { c.Plan, c.Overflow = plan, Refuse })

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDebtsAreCarriedOver: the debts of keys in one table become debts in another, exactly, even if they are more than
-// 2^32 units. A debt that the key already has in the other table counts towards its debt, and keys without a debt are
-// not visited.
+// TestDebtsAreCarriedOver: the debts of keys in one table are transferred exactly to another table, even if they are
+// more than 2^32 units. A debt that the key already has in the other table counts towards its debt, and keys without a
+// debt are not visited.
 func TestDebtsAreCarriedOver(t *testing.T) {
 	from, to := newTable(t, 64, 32, nil), newTable(t, 256, 16, nil)
 	owed := func(tb *Table, now int64) map[uint64]uint64 {

@@ -1,6 +1,6 @@
 // Package shard holds the table. The table maps the fingerprint of a key to the slot that holds the key's bucket. It
-// decides when a key gets a slot and when it loses it. It knows fingerprints and state words. It does not know the text
-// of keys, and it has no clock of its own.
+// decides when a key gets a slot and when the key loses the slot. It knows fingerprints and state words. It does not
+// know the text of keys, and it has no clock of its own.
 //
 // This comment is the protocol. The code refers to its rules by number. doc_shared.go has R17 to R23, R26, R28 and R29,
 // about tables of several processes, quotas and windows of the clock. doc_examples.go has an example of each long rule.
@@ -39,7 +39,7 @@
 //	window         the interval of time over which an algorithm counts
 //	watermark      a time that has certainly been reached. It never falls (R7)
 //	circle         the range of a payload, whose numbers wrap around modulo 2^54
-//	skew           how far apart two times that one call compares may be: a sixteenth of the circle
+//	skew           the largest distance of two times that one call may compare: a sixteenth of the circle
 //	trust          in a shared table, how far the clock of a call may be ahead of the watermark before the call checks
 //	               the clock of the machine: 15 s, or the skew if that is less (R23)
 //
@@ -47,13 +47,11 @@
 //
 // For a limiter, a key with a full bucket and a key without a bucket are the same. So an idle record may be replaced in
 // place by a record of another key, and nothing is lost. Nothing is copied, the table never grows, and no memory is
-// freed while another goroutine reads it. One thing is needed: the word that is compared and swapped must identify the
-// tenure.
+// freed while another goroutine reads it. But the word that is compared and swapped must identify the tenure.
 //
 // # The words of a slot
 //
-// The key word holds the label. Only the goroutine that claimed the slot writes its fingerprint, while the state is
-// CLAIM.
+// The key word holds the label. Its fingerprint is written only under CLAIM, by the goroutine that claimed the slot.
 //
 // The state word decides who owns the slot. It has a tag, a version and a payload (see package atomicbucket). The tags:
 //
@@ -90,12 +88,12 @@
 // # The rules, each with what breaks without it
 //
 // R1. A call reads the state before the key of a slot. If its compare-and-swap from that state succeeds, the slot did
-// not change hands in between, so the call charges the key that it read. In the other order, the key could belong to
-// the previous owner and the state to the next: a stranger's key would be charged.
+// not change hands in between, so the call charges the key that it read. If it read the key first, the key could belong
+// to the previous owner and the state to the next one, so a stranger's key would be charged.
 //
-// R2. A refusal, or any other answer that writes nothing, reads the state a second time. It stands only if the state
-// has not changed. That second read is the moment of the answer. Without it, the state and the key could belong to two
-// tenures, and a key could be refused because of a stranger's bucket.
+// R2. A refusal, or any other answer that writes nothing, reads the state a second time. The answer counts only if the
+// state has not changed. The call takes effect at that second read. Without it, the state and the key could belong to
+// two tenures, and a key could be refused because of a stranger's bucket.
 //
 // R3. Each claim changes the version. The fingerprint is written only under CLAIM, before TENT. Without the version, a
 // compare-and-swap that was prepared in one tenure could succeed in a later one. If the key were written after TENT, a
@@ -105,35 +103,35 @@
 //
 // R4. An insert publishes first and searches second. Suppose that two goroutines insert one key at the same time. Both
 // publish before they search, and Go's atomics are sequentially consistent, so at least one of them sees the other's
-// record. If both searched first, neither would: the key would have two records and twice the burst.
+// record. If both searched first, neither would see it: the key would have two records and twice the burst.
 //
 // R5. A search ends at a slot that was never used. A search for the key's own record ends there or at the probe bound
 // (R11), and nowhere else. (Hit is an exception: it may stop anywhere, because it then leaves the decision to another
 // call.) A claim takes no slot beyond the first one that was never used, and a used slot never becomes unused again, so
 // no record of the key lies further on. Claims and searches visit the slots in the same order, the order of the key.
-// Searches pass FREE slots and slots of other keys. If they stopped there, a record behind such a slot would not be
+// Searches skip FREE slots and slots of other keys. If they stopped there, a record behind such a slot would not be
 // found, and the key would be inserted twice.
 //
 // R6. If a key has two records, a LIVE one wins over a TENT one, and of two TENT ones the one with the lower index
-// wins. The other one is aborted by its own goroutine, or by the winner's. Commit and both kinds of abort are
-// compare-and-swaps from the same word, so each tentative record has exactly one outcome. (A replacement of the plan,
-// R9, and a sweep, R7, also abort tentative records, without a winner.) If the winner's call fails to abort the other
-// record, that record was decided in the meantime, so the call searches again. A search passes CLAIM: the claimer will
-// publish, then search, and see this record (R4). Suppose that the lower record did not abort the higher one. The
-// higher one could have searched before the lower one was published, and both would commit.
+// wins. The other record is aborted by its own goroutine, or by the goroutine of the winner. Commit and both kinds of
+// abort are compare-and-swaps from the same word, so each tentative record has exactly one outcome. (A replacement of
+// the plan, R9, and a sweep, R7, also abort tentative records, without a winner.) If the winner's call fails to abort
+// the other record, that record was decided in the meantime, so the call searches again. A search skips a slot in
+// CLAIM: the claimer will publish, then search, and see this record (R4). Suppose that the lower record did not abort
+// the higher one. The higher one could have searched before the lower one was published, and both would commit.
 //
-// R7. A record is forgotten as idle, by a claim or by a sweep, only if it is idle at the watermark. If a claim wants a
-// record that became idle later, it first moves the watermark: to the moment at which the record became idle if the
-// payload gives that to the nanosecond, otherwise to the time of the claim. (The earlier time is preferred because the
-// ranks of claims still distinguish records that became idle after it.) A commit reads the watermark after the search
-// that found no record. The new bucket starts full at the watermark or at the time of the take, whichever is later. A
-// take whose time is before the watermark is decided at the watermark.
+// R7. A record is forgotten as idle, by a claim or by a sweep, only if it is idle at the watermark. A claim that wants
+// a record that became idle later first moves the watermark. If the payload shows to the nanosecond when the record
+// became idle, the watermark moves to that moment, otherwise to the time of the claim. (The earlier time is preferred
+// because the ranks of claims still distinguish records that became idle after it.) A commit reads the watermark after
+// the search that found no record. The new bucket starts full at the watermark or at the time of the take, whichever is
+// later. A take whose time is before the watermark is decided at the watermark.
 //
 // Clocks differ: a goroutine can be suspended after it has read its clock. Without the watermark, such a goroutine
 // could find no record although, at its own time, the forgotten record was not yet idle. It would then start a full
 // bucket in the past, and the same interval of time would refill the key twice. For the same reason a peek or a refund
 // reads the watermark after its search, and starts over if the watermark has passed the time for which it would answer.
-// Otherwise it could report that a key without a record is full at a time when it was not yet full.
+// Otherwise the call could report that a key without a record is full at a time at which the key was not yet full.
 //
 // A refund by the limiter's clock (RefundBy) reads the clock after the record, and starts over if the state has changed
 // since. So no take that was charged to the record is later than the refund. Otherwise a goroutine that is suspended
@@ -159,22 +157,22 @@
 // nanosecond, and the compare-and-swap of that call fails. In a table of several processes the pace is the skew of the
 // current plan, read while no replacement is under way, and a replacement moves the watermark itself (R22).
 //
-// SweepEpoch leaves some idle records, so that keys that come back find them: those that have been idle for less than a
-// skew. If more than half of the slots hold a record, it leaves such a record only if the record was not idle at the
-// last complete sweep. The next complete sweep visits such a record at most five skews later, because the watermark
-// moves by up to four skews when it is within one skew of the last complete sweep. A call may be one skew ahead of the
-// watermark, and a refund may move the time at which the record became idle back by two. With the first skew, that
-// makes nine of the thirteen skews for which a payload is recognized as past. If sweeps left records for longer, those
-// records would look indebted again.
+// SweepEpoch leaves records that have been idle for less than a skew, so that keys that come back find them. If more
+// than half of the slots hold a record, it leaves such a record only if the record was not idle at the last complete
+// sweep. The next complete sweep visits such a record at most five skews later, because the watermark moves by up to
+// four skews when it is within one skew of the last complete sweep. A call may be one skew ahead of the watermark, and
+// a refund may move the time at which the record became idle back by two skews. With the first skew, this makes nine
+// skews. A payload is recognized as past for thirteen skews. If sweeps left records for longer, those records would
+// look indebted again.
 //
 // A caller may supply a time that is ahead of the limiter's clock. That time applies only to the decision of this call.
 // The watermark follows only the clock. So a record that is idle only at the supplied time is not forgotten, and other
 // calls are not affected. (The record may then be charged ahead of the watermark, by at most a skew.)
 //
 // R8. The call that commits a record is charged. The commit writes LIVE together with the bucket after the call's own
-// take. If it wrote a full bucket, and a second compare-and-swap charged it, other calls could drain the bucket in
-// between, each time. If it charged the take of the claimer, a claimer that finds its record committed could not know
-// whether it was admitted.
+// take. If the commit wrote a full bucket, and a second compare-and-swap charged the take, other calls could drain the
+// bucket in between, each time. If the commit charged the take of the claimer, a claimer that finds its record
+// committed could not know whether it was admitted.
 //
 // R9. A call reads the plan after the state to which it applies the plan. The plan may be replaced while the table is
 // in use. The tag of a record (LIVE or LIVE') says which of two plans it follows: the current one or the previous one.
@@ -191,74 +189,74 @@
 // idle record owes no tokens by any plan, so it may be forgotten whatever plan comes next. R24 says at which time the
 // tokens are counted.
 //
-// R10. The state alone holds the last change of a sliding log, which is a request or a refund. The next call that
-// changes the state first enters that last change in the ring. A request is one entry for each of its tokens. A refund
-// keeps a number of the newest entries. The others are marked as gone, the oldest first, so that all entries behind a
-// gone one are gone too. An entry is changed by a compare-and-swap from a value that was read before the state was read
-// again. So the state cannot move on before its entries are made.
+// R10. The last change of a sliding log, a request or a refund, is stored only in the state. The next call that changes
+// the state first enters that last change in the ring. A request is one entry for each of its tokens. A refund keeps
+// some of the newest entries. The other entries are marked as gone, the oldest first, so that if an entry is gone, all
+// entries behind it are gone, too. An entry is changed by a compare-and-swap from a value that was read before the
+// state was read again. So the state cannot change before the entries of its last change are made.
 //
 // An entry never returns to an earlier value: a tenure starts by clearing the ring under CLAIM, with its version; ticks
 // only grow within a version; and a refund changes the version. So a compare-and-swap that was prepared for a past
-// state, or for an earlier tenure of the ring, fails. If the entry were made after the next change, or by a plain
-// store, a late call could overwrite a new tick with an old one, and requests would leave the window too early. If a
-// refund were made in the ring instead of the state, a late call could remove a request of another key from its log.
+// state, or for an earlier tenure of the ring, fails. If an entry were made after the next change, or by a plain store,
+// a late call could overwrite a new tick with an old one, and requests would leave the window too early. If a refund
+// were made in the ring instead of the state, a late call could remove a request of another key from its log.
 //
 // A refund by a receipt first removes the oldest ticks by its change of the state. It then exchanges them, one by one,
 // for the ticks of its own take, so that the ticks of its take are gone in the end. If windows were longer before, the
-// ring may still have ticks that have left the window. Then any refund removes these, and exchanges them for the oldest
-// ticks of the window. (If such ticks fill the ring, older ones may have been overwritten, so nothing is given back.)
-// Each exchange makes an entry older, but never older than it will be in the end. The refund stops when the version has
-// changed. So at every moment any window holds at least as many requests as it should. If an exchange makes room while
-// another call decides on a refusal, that call decides again.
+// ring may still have ticks that have left the window. Then any refund removes these ticks first, and exchanges them
+// for the oldest ticks of the window. (If ticks that have left the window fill the ring, older ones may have been
+// overwritten, so nothing is given back.) Each exchange makes an entry older, but never older than it will be in the
+// end. The refund stops when the version has changed. So at every moment any window holds at least as many requests as
+// it should. If an exchange makes room while another call decides on a refusal, that call decides again.
 //
 // R11. A live record lies within the probe bound of its home, and a search for a key's record ends at that bound. The
-// first stride is always within the bound. A call that settles a record beyond it extends the bound to the record's
-// slot, then searches. The search reads the bound when it has finished the first stride. So "publish" in R4 means:
-// publish and extend.
+// first stride is always within the bound. A call that settles a record beyond the bound extends the bound to the
+// record's slot, then searches. The search reads the bound when it has finished the first stride. So "publish" in R4
+// means: publish and extend.
 //
 // A home has two bounds, and the larger one counts. One of them is the target: published records extend it. A call
 // reads which of the two is the target after it has published its record. Only one sweep at a time lowers probe bounds.
-// It switches the target, visits every slot, aborts TENT records (R7), extends the target for LIVE records, and then
-// clears the other bound. If a call read the target before the switch, it had already published its record, so the
+// This sweep switches the target, visits every slot, aborts TENT records (R7), extends the target for LIVE records, and
+// then clears the other bound. If a call read the target before the switch, it had already published its record, so the
 // sweep visits the record. If it read the target after the switch, it extends the bound that is not cleared. A sweep
 // that stops early clears nothing, and the next one continues with the same target. Searches would still be right if
 // the next sweep switched the target again, but then the other bound would never be cleared.
 //
-// If the bound were extended before the record is published, a whole sweep could run in between and clear it. If only
-// the claimer extended the bound, another call could commit the record first. In both cases searches would miss a live
-// record, and the key would get a second one. If settle extended the bound after its search, two inserts could miss
-// each other.
+// If a call extended the bound before it published the record, a whole sweep could run in between and clear the bound.
+// If only the claimer extended the bound, another call could commit the record first. In both cases searches would miss
+// a live record, and the key would get a second one. If settle extended the bound after its search, two inserts could
+// miss each other.
 //
 // R12. A page is marked before a slot in it is claimed for the first time, and so before a record there is published.
 // Sweeps and replacements of the plan skip unmarked pages. A skipped page has no record that was published before its
 // mark was read. A record that is published later is treated like one in a slot that the sweep had already visited: R7,
 // R9 and R11 cover that case. Marks are permanent, because a used slot never becomes unused again (R5). If a page were
 // marked after the record is published, a live record could be skipped: it would grow older than the circle, follow an
-// old plan, or lose its probe bound. If it were marked after the claim, a claimer that dies in between would leave a
-// slot that sweeps skip (R17).
+// old plan, or lose its probe bound. If the page were marked after the claim, a claimer that dies in between would
+// leave a slot that sweeps skip (R17).
 //
 // R13. A quota with its own numbers names the unit of those numbers. A call compares it with the unit of the plan that
 // the state follows (R9). A quota of another unit grants nothing. A unit belongs to one table. A new plan keeps the
 // unit if the numbers mean the same under it. Without this rule a limit could be applied in ticks of another length, or
-// to a payload that has no room for it. A record can be judged and forgotten without the quota of its key, because the
-// payload gives the time at which it is full, whatever a token cost.
+// to a payload that has no room for this limit. A record can be judged and forgotten without the quota of its key,
+// because the payload gives the time at which it is full, whatever a token cost.
 //
 // R14. A charge takes as many tokens as fit under a bound, even if the bucket does not have them. It is one
-// compare-and-swap like any take. The first charge of a key is part of its commit (R8). The bound is a number of
-// limits, as far as the payload has room: at most two skews for a bucket, so that R7 holds. The charge for a refusal is
-// made in the same step as the refusal, from the state that refused. If a second compare-and-swap made it, tokens could
-// have come back in between, and a request that could have been admitted would pay. A request for more than the limit
-// is refused by any state, so it may be charged in a separate step. A take may name a least and a most number of
-// tokens. It compares the least with the state from which it takes. If it compared the least with an earlier state, it
-// could take less than the least when other calls take in between.
+// compare-and-swap like any take. The first charge of a key is part of its commit (R8). The bound is a multiple of the
+// limit, as far as the payload has room: at most two skews for a bucket, so that R7 holds. The charge for a refusal is
+// made in the same step as the refusal, from the state that refused. If a second compare-and-swap made the charge,
+// tokens could have come back in between, and a request that could have been admitted would be charged. A request for
+// more than the limit is refused by any state, so it may be charged in a separate step. A take may name a least and a
+// most number of tokens. It compares the least with the state from which it takes. If it compared the least with an
+// earlier state, and other calls took in between, it could take less than the least.
 //
-// R15. A refund gives back what its take has taken, and nothing else. The record alone does not show whether it still
-// includes the take. Words outside the record show the rest, and a refund reads them after the record.
+// R15. A refund gives back tokens of its own take, and nothing else. The record alone does not always show whether it
+// still includes the take. A refund therefore also reads words outside the record, after it has read the record.
 //
 // A receipt belongs to a take of one tenure. A tenure ends in one of two ways. If it ends because the record is idle,
 // everything that the record owed has come back with time. A record of a later tenure shows this, because the time at
 // which the take's tokens were back, or its window, or its tick, is past. If the tenure is ended by force, by a reset
-// or an eviction, the later record does not show it. So forced ends are counted, in one word for a group of homes. An
+// or an eviction, the later record does not show that. So forced ends are counted, in one word for a group of homes. An
 // end counts as begun before the compare-and-swap that makes it, and counts as under way until after that. A call that
 // wants a receipt reads this word before it takes. A refund reads the word after the record. If no end was under way at
 // the take, and none has begun since, no tenure was ended by force between the take and the refund. Otherwise nothing
@@ -276,14 +274,14 @@
 // exception: a conversion does not change their requests.
 //
 // If a bucket is, to the bit, what the take left, every later take in it has been given back: within a version the
-// payload grows by takes and falls only by refunds of the latest take. So the refund sets it to what it would be if the
-// take had taken less. That is right at any time, and no clock is read. Three other buckets could look the same: one of
-// another tenure, one of another plan, and one of a later turn of the circle. The receipt identifies the first two as
-// above. (There is one gap. If an earlier take of the tenure was given back, the bucket is full before the tick that
-// this take left, and a later tenure may reach the same tick. Then only the version distinguishes them. In another slot
-// the version is the same in one of 128 cases.) The third cannot occur if the watermark, read after the record, is at
-// most a skew later than the take: no take is more than a skew ahead of the watermark, and a take of the next turn
-// would be at least 14 skews later than this one. Without this check, a refund could forgive a later take.
+// payload grows by takes and falls only by refunds of the latest take. So the refund sets the bucket to what it would
+// be if the take had taken less. That is right at any time, and no clock is read. Three other buckets could look the
+// same: one of another tenure, one of another plan, and one of a later turn of the circle. The receipt identifies the
+// first two as above. (There is one gap. If an earlier take of the tenure was given back, the bucket is full before the
+// tick that this take left, and a later tenure may reach the same tick. Then only the version distinguishes them. In
+// another slot the version is the same in one of 128 cases.) The third cannot occur if the watermark, read after the
+// record, is at most a skew later than the take: no take is more than a skew ahead of the watermark, and a take of the
+// next turn would be at least 14 skews later than this one. Without this check, a refund could forgive a later take.
 //
 // If tokens come back with time before a later take, that later take has used them. So a refund is calculated at a time
 // that is not before any take of the record: its own time, which it reads from the clock after the record (R7), or the
@@ -298,18 +296,19 @@
 // for the commit, and does not include the end of this tenure. A record may drop tokens that were never given back. The
 // call whose compare-and-swap drops them counts them afterwards.
 //
-// R25. A reservation is due at the end of its wait, and all that is taken or due fits the limit. Count each take at its
-// time, and each reservation when it is due, unless it was given back. Over any time t their sum is at most the limit
-// and what comes back in t. A bucket holds only the tick at which it is full, so the rule must follow from that tick:
-// the debt at any time is at least what was taken for that time or later. A take or a reservation adds its cost at all
-// times. A refund may subtract only as much as keeps this true. For the time of its own take and for earlier times,
-// that is the cost of the take. For a later time, it is what the bucket would owe then by that take alone, because the
-// rest of the debt may have been taken for that time. So a refund is calculated at the latest time at which a
-// reservation nearby is due, if that is later than the time of R15. A call that grants a reservation records the end of
-// its wait before its compare-and-swap, and a refund reads that time after the state.
+// R25. A reservation is due at the end of its wait, and all tokens that are taken or due fit the limit. To check this,
+// sum up the takes, each at its time, and the reservations, each at the time at which it is due, without what was given
+// back. Over any time t this sum is at most the limit plus what comes back in t. A bucket holds only the tick at which
+// it is full, so the rule must follow from that tick: the debt at any time is at least what was taken for that time or
+// later. A take or a reservation adds its cost at all times. A refund may subtract only as much as keeps this true. For
+// the time of its own take and for earlier times, it may subtract the cost of the take. For a later time, it may
+// subtract what the bucket would owe at that time by its take alone, because the rest of the debt may have been taken
+// for that time. So a refund is calculated at the latest time at which a reservation nearby is due, if that is later
+// than the time of R15. A call that grants a reservation records the end of its wait before its compare-and-swap, and a
+// refund reads that time after the state.
 //
 // There is one exception. If nothing else was taken since, a refund of a take, or of a part of it, makes the bucket
-// what it would be if the take had taken less. This holds at all times, so no clock is read. (Earlier refunds of the
+// what it would be if the take had taken less. That is right at any time, so no clock is read. (Earlier refunds of the
 // same take that were made in this way do not matter.) So the last reservation in line can be given back in whole or in
 // part. A reservation in the middle of the line gives back only what the line behind it does not need. The rest is
 // lost, because the payload cannot represent a gap in the line. If a refund were calculated at its own time, the tokens
@@ -330,13 +329,13 @@
 // reservations that are due later, and requests that read their clock while a replacement is suspended after it has
 // read its own clock. So a conversion counts the owed tokens at two times, and keeps the later of the two resulting
 // ticks at which the bucket is full. The first time is the watermark, because no later call is decided before it. The
-// second is the latest time for which the record may have been charged, or the moment at which it owes nothing by the
-// previous plan if that is earlier. The latest time is the maximum of three: the latest at which a request ahead of its
-// clock was granted, the latest until which a reservation near by waits (both are read after the state: R15), and a
-// time of the clock that was read while the new plan was current. (A request that was decided by the previous plan read
-// its clock before it read the plan.) The first call that converts a record reads that clock. If the new rate is
-// slower, the first time gives the later tick; if it is faster, the second does. With the first time alone, tokens that
-// were taken for a later time would have come back by that time.
+// second is the earlier of two times: the latest time for which the record may have been charged, and the moment at
+// which it owes nothing by the previous plan. The latest time is the maximum of three times: the latest at which a
+// request ahead of its clock was granted, the latest until which a reservation near by waits (both are read after the
+// state: R15), and a time of the clock that was read while the new plan was current. (A request that was decided by the
+// previous plan read its clock before it read the plan.) The first call that converts a record reads that clock. If the
+// new rate is slower, the first time gives the later tick; if it is faster, the second does. With the first time alone,
+// tokens that were taken for a later time would have come back by that time.
 //
 // A key may owe more at the watermark than any limit that it ever had, because of reservations or charges. That excess
 // takes as long to come back as before, until the latest reservation near by is due. Until then the bucket grants only
@@ -348,8 +347,9 @@
 // tier. If the length of the windows changes, a window becomes shorter only to the time in which its tokens come back
 // under the limit that the key has then. That may be any limit, so the lowest limit of all tiers counts, or one token
 // if a quota was ever made (Largest, R28). The time is at most the longest window since New, and counts from the latest
-// time (see above). If windows ended with the new length instead, 1000 an hour and 20 a minute in turn would admit 1000
-// a minute. If the time were counted from the watermark, tokens that were taken ahead of it would come back sooner.
+// time (see above). If windows ended with the new length instead, limits of 1000 per hour and 20 per minute in turn
+// would admit 1000 per minute. If the time were counted from the watermark, tokens that were taken ahead of it would
+// come back sooner.
 //
 // R27. If a table has limits with several rates, it preserves the tokens that a key has taken. A payload is a time, and
 // only the price of a token converts it to tokens. So a record has two words with prices: one for even versions, one
@@ -362,23 +362,23 @@
 // a past state does not return. (A refund changes the version, even one of the latest take.)
 //
 // An offer holds twelve bits of the state for which it was made. A call that finds an offer for the state that it has
-// read uses that price for its own take, so no two calls can block each other. It counts what the record owed as a call
-// with that price counts it, at both times (see below), and adds its own tokens. If it scaled everything at its own
-// time, tokens that are taken for a later time would be forgiven. An offer for another state with the same twelve bits
-// is equally valid. If the record has no room for its debt at that price, the call adds a tick to the payload, so the
-// offer is for another state. (There is one gap. A call can be suspended while it offers. Others can reach a state with
-// the same twelve bits, as one of 4096 states has, and use the offer before the call overwrites it. This changes a
-// record's price.)
+// read uses that price for its own take, so no two calls can block each other. It counts the debt of the record as a
+// call with that price counts it, at both times (see below), and adds its own tokens. If it scaled everything at its
+// own time, tokens that are taken for a later time would be forgiven. An offer for another state with the same twelve
+// bits is equally valid. If the record has no room for its debt at that price, the call adds a tick to the payload, so
+// the offer is for another state. (There is one gap. A call can be suspended while it offers. Other calls can reach a
+// state with the same twelve bits (one of 4096 states has them), and use the offer before the call overwrites it. This
+// changes a record's price.)
 //
-// A record is committed at the price of the call that claimed it. If a call with another price settles it, it commits a
-// full bucket and starts over. Hit ignores tables with prices. HitQuota and HitTier compare the price with the state
-// that they read before it. Without prices, 100 tokens taken at 100/s would count as one token of 1/s. So in a table
-// without prices all tokens cost the same, and a quota with another price is an error. If the price were written after
-// the state, or by a plain store, a debt could be read at a price at which it was not charged.
+// A record is committed at the price of the call that claimed it. If a call with another price settles this record, it
+// commits a full bucket and starts over. Hit ignores tables with prices. HitQuota and HitTier compare the price with
+// the state that they read before it. Without prices, 100 tokens taken at 100/s would count as one token of 1/s. So in
+// a table without prices all tokens cost the same, and a quota with another price is an error. If the price were
+// written after the state, or by a plain store, a debt could be read at a price at which it was not charged.
 //
-// What a record owes comes back at the record's price. A refused request leaves the price unchanged, unless its own
+// A debt comes back at the price of its record. A refused request leaves the price unchanged, unless the request's own
 // price is lower: then it converts the record to its price and takes nothing. A refused reservation does the same, and
-// so does a charge if no token of it fits. Otherwise a key under a fast quota would wait for a token of a slow one.
+// so does a charge of which no token fits. Otherwise a key under a fast quota would wait for a token of a slow one.
 //
 // Tokens are counted at two times, as in R24. If the new price is higher, they are counted at the earliest time at
 // which a later call may be decided: the time of the call's clock. The call first moves the watermark there, unless the
@@ -413,23 +413,23 @@
 //
 // One record for each key (I3). A record becomes LIVE only by a commit. Suppose that two commits for one key come from
 // slots a and b, and that a was published and within its bound (R11) first. The search of b's commit came after b was
-// published (R4), hence after a. If a was decided by then, a was LIVE and b aborts, or a had been forgotten and b is
-// the only record. If a was TENT, there are two cases. If b is the higher one, b aborts. If b is the lower one, b
-// aborts a, or fails to because a is LIVE by now, and aborts itself (R6).
+// published (R4), and so after a was published. If a was decided by then, either a was LIVE and b aborts, or a had been
+// forgotten and b is the only record. If a was TENT, there are two cases. If b is the higher one, b aborts. If b is the
+// lower one, b aborts a, or fails to because a is LIVE by now, and aborts itself (R6).
 //
 // Charged once, to its own key (I2). A hit is one compare-and-swap from a state that was read before the key (R1). A
 // commit is one compare-and-swap and includes its own take (R8).
 //
-// Never above the limit (I1). If calls for one key have different limits, each call is held to its own limit. Within a
-// tenure the payload rises only by takes that the bucket admits and by charges (R14), and falls only by refunds.
-// Between two tenures of a key the record was idle at the watermark, and the next tenure starts no earlier than the
-// watermark (R7): the payload is what it would be if the record had stayed. Evictions are the exception, and they are
-// counted.
+// Never above the limit (I1). If calls for one key have different limits, the limit of each call applies to this call.
+// Within a tenure the payload rises only by takes that the bucket admits and by charges (R14), and falls only by
+// refunds. Between two tenures of a key the record was idle at the watermark, and the next tenure starts no earlier
+// than the watermark (R7): the payload is what it would be if the record had stayed. Evictions are the exception, and
+// they are counted.
 //
 // A refusal writes nothing (I4), unless the plan charges for refusals (R14). The second read of R2 is only a read. A
 // key that is refused already has a record, since a full bucket admits every cost up to the burst.
 //
-// Lock-free (I5). No call waits for CLAIM: searches pass it. Any call can settle TENT. If any other compare-and-swap
+// Lock-free (I5). No call waits for CLAIM: searches skip it. Any call can settle TENT. If any other compare-and-swap
 // fails, another call has succeeded: with a take, a commit, a claim, an extended or cleared bound, or an abort. Aborts
 // come from a sweep, or in favor of a record that stays or of another key's record that has just taken the slot. A
 // goroutine that stops forever inside a claim costs one slot. A goroutine that stops inside a sweep keeps probe bounds
@@ -440,8 +440,8 @@
 // # Time and memory
 //
 // A hit usually costs one cache line, and 1.34 lines on average if 0.6 of the table is live records. An insert searches
-// twice more, as far as the probe bound of its home. That is one or two lines, if a sweep has run since the table was
-// last fuller. Nothing is allocated after New, slots hold no pointers, and large tables lie outside the Go heap. No
+// twice more, as far as the probe bound of its home. The bound is one or two lines, if a sweep has run since the table
+// was last fuller. Nothing is allocated after New, slots hold no pointers, and large tables lie outside the Go heap. No
 // call waits for the sweeper (Sweep). It counts records, lowers probe bounds, and frees idle records before they are
 // older than the circle allows.
 //

@@ -1,11 +1,12 @@
 // # A table of several processes
 //
-// A shared table ([Map]) consists of the same words, in memory that several processes have mapped. A killed process is
-// the same as goroutines that stop forever, and the rules of doc.go allow for such goroutines. The rules below are
-// about three more things: what such goroutines leave behind, words that no process should have written, and the plan.
-// Each process builds its own plan from numbers in the memory, and has its own units of quotas. If windows begin with
-// periods of a calendar, all processes have the same calendar. Otherwise a process in the next period could reclaim a
-// record that still counts for a process in the previous one, and its key would get the limit once more.
+// A shared table ([Map]) consists of the same words, in memory that several processes have mapped. A killed process has
+// the same effect as goroutines that stop forever, and the rules of doc.go allow for such goroutines. The rules below
+// are about three more subjects: what such goroutines leave behind, words with values that no process should have
+// written, and the plan. Each process builds its own plan from numbers in the memory, and has its own units of quotas.
+// If windows begin with periods of a calendar, all processes have the same calendar. Otherwise one process could
+// already be in the next period while another process is still in the previous one. The first process could then
+// reclaim a record that still counts for the second one, and the key would get the limit once more.
 //
 // R17. A claim names its claimer: the payload is the number of the claimer's attachment to the table. A sweep that
 // meets a claim of a dead attachment frees the slot. An attachment is dead when none of its goroutines runs or ever
@@ -14,57 +15,58 @@
 // live attachment, the claimer would publish over another key's record. If numbers were reused, claims of dead
 // attachments would look alive, and their slots would be lost.
 //
-// R18. One sweep at a time lowers probe bounds. The word that ensures this names the sweep's attachment. If that is
-// dead, its sweep counts as one that stopped early, and the next sweep continues with its target (R11). Otherwise probe
-// bounds would never be lowered again. A sweep of all slots, and the clearing of bounds, may be restarted at any point:
-// bounds are cleared by compare-and-swap, and the word is written last.
+// R18. One sweep at a time lowers probe bounds. The word that ensures this names the sweep's attachment. If this
+// attachment is dead, its sweep counts as a sweep that stopped early, and the next sweep continues with its target
+// (R11). Without this rule, probe bounds would never be lowered again. A sweep of all slots, and the clearing of
+// bounds, may be restarted at any point: bounds are cleared by compare-and-swap, and the word is written last.
 //
 // R19. A process may die while a forced end of one of its calls counts as under way (R15). Such ends stay counted as
 // under way, and make valid receipts void: less is given back, never more. A process that attaches removes these
 // counts. It reads the word, finds that no other process is attached, and then writes the word by a compare-and-swap.
-// So all ends that the word counted as under way belonged to dead processes. If a call counts there in the meantime,
-// the compare-and-swap fails. Other processes may attach at any time, and none of them waits for a process that stops
-// while it attaches.
+// So all ends that the word counted as under way belonged to dead processes. If a call changes the word in the
+// meantime, the compare-and-swap fails. Other processes may attach at any time, and none of them waits for a process
+// that stops while it attaches.
 //
-// R20. Any word may hold any value. No call crashes, loops forever, or accesses memory outside the table because of it.
-// A mark of a page beyond the last one is ignored, and so is a bound for a slot outside the key's window. A live record
-// that follows no plan is freed. A record that searches do not find, because a slot before it looks as if it was never
-// used, is also freed. If a record is beyond its probe bound, the bound is extended to it. Otherwise an insert that
-// meets such a record would search for it forever. (A reservation may be refused by a record that only Hit finds. Since
-// other searches do not find the record, the reservation then inserts.) If a call reads words that no process wrote,
-// its decision follows those words. This affects the records of this table only. Any value of a price word is a price.
-// Logs are not shared, because calls follow the positions in their rings without a check.
+// R20. Any word may hold any value. Whatever the value is, no call crashes, loops forever, or accesses memory outside
+// the table. A mark of a page beyond the last one is ignored, and so is a bound for a slot outside the key's window. A
+// live record that follows no plan is freed. A record that searches do not find, because a slot before it looks as if
+// it was never used, is also freed. If a record is beyond its probe bound, the bound is extended to it. Otherwise an
+// insert that meets such a record would search for it forever. (A reservation may be refused by a record that only Hit
+// finds. Since other searches do not find the record, the reservation then inserts.) If a call reads words that no
+// process wrote, its decision follows those words. This affects the records of this table only. Any value of a price
+// word is a valid price. Logs are not shared, because calls use the positions in a log's ring without a check.
 //
 // R21. A shared table holds its plan by value. The numbers of plan n are in one of two areas, and the word planned
-// holds the number of the current plan. A process that has built plan n decides by it only if planned, read after the
-// state, says n. So R9 holds for all processes, even for one that was suspended during any number of replacements: what
-// R9 requires to be read after the state is the word planned. The process's own plan only says what that number means.
-// (Tags distinguish two plans only while they are the current and the previous one.) If a call finds another number n,
-// it builds plan n, and plan n-1, from which records are converted. Then it checks that planned still says n. The
-// numbers of a plan are complete before it is announced (R22). Their area is rewritten for plan n+2, when all records
-// follow plan n+1 and planned says so. So if planned still says n, the call has read the numbers that were announced
-// for plan n. The numbers of plan n-1 may have been rewritten, but then all records follow plan n, and the
-// compare-and-swap of a conversion fails. Without planned, a process would decide by an old plan with the same tag as
-// the current one. Without the check, it would decide by the numbers of a later plan.
+// holds the number of the current plan. A process that has built plan n decides by this plan only if the word planned,
+// read after the state, says n. So R9 holds for all processes, even for one that was suspended during any number of
+// replacements. R9 requires a call to read the plan after the state, and in a shared table, the call reads the word
+// planned after the state. The process's own plan only says what the number in that word means. (Tags distinguish two
+// plans only while they are the current and the previous one.) If a call finds another number n, it builds plan n, and
+// plan n-1, from which records are converted. Then it checks that planned still says n. The numbers of a plan are
+// complete before the plan is announced (R22). The area of plan n is rewritten for plan n+2, when all records follow
+// plan n+1 and planned says so. So if planned still says n, the call has read the numbers that were announced for plan
+// n. The numbers of plan n-1 may have been rewritten, but then all records follow plan n, and the compare-and-swap of a
+// conversion fails. Without the word planned, a process would decide by an old plan with the same tag as the current
+// one. Without the second check of planned, it would decide by the numbers of a later plan.
 //
 // R22. A replacement consists of steps, and after each step any call can continue it. The words setting, change and
 // planned show how far it is.
 //
-//	(1) A process writes its number to setting, unless a live process's number is there. So it is the only one that
-//	    writes numbers.
+//	(1) A process writes its number to the word setting, unless the number of a live process is there. From then
+//	    on, it is the only process that may write the numbers of a plan.
 //	(2) It completes a replacement that is under way.
-//	(3) It writes the numbers.
-//	(4) It announces the plan: change holds the plan's number and says that it is not complete. Then the process
+//	(3) It writes the numbers of the new plan.
+//	(4) It announces the plan: it writes the plan's number to the word change, marked as not complete. Then it
 //	    clears setting.
 //	(5) The watermark moves to the time of the call that makes this step.
-//	(6) planned becomes the plan's number.
+//	(6) The word planned gets the plan's number.
 //	(7) Every slot is visited, as in R9.
-//	(8) change says that the plan is complete.
+//	(8) The word change is marked as complete.
 //
 // Any number of calls may make steps 5 to 8. They see from change and planned which step is next. Steps 6 and 8 are
 // compare-and-swaps from a number that never returns. Steps 5 and 7 may be repeated. Four callers complete a
 // replacement that they find: a call that moves the watermark, a sweep, the next replacement, and a process that
-// attaches and compares its numbers with those of the plan. So if a process dies during a replacement, the replacement
+// attaches and compares its numbers with the plan's numbers. So if a process dies during a replacement, the replacement
 // is made completely or not at all, and no process waits for a process that has announced a plan. If a process dies
 // between steps 1 and 4, it has announced nothing, and its numbers are overwritten. If it dies after step 4 and before
 // it clears setting, the next process that writes setting completes the plan in step 2, and then writes to the other
@@ -73,21 +75,21 @@
 //
 // Records are converted at the watermark, and calls decide by the previous plan until step 6. Any length of time may
 // pass before step 6: the replacing process may be suspended or die, and the next call that meets the replacement
-// continues it. So a call that makes step 5 reads its clock after it has seen the announcement. If it has no clock, it
-// uses the time that it was given. If the watermark stayed where it was when the replacement began, takes since then
-// would be converted at the old time. Then tokens that came back by the previous plan after that time would come back
-// again by the new plan, or be lost.
+// continues it. So a call that makes step 5 reads its clock after it has seen the announcement. If the call has no
+// clock, it uses the time that it was given. If step 5 did not move the watermark, takes since the beginning of the
+// replacement would be converted at the old time. Then tokens that came back by the previous plan after that time would
+// come back again by the new plan, or be lost.
 //
-// Step 5 moves the watermark as in R7, by the smaller skew of the two plans and without whole turns. It sweeps first if
-// the last sweep is more than that skew behind. One step is usually enough. The exception is a new skew of less than a
-// quarter of the previous one, if more than four of the new skews have passed. Then the watermark stays behind. A call
-// that is ahead of it by a skew of the previous plan completes the replacement before it decides.
+// Step 5 moves the watermark as in R7, by the smaller skew of the two plans and without whole turns. If the last sweep
+// is more than that skew behind, step 5 begins with a sweep. One move is usually enough. The exception is a new skew of
+// less than a quarter of the previous one, if more than four of the new skews have passed. Then the watermark stays
+// behind. A call that is ahead of it by a skew of the previous plan completes the replacement before it decides.
 //
 // When the watermark moves in step 5, all records follow the previous plan, with one exception. A call in step 5 reads
 // the watermark, then planned, and then may be suspended. Its compare-and-swap of the watermark may come while records
 // are converted, or later. Because the call read the watermark first, at most one such compare-and-swap succeeds after
 // step 6, and none after step 5 of the next replacement. It moves the watermark by no more than any call may move it
-// under either plan. If planned were read first, a move by the skews of much older plans could succeed.
+// under either plan. If a call read the word planned first, a move by the skews of much older plans could succeed.
 //
 // Apart from step 5, the watermark does not move between steps 4 and 8, since the circles of the two plans differ (R7).
 // A call that wants to move it reads the watermark, then checks that no replacement is under way, then makes its
@@ -107,7 +109,7 @@
 // for hours, and no bucket would refill. If the trust were the skew, such a call would charge its key's record hours
 // ahead, and starve the key.
 //
-// If the watermark is nevertheless ahead of the machine's clock, it holds a value that no process wrote (R20). A
+// If the watermark is ahead of the machine's clock in spite of this rule, it has a value that no process wrote (R20). A
 // process that attaches refuses such a table.
 //
 // R26. When a process is dead, the requests that it has in flight are freed. A record cannot say which processes have
@@ -115,14 +117,15 @@
 // (holder), its slot and number of tokens (what), and its time (since). An entry is free, pending or counted. The
 // record and the entry are separate words, and a process may die between any two writes. The steps are:
 //
-//	(1) The process takes a free entry by a compare-and-swap, which makes it pending, and writes what and since.
+//	(1) The process takes a free entry by a compare-and-swap, which makes the entry pending. Then it writes the
+//	    words what and since.
 //	(2) It marks the entry of the record's last change (see below).
 //	(3) The compare-and-swap of the take adds the tokens to the record, and names the entry as entering.
-//	(4) The holder becomes counted.
-//	(5) To give back: the entry of the record's last change is marked. Then the holder is read, and must be that of
-//	    the take.
+//	(4) The entry is marked as counted, in its holder.
+//	(5) A call that gives the tokens back marks the entry of the record's last change. Then it reads the holder of
+//	    the take's entry, which must still be the holder of this take.
 //	(6) The compare-and-swap from that state takes the tokens off the record, and names the entry as leaving.
-//	(7) The holder becomes free.
+//	(7) The entry is marked as free, in its holder.
 //
 //	        (1)              (4), or the next change         (7), or the next change
 //	free --------> pending -------------------------> counted ------------------------> free
@@ -130,13 +133,14 @@
 //	  '---------------' not taken; or its process is dead, and the record does not name it
 //
 // A record names only the entry of its last change. So a call that changes a record, or ends its tenure, first marks
-// that entry: as counted if it entered, as free if it left. Therefore it is always known whether a take was made: its
-// entry is counted, or the record names it. An entry is marked by a compare-and-swap from a holder that was read before
-// the state was read again, and only if the entry still belongs to this slot: an entry that has left may already belong
-// to another slot. The state counts its changes modulo 2^11, so a record that returns to the same tokens and the same
-// entry differs from the earlier one. (As with versions, there is a gap. A call that is suspended for exactly 2,048
-// changes that end in the same state, or for 256 takes of an entry, might miss one mark. If the process that has the
-// tokens dies just then, its tokens stay until the record is reset.)
+// that entry: as counted if the last change was a take, as free if the last change gave the tokens back. Therefore it
+// is always known whether a take was made: if it was made, its entry is counted, or the record names the entry. An
+// entry is marked by a compare-and-swap from a holder that was read before the state was read again, and only if the
+// entry still belongs to this slot: an entry that has left may already belong to another slot. The state counts its
+// changes modulo 2^11, so a record that returns to the same tokens and the same entry differs from the earlier one. (As
+// with versions, there is a gap. A call that is suspended for exactly 2,048 changes that end in the same state, or for
+// 256 takes of an entry, might miss one mark. If the process that has the tokens dies just then, its tokens stay until
+// the record is reset.)
 //
 // Any call may make steps 5 to 7 for an entry of a dead process, or for an entry that is older than the plan remembers.
 // Several calls may make these steps at the same time. The entry leaves only once, because its holder is read after the
@@ -154,8 +158,9 @@
 // A reset marks the entry of the last change, and then makes every entry of the record leave. A refund without a
 // receipt does the same, up to its number of tokens. Both visit all entries, and in the meantime the slot may change
 // keys. So they read the holder of an entry first, and then the key, because the key cannot change while the entry is
-// counted. In the other order, they could give back what another key has in flight. If a reset finds no entry of the
-// record, and the record does not change meanwhile, the reset forgets the record: no entry accounts for its tokens.
+// counted. If they read the key first, they could give back tokens that another key has in flight. If a reset finds no
+// entry of the record, and the record does not change meanwhile, the reset forgets the record: no entry accounts for
+// its tokens.
 //
 // After a loss of power, a file may have a record without its entry, or an entry without its record. So the first
 // process that attaches after a boot forgets all records and entries, before any other process can attach.
@@ -167,12 +172,13 @@
 //
 // R28. The table remembers the largest quota before that quota is made. A call that makes a larger quota than any
 // before first enters its number (Remember), then reads the plan, and makes the quota by that plan. A replacement reads
-// the number (Largest), and its plan leaves room in records for that many tokens. The two exclude each other: by a lock
-// of the caller in a table of one process, by the word setting (R22) in a shared one. Only the process that has setting
-// enters a number or announces the numbers of a plan. A replacement checks the number again when it has setting, and
-// gives up if the number has grown. Before a process enters a number, it completes any replacement that was announced
-// without this number. So a plan that does not allow for a quota is complete before that quota is made. Otherwise a
-// record could owe more than the next plan has room for, and a conversion would forgive the rest.
+// the number (Largest), and its plan leaves room in records for that many tokens. The call and the replacement exclude
+// each other: in a table of one process by a lock of the caller, and in a shared table by the word setting (R22). Only
+// the process that has setting enters a number or announces the numbers of a plan. A replacement checks the number
+// again when it has setting, and gives up if the number has grown. Before a process enters a number, it completes any
+// replacement that was announced without this number. So a plan that does not allow for a quota is complete before that
+// quota is made. Without this rule, a record could owe more than the next plan has room for, and a conversion would
+// forgive the rest.
 //
 // If a token costs the same by all tiers and quotas, a conversion reads the number after the state (R24). The key may
 // have taken all tokens of a large quota or tier, and may then wait under a small one, which the key word names. A
@@ -187,9 +193,9 @@
 //
 // R29. After a change of the windows of the clock, the first aligned window of a key ends with the first whole window
 // of the clock since the change, or with a later one. The reason is that the key may have had a window that was over
-// before the change, so that its record is forgotten. If 41 per hour became 1000 per day a minute before midnight, the
-// key would otherwise get 1000 tokens at once and 1000 a minute later. Each further change to and fro would admit as
-// many again.
+// before the change, so that its record is forgotten. For example, a limit of 41 per hour becomes 1000 per day a minute
+// before midnight. Without this rule, a key would get 1000 tokens at once and 1000 tokens a minute later. Each further
+// change to and fro would admit as many again.
 //
 // When a replacement has converted all records, it enters the watermark in the word realigned. An old window that was
 // forgotten was over at the watermark (R7). An old window that was not over has been converted (R24), so it ends with a

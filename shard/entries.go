@@ -64,19 +64,19 @@ func (e *entries) take(claimant uint64, now int64) (o own) {
 	return own{}
 }
 
-// become changes the state of an entry, if the holder is still the one that was read.
+// become changes the state of an entry, if its holder is still the value in the parameter was.
 func (e *entry) become(was, what atomicbucket.Entry) bool {
 	return e.holder.CompareAndSwap(uint64(was), uint64(was.As(what)))
 }
 
-// use returns a number that distinguishes the uses of an entry by one process. The generation alone wraps around after
-// 256 uses, so bits of the time are added.
+// use returns a number that distinguishes the uses of an entry by one process, for receipts. The generation alone wraps
+// around after 256 uses, so bits of the time are added.
 func (e *entry) use(h atomicbucket.Entry) uint32 { return uint32(e.since.Load())<<8 | h.Generation() }
 
 // enter returns the payload that the record in slot sl, with state s, gets when a request takes n tokens from it. The
 // parameter payload is the same payload without the number of an entry. enter first writes the request's entry, and
 // marks the entry of the record's last change (R26). If the record has changed since, the later compare-and-swap from
-// the state fails. ok is false if no entry is free.
+// the state fails. The result ok is false if no entry is free.
 func (t *Table) enter(r *request, sl *slot, s atomicbucket.State, payload, n uint64) (entered uint64, ok bool) {
 	t.flushed(sl, s)
 	if r.number == 0 {
@@ -120,8 +120,9 @@ func (t *Table) noEntry(p Place, s atomicbucket.State, plan *Plan, at int64) Out
 	return o
 }
 
-// flushed marks the entry that the last change of a slot's record names: as counted if it entered, or as free if it
-// left. After that, the state may be changed (R26). flushed returns false if the slot holds another state by now.
+// flushed marks the entry that a slot's record names: as counted if the record's last change was a take, or as free if
+// the last change gave the entry's tokens back. After that, the state may be changed (R26). flushed returns false if
+// the slot holds another state by now.
 func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	if t.entries == nil || !s.IsLive() { // a tentative record names no entry
 		return true
@@ -136,7 +137,7 @@ func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	}
 	for {
 		h := atomicbucket.Entry(e.holder.Load())
-		if h.What() != from || e.what.Load()&slotMask != t.number(sl) { // the entry may be another slot's by now
+		if h.What() != from || e.what.Load()&slotMask != t.number(sl) { // the entry may belong to another slot by now
 			return true
 		}
 		if sl.state.Load() != s {
@@ -276,7 +277,7 @@ func (cfg Config) Boot(memory []byte) error {
 }
 
 // dismiss makes counted entries of a key's record leave, whichever process has them. The sum of their tokens is not
-// greater than the parameter most. s is the state in which the record was read.
+// greater than the parameter most. The parameter s is the state in which the record was read.
 func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 	t.flushed(sl, s)
 	for number := range t.entries.all {
@@ -286,7 +287,7 @@ func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 		if h.What() != atomicbucket.Counted || what&slotMask != t.number(sl) || what>>tokensShift > most {
 			continue
 		}
-		if sl.key.Load()&^tierMask == p.fingerprint { // after the holder: the slot may be another key's by now
+		if sl.key.Load()&^tierMask == p.fingerprint { // after the holder: the slot may belong to another key by now
 			n, _ := t.leave(uint64(number), h)
 			most -= n
 		}
@@ -294,8 +295,8 @@ func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 }
 
 // emptied does what Reset does, for a table of limits in flight. A record may have tokens for which there is no entry:
-// after a loss of power, or if a process has written words that no call writes. If emptied has read all entries, no
-// entry belongs to the record, and the record has not changed meanwhile, emptied forgets the record.
+// after a loss of power, or if a process has written words that no call writes. emptied reads all entries. If no entry
+// belongs to the record, and the record has not changed meanwhile, it forgets the record.
 func (t *Table) emptied(p Place) (found bool) {
 	for range 2 {
 		record, plan, sl := t.record(p)

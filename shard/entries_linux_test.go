@@ -112,8 +112,8 @@ func TestAReceiptIsOfOneUseOfItsEntry(t *testing.T) {
 	}
 }
 
-// TestWithoutAnEntryAKeyIsAdmittedAsOthers: if no entry is free and the policy is Admit, the request is admitted, and
-// its status is the one that a recorded key would have.
+// TestWithoutAnEntryAKeyIsAdmittedAsOthers: if no entry is free and the policy is Admit, the request is admitted. Its
+// status is the status that a key with a record would have.
 func TestWithoutAnEntryAKeyIsAdmittedAsOthers(t *testing.T) {
 	one, _ := entriesIn(t, 5, 1, 8, Admit)
 	require.Equal(t, Admitted, one.Take(one.Find(1), start, 1, 0).Verdict)

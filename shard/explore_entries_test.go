@@ -23,7 +23,7 @@ const (
 	charges
 )
 
-// An inFlightCall is a call that is made at the time late after the start.
+// An inFlightCall is a call with the time at which it is made: the field late, counted from the start.
 type inFlightCall struct {
 	verb   inFlightVerb
 	key, n uint64
@@ -34,7 +34,7 @@ func (c inFlightCall) String() string {
 	return fmt.Sprintf("%s %d of key %d at %v", [...]string{"enter", "leave", "reap", "sweep", "reset", "refund", "charge"}[c.verb], c.n, c.key, c.late)
 }
 
-// An earlierCall is a call that is made before the threads start. The field of is the number of the thread whose
+// An earlierCall is a call that is made before the threads start. The field "of" is the number of the thread whose
 // process makes the call.
 type earlierCall struct {
 	of int
@@ -42,7 +42,7 @@ type earlierCall struct {
 }
 
 // An inFlightScenario describes processes whose calls the explorer interleaves in every order. The first process may
-// die before any of its steps. If hangs is set, it stops forever instead.
+// die before any of its steps. If the field hangs is set, it stops forever instead.
 type inFlightScenario struct {
 	name    string
 	limit   uint64
@@ -52,7 +52,7 @@ type inFlightScenario struct {
 	threads [][]inFlightCall
 	hangs   bool          // the first process stops, but is not dead
 	timed   bool          // time passes, so a read of the watermark is a step
-	end     time.Duration // the time of the last reaping, after all threads have finished
+	end     time.Duration // the time of the last call of Reap, after all threads have finished
 	large   bool
 }
 

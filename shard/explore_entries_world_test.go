@@ -20,13 +20,13 @@ import (
 // hold:
 //
 //	I1  no more than the limit is in flight
-//	I2  an entry enters once and leaves once, with all of its tokens, after it was pending; a call has done what it
-//	    returns
+//	I2  an entry enters once and leaves once, with all of its tokens, after it was pending; the result of a call is
+//	    what the call has done
 //	I4  if a call is refused, the limit was reached at some moment of the call
 //	I7  no record that has tokens in flight is forgotten
-//	R26 when a process has died, the next process that reaps removes all its tokens and entries, and nothing that
-//	    belongs to live processes; what a hanging process has in flight is forgotten after its lifetime; a reset
-//	    removes everything that was in flight when it began
+//	R26 when a process has died, the next process that calls Reap removes all tokens and entries of the dead process,
+//	    and nothing that belongs to live processes; tokens that a hanging process has in flight are forgotten after
+//	    their lifetime; a reset removes everything that was in flight when it began
 type inFlightWorld struct {
 	scenario inFlightScenario
 	table    *Table
@@ -76,7 +76,7 @@ type inFlightThread struct {
 // Claimant returns the number of the process.
 func (th *inFlightThread) Claimant() uint64 { return uint64(th.name) + 1 }
 
-// Dead reports whether another process is dead. From then on, this process knows it.
+// Dead reports whether another process is dead. The process th knows this from then on.
 func (th *inFlightThread) Dead(claimant uint64) bool {
 	i := int(claimant) - 1
 	dead := i >= 0 && i < len(th.w.threads) && th.w.threads[i].dead && !th.w.scenario.hangs
@@ -334,7 +334,7 @@ func (w *inFlightWorld) Step(thread, way int) error {
 	return nil
 }
 
-// changed checks the change of a record, and records it in inside.
+// changed checks the change of a record, and records the change in the field inside.
 func (w *inFlightWorld) changed(th *inFlightThread, i int, was, is uint64) error {
 	from, to := atomicbucket.State(was), atomicbucket.State(is)
 	if was == is || i >= 2*len(w.slots) || i%2 == 1 || !from.IsLive() && !to.IsLive() {
@@ -407,7 +407,8 @@ func (w *inFlightWorld) isTaken(key uint64) bool {
 		slices.ContainsFunc(w.inside, func(in inside) bool { return in.tokens > 0 && in.key != key }))
 }
 
-// of returns how many tokens of a key are in flight in the threads for which the function is returns true.
+// The method "of" returns how many tokens of a key are in flight in certain threads: those for which the function in
+// the parameter "is" returns true.
 func (w *inFlightWorld) of(key uint64, is func(*inFlightThread) bool) (n uint64) {
 	for _, in := range w.inside {
 		if in.tokens > 0 && in.key == key && (is == nil || is(w.threads[in.thread])) {
@@ -432,8 +433,8 @@ func (w *inFlightWorld) Hash() (h uint64) {
 	return h
 }
 
-// CheckEnd checks the world when all live threads have finished. After a last reaping, no tokens or entries of dead
-// processes remain.
+// CheckEnd checks the world when all live threads have finished. After a last call of Reap, no tokens or entries of
+// dead processes remain.
 func (w *inFlightWorld) CheckEnd() error {
 	w.table.Reap(start + int64(w.scenario.end))
 	lives := func(th *inFlightThread) bool { return !th.dead }

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// inDebt returns a table of one probe window that is full of records at now. Each record owes less than the one before
-// it.
+// inDebt returns a table of one probe window that is full of records at the time now. Each record owes less than the
+// record before it.
 func inDebt(t *testing.T, now int64, overflow Overflow) *Table {
 	tb := newTable(t, 1, 6, func(cfg *Config) { cfg.Plan, cfg.Overflow = aPlan(t, 1, 10), overflow })
 	for i := range uint64(6) {
@@ -21,9 +21,9 @@ func inDebt(t *testing.T, now int64, overflow Overflow) *Table {
 	return tb
 }
 
-// TestTheFirstSearchPassesRecordsInDebt: the first search of an insert passes the live records of other keys that
-// follow the current plan and owe something, and no other slot. It returns, of the records that it passed, the one that
-// owes the least.
+// TestTheFirstSearchPassesRecordsInDebt: the first search of an insert skips live records of other keys, if these
+// records follow the current plan and owe something. It skips no other slot. It returns the skipped record that owes
+// the least.
 func TestTheFirstSearchPassesRecordsInDebt(t *testing.T) {
 	const now = start + 100*second
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestTheFirstSearchPassesRecordsInDebt(t *testing.T) {
 }
 
 // TestTheFirstSearchKnowsItsPlan (R9): before any operation of the first search, the plan is replaced twice. The search
-// passes only records that it read before the replacements.
+// skips only records that it read before the replacements.
 func TestTheFirstSearchKnowsItsPlan(t *testing.T) {
 	const now = start + 100*second
 	injected(t, func() (call, other func(), check func(string)) {

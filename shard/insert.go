@@ -61,7 +61,7 @@ func (t *Table) insert(p Place, r *request) Outcome {
 	}
 	watermark := t.watermark.Load()
 	if plan = t.current(); uint64(r.now)-watermark > plan.skew || r.clock < int64(watermark) {
-		return undecided // what was read above may be misjudged: R7
+		return undecided // the states read above may look idle or indebted by mistake: R7
 	}
 	if room.slot == nil {
 		if least.slot == nil {
@@ -148,8 +148,9 @@ search:
 			}
 			continue
 		}
-		// CLAIM and FREE are passed: a claimer publishes later, and will then see this record. The key need not be read
-		// again. If the slot has another owner by now, one of the two calls may start over, which does no harm.
+		// Slots in CLAIM and FREE are skipped: a claimer publishes later, and will then see this record. The key need
+		// not be read again. If the slot has another owner by now, one of the two calls may start over, which does no
+		// harm.
 		s := other.state.Load()
 		if s.Tag() < atomicbucket.Tentative {
 			continue

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A key word contains a label. This is the fingerprint, with the tier of the key's last take in place of four bits.
-// Only a conversion (R24 in doc.go) and [Table.LastTier] use the tier.
+// A key word contains a label. The label is the fingerprint, except that four of its bits hold the tier of the key's
+// last take instead. Only a conversion (R24 in doc.go) and [Table.LastTier] use the tier.
 
 const (
 	tierShift = 20 // not among the bits that choose the shard or the home
@@ -28,8 +28,8 @@ func (t *Table) label(p Place, q Quota) uint64 {
 	return p.fingerprint | tierMask
 }
 
-// relabel writes the label for the quota q to the key word, before the key takes under q (R24). It writes nothing if
-// the slot belongs to another key by now.
+// relabel writes the label for the quota q to the key word, before the key takes under this quota (R24). It writes
+// nothing if the slot belongs to another key by now.
 func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	label := t.label(p, q)
 	if old := sl.key.Load(); old != label && old&^tierMask == p.fingerprint {

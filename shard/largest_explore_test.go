@@ -37,7 +37,7 @@ func TestAQuotaBesideAReplacementAtEveryStep(t *testing.T) {
 }
 
 // TestAReplacementBesideAQuotaAtEveryStep (R28): before any operation of a call that makes the table remember a large
-// quota, another process replaces the plan by one that does not allow for the quota.
+// quota, another process replaces the plan by a plan that does not allow for the quota.
 func TestAReplacementBesideAQuotaAtEveryStep(t *testing.T) {
 	injected(t, func() (call, also func(), check func(string)) {
 		_, _, one, other, _ := processes(t)

@@ -61,8 +61,8 @@ func (l layout) boundWords() uint64 { return ceilDiv(l.slots()/lineSlots, wordHo
 // neighbourhoods returns how many neighbourhoods the table has.
 func (l layout) neighbourhoods() uint64 { return ceilDiv(l.slots()/lineSlots, neighbourhoodHomes) }
 
-// Bytes returns what [Stats].Bytes would be for a table of this configuration. Its error is the one that [New] would
-// return, except for a lack of memory. It allocates nothing.
+// Bytes returns the value that [Stats].Bytes would have for a table of this configuration. It returns the same errors
+// as [New], but no error for a lack of memory. It allocates nothing.
 func (cfg Config) Bytes() (uint64, error) {
 	l, err := cfg.layout()
 	if err != nil {

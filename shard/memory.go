@@ -49,9 +49,9 @@ func allocate(n uint64, prefault bool) (*memory, error) {
 	return m, nil
 }
 
-// spareSlots is how many additional slots are taken from the heap: up to three before the first slot, so that the first
-// slot starts a line, and one line behind the last slot. A hit computes the address of the slot behind the last one
-// that it searches. That address may be in the additional line ([Place.at]). The hit does not read it.
+// spareSlots is how many additional slots are taken from the heap: up to three slots before the first slot, so that the
+// first slot starts a line, and one line of slots behind the last slot. A hit computes the address of the slot behind
+// the last one that it searches. That address may be in the additional line ([Place.at]). The hit does not read it.
 const spareSlots = 2*lineSlots - 1
 
 // allocated returns how many bytes allocate takes for n slots.

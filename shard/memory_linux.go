@@ -43,7 +43,7 @@ func mapSlots(n uint64, huge bool) (*memory, error) {
 		m.mapped += hugePage // the system kept some of it
 	}
 	advice := unix.MADV_HUGEPAGE
-	if !huge { // even if the system uses huge pages by default: the first key would take a whole one
+	if !huge { // even if the system uses huge pages by default: the first key would take a whole huge page
 		advice, m.dense = unix.MADV_NOHUGEPAGE, ceilDiv(ceilDiv(n, pageSlots), 2)
 	}
 	_ = unix.Madvise(m.region(), advice)
@@ -66,7 +66,8 @@ func (m *memory) collapse(rest func() bool) {
 	collapse(m.region(), unix.Madvise, rest)
 }
 
-// collapse does the work of [memory.collapse]. advise is the system call that gives advice about memory.
+// collapse does the work of [memory.collapse]. The function advise makes the system call that gives advice about
+// memory.
 func collapse(region []byte, advise func(region []byte, advice int) error, rest func() bool) {
 	if advise(region, unix.MADV_HUGEPAGE) != nil {
 		return

@@ -151,7 +151,7 @@ func TestWhatIsCollapsed(t *testing.T) {
 	}
 }
 
-// TestTheSizeOfAHugePage compares the size with what the system says.
+// TestTheSizeOfAHugePage compares the constant hugePage with the size that the system reports.
 func TestTheSizeOfAHugePage(t *testing.T) {
 	size, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
 	if err != nil {

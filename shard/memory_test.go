@@ -23,8 +23,8 @@ func logOf(t *testing.T, limit uint64) *Plan {
 	return plan
 }
 
-// TestHowATableLiesInMemory: a table has enough homes for its slots, and each shard has a whole probe window that
-// starts at its last home.
+// TestHowATableLiesInMemory: a table has enough homes for its slots. In each shard, the probe window that starts at the
+// last home is complete.
 func TestHowATableLiesInMemory(t *testing.T) {
 	bucket := planOf(t, perSecond(t, 1, 5))
 	for _, c := range []struct {

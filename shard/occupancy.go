@@ -16,21 +16,21 @@ type Occupancy struct {
 	Live      uint64 // records, idle ones included
 }
 
-// Occupancy looks at every slot.
+// Occupancy reads every slot and counts it.
 func (t *Table) Occupancy() (o Occupancy) {
 	defer runtime.KeepAlive(t)
 	o.count(t.memory.slots)
 	return o
 }
 
-// count adds slots.
+// count adds the given slots to the counts.
 func (o *Occupancy) count(slots []slot) {
 	for i := range slots {
 		o.add(slots[i].state.Load())
 	}
 }
 
-// add counts a slot that has state s.
+// add counts a slot that has the state s.
 func (o *Occupancy) add(s atomicbucket.State) {
 	switch s.Tag() {
 	case atomicbucket.NeverUsed:

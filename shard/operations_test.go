@@ -17,11 +17,12 @@ import (
 )
 
 // operations returns the operations of a call on the words of a table, in order. Words have short names: s3 is the
-// state of slot 3, k3 its key, and r3.1 entry 1 of its ring. w is the watermark, swept the time of the last sweep, p
-// the plan, h0 the first word of probe bounds, l the word lowering, m the marks of pages, and moving the count of calls
-// that may move the watermark. The words for refunds are leading, ends and promised, and largest is the word for
-// quotas. In a shared table, n is the word planned, c is change, setting is setting, and a0.1 is word 1 of area 0. A
-// store is marked by =, a compare-and-swap by ?, an addition by +.
+// state of slot 3, k3 its key, and r3.1 entry 1 of its ring. The name w means the watermark, swept means the time of
+// the last sweep, p means the plan, h0 means the first word of probe bounds, l means the word lowering, m means the
+// marks of pages, and moving means the count of calls that may move the watermark. The words for refunds are leading,
+// ends and promised, and largest is the word for quotas. In a shared table, n means the word planned, c means the word
+// change, setting means the word setting, and a0.1 means word 1 of area 0. A store is marked by =, a compare-and-swap
+// by ?, and an addition by +.
 func operations(tb *Table, call func()) string {
 	names := map[*word.Word]string{
 		&tb.watermark: "w", &tb.swept: "swept", &tb.pace: "pace", &tb.advancing: "moving",
@@ -70,7 +71,8 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 	const now = start + 20*second
 	var status atomicbucket.Status
 	algorithms := algorithmsOfFive(t)
-	// Each key has taken one token. The keys of the first slots took it long ago, so their records are idle by now.
+	// Each key has taken one token. The keys of the first slots took their token long ago, so their records are idle by
+	// now.
 	for _, c := range []struct {
 		name              string
 		kind              string
@@ -227,10 +229,9 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 	}
 }
 
-// tableOf returns a table of twelve slots. The parameter idle is a number of slots at the start, from each of whose
-// keys one token was taken long ago. The parameter live is the number of slots behind them, from each of whose keys one
-// token was taken 20 seconds later. The parameter freed is how many of the later records, from the first on, were then
-// freed.
+// tableOf returns a table of twelve slots. The parameter idle is the number of the first slots, whose keys took one
+// token each long ago. The parameter live is the number of the next slots, whose keys took one token each 20 seconds
+// later. Of the records in these next slots, the first ones were then freed. The parameter freed is their number.
 func tableOf(t *testing.T, algorithm atomicbucket.Algorithm, idle, live, freed int, overflow Overflow) *Table {
 	plan, err := NewPlan(algorithm, 0)
 	require.NoError(t, err)

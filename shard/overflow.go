@@ -2,8 +2,9 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// overflowed decides for a key without a record, whose probe window has no slot to claim. least is the live record in
-// that window that owes the least, if there is one. The outcome is undecided if another call has changed that record.
+// overflowed decides a request for a key that has no record and whose probe window has no slot to claim. The parameter
+// least is the live record in that window that owes the least, if there is one. The outcome is undecided if another
+// call has changed that record.
 func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 	sl, victim, plan := least.slot, least.state, least.plan
 	if t.overflow == Admit {
@@ -41,8 +42,8 @@ func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 // least returns the live record of p's probe window with the least debt, for an eviction. For the other policies it
 // returns the live record that will be idle first. If no record is live, the result has a nil slot and a full record.
 // The result ok is false if there is now a slot to claim, or if the key now has a record. With token buckets, the
-// search of the insert has already found the record if there is one, so least is called only if that search found no
-// live record. Some of the other algorithms read a ring to compute a debt.
+// search of the insert has already found this record, so least is called only if that search found no live record. Some
+// of the other algorithms read a ring to compute a debt.
 func (t *Table) least(p Place, now int64) (found victim, ok bool) {
 	var least uint64
 	for i := uint64(0); i < t.probeWindow; i++ {

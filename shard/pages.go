@@ -20,7 +20,7 @@ const (
 type pages struct {
 	marks []word.Word
 	count atomic.Uint64 // marked pages
-	dense uint64        // half of the pages: mark returns true at this count; 0 if no caller needs it
+	dense uint64        // half of the pages: mark returns true at this count; 0 if no caller needs to know
 }
 
 // pagesOf returns marks for a number of slots, none of them set.

@@ -48,8 +48,8 @@ func TestMarks(t *testing.T) {
 	assert.EqualValues(t, table.slots, slots(), "every slot is in one page")
 }
 
-// TestDense: a table in mapped memory reports once that half of its pages hold records, and its rings report that
-// separately.
+// TestDense: when half of the pages of a table in mapped memory hold records, the table reports this once. Its rings
+// report this separately.
 func TestDense(t *testing.T) {
 	log, err := atomicbucket.NewSlidingLog(3, 3, time.Second)
 	require.NoError(t, err)
@@ -86,8 +86,8 @@ func TestDense(t *testing.T) {
 	assert.Equal(t, Refused, take(table, random, start, 1))
 }
 
-// TestDenseIsToldOnce: a receiver of a report checks all parts of the table, so no second report is queued before the
-// first one is received.
+// TestDenseIsToldOnce: a receiver of a report checks all parts of the table. So no second report is queued before the
+// first report is received.
 func TestDenseIsToldOnce(t *testing.T) {
 	log, err := atomicbucket.NewSlidingLog(3, 3, time.Second)
 	require.NoError(t, err)

@@ -6,14 +6,15 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. Peek judges
-// the record at the time now, or at the watermark if that is later. For a key without a record it returns a full one.
-// If n is more than the limit, it counts as 0. Peek takes nothing, but it may move the watermark to now, as Take does.
+// Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. It reads the
+// record as it is at the time now, or at the watermark if the watermark is later. For a key without a record it returns
+// a full record. If n is more than the limit, it counts as 0. Peek takes nothing, but it may move the watermark to the
+// time now, as Take does.
 func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
 	return t.PeekAt(p, now, now, n, TierQuota(tier))
 }
 
-// PeekAt is [Table.Peek] at a time that may be ahead of a clock: see [Table.TakeAt].
+// PeekAt does what [Table.Peek] does, at a time that may be ahead of a clock: see [Table.TakeAt].
 func (t *Table) PeekAt(p Place, now, clock int64, n uint64, q Quota) (Outcome, atomicbucket.Status) {
 	defer runtime.KeepAlive(t)
 	for {
@@ -53,12 +54,13 @@ func (t *Table) Reset(p Place) bool {
 	}
 }
 
-// recordAt does what record does, for a call whose clock reads now. It also returns the time by which to judge the
-// record: now, or the watermark if that is later. For a key without a record it returns a full one, and a nil slot.
+// recordAt does what record does, for a call whose clock reads the time now. It also returns the time for which the
+// call must read the record: the time now, or the watermark if the watermark is later. For a key without a record it
+// returns a full record, and a nil slot.
 //
 // recordAt reads the watermark again after the search: R7. If the watermark has passed the time of the call by then,
 // there are two dangers. A record that became idle only after that time may have been forgotten, and a record that was
-// found may be too far ahead to be judged. In both cases recordAt starts over.
+// found may be too far ahead of that time to be read correctly. In both cases recordAt starts over.
 func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan *Plan, sl *slot, at int64) {
 	for {
 		at, _ = t.follow(now, clock)

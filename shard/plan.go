@@ -25,7 +25,7 @@ type Plan struct {
 	trust     uint64           // as skew, but for the clock of a call: less than skew in a shared table (R23)
 	doubt     uint64           // how many ticks a clock may be late, 0 if clocks are never late
 	doubtful  Verdict          // the verdict on a refusal with a shortfall below doubt
-	maxDebt   uint64           // how many limits a key may owe because of charges
+	maxDebt   uint64           // the bound of a debt from charges, as a multiple of the limit
 	most      uint64           // what a record has room for, in units of the algorithm
 	refusals  RefusalCharge    // what a refused request costs
 	unit      uint32           // equal for successive plans of a table with the same units; otherwise different
@@ -45,9 +45,9 @@ type conversion struct {
 	realigns bool           // the plan's windows of the clock are not those of the previous plan
 }
 
-// NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota, and tiers has the quotas of the further
-// tiers. If [Plan.SetTier] makes a tier unlimited or blocked, the tier keeps its last numbers for conversions. lateness
-// is how late the clock of the calls may be: see [Doubtful].
+// NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota, and the parameter tiers has the quotas of
+// the further tiers. If [Plan.SetTier] makes a tier unlimited or blocked, the plan still has the tier's last numbers
+// for conversions. The parameter lateness is how late the clock of the calls may be: see [Doubtful].
 func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
 	if len(tiers) >= noTier {
 		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, noTier)
@@ -85,7 +85,7 @@ type quota struct{ Token, Tokens, limit uint64 }
 
 func quotaOf(q atomicbucket.Quota) quota { return quota{q.Token, q.Tokens, q.Token * q.Tokens} }
 
-// Demand returns the demand for n tokens. n must not be more than the limit.
+// Demand returns the demand for n tokens. The number n must not be more than the limit.
 func (q *quota) Demand(n uint64) atomicbucket.Demand {
 	return atomicbucket.Demand{Cost: n * q.Token, Limit: q.limit, Token: q.Token}
 }
@@ -97,7 +97,7 @@ func (p *Plan) Algorithm() atomicbucket.Algorithm { return p.algorithm }
 // must not be in use.
 func (p *Plan) SetSource(source any) { p.source = source }
 
-// Source returns what SetSource set.
+// Source returns the value that SetSource has set.
 func (p *Plan) Source() any { return p.source }
 
 // Live returns the tag of records that follow the plan.
@@ -142,7 +142,7 @@ func (p *Plan) status(r atomicbucket.Record, nanos int64, d atomicbucket.Demand)
 	return p.algorithm.Status(r, nanos, d)
 }
 
-// tell sets the status that a key's first request gets. No ring is necessary for this.
+// tell sets the status that a key's first request gets. It needs no ring for this.
 func (p *Plan) tell(s atomicbucket.State, nanos int64, r *request) {
 	if r.status != nil {
 		*r.status = p.status(s.Record(), nanos, r.asks(p.granted(r.quota)))
@@ -189,8 +189,8 @@ func (p *Plan) bucketDebt(s atomicbucket.State, nanos int64) uint64 {
 	return p.bucket.UntilIdle(s, p.bucket.Ticks(nanos))
 }
 
-// idleFor returns for how many ticks a record that follows the plan has been idle at an instant, plus one; 0 if it is
-// not idle.
+// idleFor returns the number of ticks for which a record that follows the plan has been idle at an instant, plus one.
+// If the record is not idle, it returns 0.
 func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
 	if p.isBucket {
 		if now := p.bucket.Ticks(nanos); p.bucket.Idle(s, now) { // without an indirect call

@@ -27,7 +27,7 @@ func TestARefusalThatALateClockMayCause(t *testing.T) {
 		algorithm atomicbucket.Algorithm
 		lateness  time.Duration
 		doubt     uint64
-		doubtful  int64 // a refusal is doubtful up to this many nanoseconds before the request would be admitted
+		doubtful  int64 // a refusal is doubtful from this many nanoseconds before the request is admitted
 	}{
 		"bucket":            {&bucket, time.Millisecond, 1_000_002, 1_000_001},
 		"bucket, on time":   {&bucket, 0, 0, 0},
@@ -241,8 +241,8 @@ func TestHitChargeSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	admitted(start+skew, 50, quota, 50, "as far ahead as may be, and all at once")
 }
 
-// TestTheBoundOfADebt: the bound is a number of limits, but at most what a record can hold, however large the numbers
-// are.
+// TestTheBoundOfADebt: the bound of a debt is a multiple of the limit, but at most the debt for which a record has
+// room, however large the numbers are.
 func TestTheBoundOfADebt(t *testing.T) {
 	plan := planOf(t, perSecond(t, 1, 5))
 	for _, c := range []struct {
@@ -260,11 +260,11 @@ func TestTheBoundOfADebt(t *testing.T) {
 }
 
 // TestAChargeThatFitsIntoNoWord: a token costs a power of two of ticks, so the costs of the two charges are 2^64 and
-// 2^65 ticks. The charges are still limited by what the key may owe.
+// 2^65 ticks. The bound of the key's debt still limits the charges.
 func TestAChargeThatFitsIntoNoWord(t *testing.T) {
 	table := newTable(t, 4, 4, func(c *Config) { c.Plan = planOf(t, perSecond(t, 97, 5)) })
 	require.Equal(t, Admitted, take(table, 1, start, 1))
-	want := []uint64{48, 0} // the first charge takes all that the key may owe, less one token by rounding
+	want := []uint64{48, 0} // the first charge takes all that the key may owe, minus one token because of rounding
 	for i, twice := range []uint64{1, 2} {
 		n := (1 << 63 / table.Plan().Quota(0).Token) * 2 * twice
 		_, _, verdict := table.HitCharge(table.Find(1), start, n, TierQuota(0))
@@ -274,7 +274,8 @@ func TestAChargeThatFitsIntoNoWord(t *testing.T) {
 	}
 }
 
-// TestDebtsUnlessSet: a bucket may owe ten limits, any other record one.
+// TestDebtsUnlessSet: if SetCharges is not called, a bucket may owe ten times its limit, and any other record may owe
+// its limit.
 func TestDebtsUnlessSet(t *testing.T) {
 	for kind, want := range map[string]uint64{"bucket": 10, "batch": 10, "fixed": 1, "sliding": 1, "log": 1} {
 		plan, err := NewPlan(algorithmsOfFive(t)[kind], 0)
@@ -283,8 +284,8 @@ func TestDebtsUnlessSet(t *testing.T) {
 	}
 }
 
-// TestAChargeUnderALimitOfNothingAndOfOne: a key that has a record is charged two tokens under a quota that admits
-// nothing, under an unlimited one, and under a limit of one token.
+// TestAChargeUnderALimitOfNothingAndOfOne: a key that has a record is charged two tokens under three quotas: a quota
+// that admits nothing, an unlimited quota, and a limit of one token.
 func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 1))
@@ -306,8 +307,8 @@ func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
 	}
 }
 
-// TestWhatMoreThanTheLimitCosts: a refused request for more than the limit is charged the tokens that it asked for, as
-// far as the key may owe them, or the tokens that are left.
+// TestWhatMoreThanTheLimitCosts: a refused request for more than the limit is charged. With Penalty, it is charged the
+// tokens that it asked for, as far as the key may owe them. With TheRest, it is charged the tokens that are left.
 func TestWhatMoreThanTheLimitCosts(t *testing.T) {
 	for refusals, want := range map[RefusalCharge]uint64{Nothing: 0, TheRest: 5, Penalty: 7} {
 		plan := planOf(t, perSecond(t, 1, 5))
@@ -319,8 +320,8 @@ func TestWhatMoreThanTheLimitCosts(t *testing.T) {
 	}
 }
 
-// TestWhatQuotasGrant: quotas without numbers grant everything or nothing. Quotas with numbers grant these as long as
-// their unit stays the same.
+// TestWhatQuotasGrant: quotas without numbers grant everything or nothing. Quotas with numbers grant what their numbers
+// say, as long as their unit stays the same.
 func TestWhatQuotasGrant(t *testing.T) {
 	assert.True(t, Unlimited().IsUnlimited())
 	assert.False(t, Blocked().IsUnlimited())
@@ -349,8 +350,8 @@ func TestWhatQuotasGrant(t *testing.T) {
 }
 
 // TestADebtOfATierThatIsNotTheLabels (R27): if calls under two tiers race, a record may have the price of one tier and
-// the label of the other. If the record has no room under the next plan for the time that it owes, it owes the same
-// number of tokens of the tier whose price it has.
+// the label of the other. If the record has no room, under the next plan, for the time that it owes, then it owes the
+// same number of tokens of the tier whose price it has.
 func TestADebtOfATierThatIsNotTheLabels(t *testing.T) {
 	planOf := func(perNano float64, tokens ...time.Duration) *Plan {
 		bucket, err := atomicbucket.NewTokenBucket(perNano, 1000*time.Nanosecond, 1)

@@ -39,8 +39,8 @@ type view struct {
 }
 
 // view returns a record as it appears to a call. The parameter token is the cost of a token under the limit of the
-// call. now is the time of the call, and may be ahead of clock, the time of the limiter's clock. The caller must have
-// read the record before.
+// call. The parameter now is the time of the call, and the parameter clock is the time of the limiter's clock. The time
+// of the call may be ahead of this clock. The caller must have read the record before.
 func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, now, clock int64) view {
 	if t.prices == nil || r.Ring == nil { // the key has no record, and owes nothing
 		return view{Record: r, from: r.State, of: token, same: true}
@@ -71,13 +71,13 @@ func (t *Table) latest(p Place, now int64) int64 {
 	return latest
 }
 
-// speeds reports whether the price of the call is lower than the price of the record, so that its tokens come back
-// faster.
+// speeds reports whether the price of the call is lower than the price of the record, so that tokens come back faster
+// at the price of the call.
 func (v *view) speeds() bool { return !v.same && v.of < v.price }
 
 // statusOf does what [Plan.status] does, for a view. The debt of a record comes back at the record's price until a
-// request converts the record. A request with another price converts it if the request is admitted, or if it is refused
-// and its price is lower.
+// request converts the record. A request with another price converts the record in two cases: the request is admitted,
+// or it is refused and its price is lower.
 func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
 	status := p.status(v.Record, nanos, d)
 	if v.same || v.speeds() && status.RetryAfter > 0 {
@@ -88,8 +88,8 @@ func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket
 	return status
 }
 
-// shortfall returns the number of ticks until a view admits a demand. It assumes that nothing else is taken, and that
-// the call is repeated as far ahead of its clock as it is now.
+// shortfall returns the number of ticks until a view admits a demand. It makes two assumptions: nothing else is taken,
+// and when the call is repeated, it is as far ahead of its clock as now.
 func (p *Plan) shortfall(v view, nanos int64, d atomicbucket.Demand) uint64 {
 	now := p.bucket.Ticks(nanos)
 	if v.same || v.speeds() || d.Cost == 0 {
@@ -147,11 +147,11 @@ func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64)
 	return after, ok
 }
 
-// atPrice returns the payload of the record at the price next, for the call that made the view v. The payload has two
-// parts: what the record owed before this call, counted as a call with the price next counts it, and what this call has
-// taken or given back. after is the record after the call, as the call sees it. The call's own request may be ahead of
-// its clock, or may wait, so atPrice reads the latest time again (R15). ok is false if a record has no room for the
-// sum.
+// atPrice returns the payload of the record at the price in the parameter next, for the call that made the view v. The
+// payload is the sum of two parts. One part is the debt of the record before this call, counted as a call with the
+// price next counts it. The other part is what this call has taken or given back. The parameter after is the record
+// after the call, as the call sees it. The call's own request may be ahead of its clock, or may wait, so atPrice reads
+// the latest time again (R15). The result ok is false if a record has no room for the sum.
 func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.State, now int64) (payload uint64, ok bool) {
 	bucket, tick := &plan.bucket, plan.bucket.Ticks(now)
 	owed, was, is := bucket.Debt(v.from.Record(), tick), bucket.Debt(v.Record, tick), bucket.Debt(after.Record(), tick)
@@ -172,8 +172,8 @@ func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.Stat
 	return tick + owed, owed <= plan.most
 }
 
-// hasten records that records are converted at the price token. Refunds use the lowest such price, because debts may
-// have come back at the rate of that price. hasten is called before the conversion.
+// hasten stores the fact that records are converted at the price in the parameter token. Refunds use the lowest such
+// price, because debts may have come back at the rate of that price. hasten is called before the conversion.
 func (t *Table) hasten(plan *Plan, token uint64) {
 	raiseTo(&t.fastest, math.MaxInt64-int64(plan.bucket.Sixteenths(token)))
 }
@@ -249,12 +249,14 @@ func (t *Table) offers(sl *slot, s atomicbucket.State, price uint64) bool {
 	return ok
 }
 
-// repriced returns what a replacement of the plan makes of a record that has a price, and the record's new price. The
-// parameter owed is the record's debt. If the record has the price of the tier under which its key took last, and has
-// room for its tokens at that tier's next price, it gets that next price. Then no part of the debt counts as above all
-// limits of the key, because the debt may have been taken under another tier or a quota. Otherwise the record owes the
-// same time at the same price. A plan has room for the debt of any quota. So if the record has no room for that time,
-// the debt was taken under another tier, and is converted like the debt of a tier that has the record's price.
+// repriced returns how a replacement of the plan converts a record that has a price, and the record's new price. The
+// parameter owed is the record's debt. There are three cases. In the first case, the record has the price of the tier
+// under which its key took last, and has room for its tokens at that tier's next price. Then the record gets that next
+// price. No part of its debt counts as above all limits of the key, because the debt may have been taken under another
+// tier or a quota. In the second case, which is every other record that has room for the time that it owes, the record
+// owes the same time at the same price. In the third case, the record has no room for that time. A plan has room for
+// the debt of any quota, so this debt was taken under another tier. It is converted like the debt of a tier that has
+// the record's price.
 func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (atomicbucket.Change, uint64) {
 	if known && price == c.Before {
 		if _, fits := atomicbucket.Fit(owed, c.Before, c.After); fits {

@@ -37,7 +37,7 @@ func TestAnotherCallsPriceKeepsWhatIsAhead(t *testing.T) {
 }
 
 // TestADebtForWhichThereIsNoRoom (I1, R27): a key owes more tokens than a record has room for at a slow price. A call
-// of that price is refused, however far it is ahead of its clock.
+// with that price is refused, however far the call is ahead of its clock.
 func TestADebtForWhichThereIsNoRoom(t *testing.T) {
 	algorithm, err := atomicbucket.NewTicks(1 << 51)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestADebtForWhichThereIsNoRoom(t *testing.T) {
 }
 
 // TestAnOfferForWhichThereIsNoRoom (I5, R27): a call meets another call's offer of a price at which a record has no
-// room for the debt. It changes the state, so that the offer is for another state, and then returns.
+// room for the debt. The first call changes the state, so that the offer is for another state, and then returns.
 func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 	algorithm, err := atomicbucket.NewTicks(1 << 51)
 	require.NoError(t, err)
@@ -87,10 +87,10 @@ func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 }
 
 // TestAConversionKnowsEveryLimit (R24, R28): if a token costs the same by every tier and quota, a key's debt may have
-// been taken under any of them, whichever it took under last. When the rate falls, the part of the debt above all of
-// these limits, which comes from a reservation, still takes the same time to come back. The rest keeps its number of
-// tokens, which now come back more slowly. If the word largest has a number that no quota can have (R20), the whole
-// debt keeps its number of tokens.
+// been taken under any of them, and not only under the one under which the key took last. A part of the debt that is
+// above all of these limits comes from a reservation. When the rate falls, this part still takes the same time to come
+// back. The rest stays the same number of tokens, and these tokens come back more slowly. If the word largest has a
+// number that no quota can have (R20), the whole debt stays the same number of tokens.
 func TestAConversionKnowsEveryLimit(t *testing.T) {
 	planOf := func(rate float64) *Plan {
 		bucket := perSecond(t, rate, 10)

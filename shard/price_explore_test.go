@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// after contains the tiers of the plan that replaces the plan with the tiers in explored.
+// The variable after has the tiers of the plan that replaces the plan with the tiers in the variable explored.
 var after = []atomicbucket.Quota{{Token: 10, Tokens: 4}, {Token: 34, Tokens: 5}, {Token: 26, Tokens: 6}}
 
 // The prices of these quotas have no common divisor. So a debt that is read at a wrong price is not a whole number of
@@ -23,9 +23,9 @@ var after = []atomicbucket.Quota{{Token: 10, Tokens: 4}, {Token: 34, Tokens: 5},
 var explored = []atomicbucket.Quota{{Token: 7, Tokens: 4}, {Token: 11, Tokens: 5}, {Token: 13, Tokens: 6}}
 
 // A priceCall takes n tokens from a key, under the quota whose number is in the field quota, and then gives some of
-// these tokens back. If charges is set, it charges n tokens instead. If adopts is set, it replaces the plan instead. A
-// quota number below the constant tiers means a quota with its own numbers. A higher quota number means a tier with the
-// same numbers.
+// these tokens back. If the field charges is set, it charges n tokens instead. If the field adopts is set, it replaces
+// the plan instead. A quota number below the constant tiers means a quota with its own numbers. A higher quota number
+// means a tier with the same numbers.
 type priceCall struct {
 	quota, n, back int
 	other          bool // the call is for another key
@@ -45,7 +45,7 @@ type priceWorld struct {
 	origin  []uint64
 	threads []*priceThread
 	trace   func(string)
-	plans   map[atomicbucket.Tag]*Plan // the current one, and the one that a call adopts
+	plans   map[atomicbucket.Tag]*Plan // the current plan, and the plan that a call adopts
 	adopted *Plan                      // the plan that a call adopts, or nil
 }
 
@@ -192,8 +192,8 @@ func (w *priceWorld) Hash() (h uint64) {
 	return h
 }
 
-// CheckEnd checks that the record owes what was admitted and not given back, in tokens. A refund after takes at another
-// price may have given back nothing.
+// CheckEnd checks that the record owes exactly the tokens that were admitted and not given back. Only a refund after
+// takes at another price may have given back nothing.
 func (w *priceWorld) CheckEnd() error {
 	kept, given := uint64(0), uint64(0)
 	for _, th := range w.threads {
@@ -213,8 +213,9 @@ func (w *priceWorld) CheckEnd() error {
 	if s := atomicbucket.State((*word.Word)(unsafe.Pointer(&w.table.first.state)).Peek()); s.Tag() != w.adopted.live {
 		return fmt.Errorf("R9: the record is %v, and follows a plan that is not the present one", s)
 	}
-	// If two calls race, a record may have the price of one and the tier of the other, and keeps its debt as time. So
-	// the price is checked only if there is one call in addition to the change of the plan.
+	// If two calls race, a record may have the price of one call and the tier of the other call. Then its debt still
+	// takes the same time to come back. So the price is checked only if there is one call in addition to the change of
+	// the plan.
 	if th := w.threads[0]; len(w.threads) == 2 && th.admitted > 0 && th.call.quota >= tiers {
 		if want := w.adopted.Quota(uint8(th.call.quota - tiers + 1)).Token; owes[1] != want {
 			return fmt.Errorf("R24: a token costs %d, and %d by the tier of the last take", owes[1], want)

@@ -18,16 +18,16 @@ const usualPrice, leftPrice, latePrice = 7, 11, 13
 
 // A lateOffer is the state of a record after an offer came late.
 type lateOffer struct {
-	same            bool   // the states before and between have the same mark, so the offer looks valid
+	same            bool   // the states in before and between have the same mark, so the offer looks valid
 	admitted        uint64 // tokens
 	owed, price     uint64 // ticks
 	what            string
-	before, between atomicbucket.State // for which the offer was left, and in which that call met it
+	before, between atomicbucket.State // the state of the offer, and the state in which the late call met it
 }
 
 // lateOffers makes a call at latePrice, once for each of the call's operations. Before the call, another call has
-// offered leftPrice for an earlier state, and was suspended. Before the operation, other calls take n tokens at the
-// usual price, and then one token at leftPrice.
+// offered leftPrice for an earlier state, and was then suspended. Before the operation, other calls take n tokens at
+// the usual price, and then one token at leftPrice.
 func lateOffers(t *testing.T, n uint64) (all []lateOffer) {
 	interleave.Inject(func() (call, other func(), check func(string)) {
 		algorithm, err := atomicbucket.NewTicks(1 << 51)
@@ -77,9 +77,9 @@ func markOf(s atomicbucket.State) uint64 {
 }
 
 // TestALateOffer (I2, R27): a call is suspended while it offers a price, and other calls convert the record meanwhile.
-// The record owes what was admitted, at its price. R27 states the exception: another call left an offer behind, and the
-// state for which it was made looks like the current state. One of 4096 states does. Then the record owes the time that
-// was charged, at the late call's price.
+// The record owes the admitted tokens, at its price. R27 states the exception: another call left an offer behind, and
+// the state for which the offer was made looks like the current state. One of 4096 states looks so. Then the record
+// owes the time that was charged, at the late call's price.
 func TestALateOffer(t *testing.T) {
 	var before, between atomicbucket.State
 	for n := uint64(1); n <= 200; n++ {

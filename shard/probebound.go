@@ -7,8 +7,8 @@ import "github.com/weir-go/weir/internal/word"
 // search early.
 //
 // Two adjacent homes share a byte. It holds two probe bounds, each valid for both homes, and the larger one counts. One
-// of the two is the target: published records extend it. A sweep that lowers probe bounds switches the target, extends
-// the new one for the records that it visits, and clears the old one when it has visited every slot.
+// of the two bounds is the target: published records extend it. A sweep that lowers probe bounds switches the target,
+// extends the new target for the records that it visits, and clears the old target when it has visited every slot.
 
 const (
 	boundSteps = 8 // strides in a probe window
@@ -40,7 +40,7 @@ func (t *Table) probeBoundOf(p Place) (w *word.Word, at uint64) {
 	return &t.words[line/wordHomes], line % wordHomes / 2 * (2 * boundBits)
 }
 
-// beyond reports whether slot i of the probe window and all later ones have no live record of a key of this home. The
+// beyond reports whether slot i of the probe window and all later slots have no live record of a key of this home. The
 // first stride is always within the probe bound. Most records are in the first stride, so calls need not read the bound
 // for these records.
 func (t *Table) beyond(p Place, i uint64) bool { return i >= t.stride && i >= t.probeBound(p) }
@@ -90,7 +90,7 @@ func (t *Table) lower() bool {
 	return t.lowering.CompareAndSwap(v, next)
 }
 
-// lowered ends a sweep that lowers probe bounds. whole reports whether the sweep has visited every slot.
+// lowered ends a sweep that lowers probe bounds. The parameter whole says whether the sweep has visited every slot.
 func (t *Table) lowered(whole bool) {
 	v := t.lowering.Load() & (swapped | partial)
 	if whole {

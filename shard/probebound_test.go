@@ -60,7 +60,7 @@ func TestASweepThatGivesUpLowersNothing(t *testing.T) {
 			require.NotNil(t, sl, "beyond the probe bound")
 		}
 	}
-	for range 2 { // the first one still has the target of the sweeps that stopped early
+	for range 2 { // the first sweep still has the target of the sweeps that stopped early
 		require.True(t, table.Sweep(start+10*second, nil))
 	}
 	assert.EqualValues(t, lineSlots, largestProbeBound(table))

@@ -64,8 +64,8 @@ func (p *Plan) granted(q Quota) quota {
 	return blockedQuota
 }
 
-// A quota that admits nothing has 0 tokens. A quota that admits everything also has 0 tokens, so that Hit leaves it to
-// insert. The two are distinguished by their limit.
+// A quota that admits nothing has 0 tokens. A quota that admits everything also has 0 tokens, so that Hit leaves its
+// requests to insert. The two quotas are distinguished by their limit.
 var (
 	blockedQuota   = quota{Token: 1}
 	unlimitedQuota = quota{Token: 1, limit: math.MaxUint64}
@@ -87,7 +87,7 @@ func (p *Plan) Span(n uint64, q Quota) time.Duration { return p.bucket.Span(n * 
 // SetTier gives a tier a quota without numbers. The plan must not be in use.
 func (p *Plan) SetTier(tier uint8, q Quota) { p.quotas[tier] = p.granted(q) }
 
-// SetHighest sets how many tokens the highest limit of a tier had in this plan and the previous ones. If SetHighest is
+// SetHighest sets the highest limit, in tokens, that a tier had in this plan and all previous plans. If SetHighest is
 // not called, only this plan's own limit counts. The plan must not be in use.
 func (p *Plan) SetHighest(tier uint8, tokens uint64) {
 	n := &p.numbers[tier]
@@ -101,10 +101,10 @@ func (p *Plan) SetLongest(window time.Duration) { p.changes[0].Longest = uint64(
 // LastToken returns what a token of a tier costs, or cost before the tier became unlimited or blocked.
 func (p *Plan) LastToken(tier int) uint64 { return p.numbers[tier].Token }
 
-// Bucket returns the algorithm of a plan of token buckets. ok is false for other plans.
+// Bucket returns the algorithm of a plan of token buckets. The result ok is false for other plans.
 func (p *Plan) Bucket() (b *atomicbucket.TokenBucket, ok bool) { return &p.bucket, p.isBucket }
 
-// HitQuota is [Table.Hit] for a quota with its own numbers.
+// HitQuota does what [Table.Hit] does, for a quota with its own numbers.
 func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	tokens := q.rest&math.MaxUint32 + 1
 	if n > tokens || q.token >= blocked {
@@ -149,7 +149,8 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 	return 0, nil, Undecided
 }
 
-// HitTier is [Table.Hit] for a tier in a table whose records have prices. For other tables and quotas it is undecided.
+// HitTier does what [Table.Hit] does, for a tier in a table whose records have prices. For other tables and quotas, its
+// verdict is Undecided.
 func (t *Table) HitTier(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	if t.prices == nil || !q.IsTier() {
 		return 0, nil, Undecided
@@ -194,18 +195,19 @@ func (t *Table) HitTier(p Place, now int64, n uint64, q Quota) (atomicbucket.Sta
 	return 0, nil, Undecided
 }
 
-// StatusOf is [Plan.Status] for any quota.
+// StatusOf does what [Plan.Status] does, for any quota.
 func (p *Plan) StatusOf(s atomicbucket.State, nanos int64, n uint64, q Quota) atomicbucket.Status {
 	g := p.granted(q)
 	return p.bucket.Status(s.Record(), nanos, g.Demand(n))
 }
 
-// LeftUnder is [Plan.Left] for a client under the quota g.
+// LeftUnder does what [Plan.Left] does, for a client under the quota g.
 func (p *Plan) LeftUnder(s atomicbucket.State, nanos int64, g atomicbucket.Quota) (tokens uint64, reset time.Duration) {
 	return p.bucket.Left(nanos, p.bucket.Debt(s.Record(), p.bucket.Ticks(nanos)), g.Token*g.Tokens, g.Token)
 }
 
-// looksAtNothing reports whether a quota admits nothing or everything, so that its decisions do not depend on a record.
+// looksAtNothing reports whether a quota admits nothing or everything. Decisions under such a quota do not depend on a
+// record.
 func (p *Plan) looksAtNothing(q Quota) bool { return p.granted(q).Tokens == 0 }
 
 // IsUnlimited reports whether a quota admits everything under the plan.

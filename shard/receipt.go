@@ -54,7 +54,7 @@ func (t *Table) Ends(p Place) Ends { return Ends{t.neighbourhood(p).ends.Load()}
 // receipts are never used. A refund interprets the data.
 type Receipt struct {
 	plan   *Plan              // the plan that the record followed; nil: no take
-	after  atomicbucket.State // the record after the take, less what was given back since: see State.Less
+	after  atomicbucket.State // the record after the take, without what was given back since: see State.Less
 	at     int64
 	n      uint64 // tokens that have not been given back
 	quota  Quota
@@ -62,8 +62,8 @@ type Receipt struct {
 	number uint32 // the number of the plan at the take; 0: the receipt is void
 }
 
-// Receipt returns the receipt of an admitted take of n tokens in a tier, for [Table.Refund]. ends is what [Table.Ends]
-// returned before the take.
+// Receipt returns the receipt of an admitted take of n tokens in a tier, for [Table.Refund]. The parameter ends is the
+// result of [Table.Ends] before the take.
 func (o Outcome) Receipt(n uint64, tier uint8, ends Ends) (r Receipt) {
 	r.Enter(&o, n, TierQuota(tier), ends)
 	return r
@@ -91,7 +91,7 @@ func (r *Receipt) Tokens() uint64 { return r.n }
 // Quota returns the quota that the take was under.
 func (r *Receipt) Quota() Quota { return r.quota }
 
-// token returns the cost of one of its tokens.
+// token returns the cost of one token of the take.
 func (r *Receipt) token() uint64 {
 	if r.quota.IsTier() {
 		return r.plan.quotas[r.quota.rest%MaxTiers].Token
@@ -115,8 +115,8 @@ func (r *Receipt) of() atomicbucket.Receipt {
 	return r.plan.algorithm.Receipt(r.after, r.at, r.n*r.token())
 }
 
-// Less sets r to the receipt of the rest of the take, when n of its tokens have been given back. after is the record
-// after that refund.
+// Less sets r to the receipt of the rest of the take, when n of its tokens have been given back. The parameter after is
+// the record after that refund.
 func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	r.n -= n
 	switch {
@@ -128,8 +128,9 @@ func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	}
 }
 
-// void reports whether the record of the key at p may belong to another tenure than the receipt's take. Then its debt
-// may come from other takes. plan is the plan that the record follows. The caller has read the record before: R15.
+// void reports whether the record of the key at p may belong to another tenure than the receipt's take. Then the debt
+// of the record may come from other takes. The parameter plan is the plan that the record follows. The caller has read
+// the record before: R15.
 func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
 	if r.plan == nil {
 		return false

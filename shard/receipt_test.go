@@ -32,7 +32,7 @@ func TestAReceiptOfAQuota(t *testing.T) {
 		var receipt Receipt
 		receipt.Enter(&o, 4, quoted, Ends{})
 		one := table.Take(p, start, 1, 0)
-		for range 2 { // so that the version shows that other takes were given back
+		for range 2 { // because of this, the version shows that other takes were given back
 			other := table.Take(p, start, 1, 0)
 			require.Equal(t, Admitted, table.Refund(p, start, 1, 0, other.Receipt(1, 0, Ends{})).Verdict)
 			table.Refund(p, start, 1, 0, Receipt{})

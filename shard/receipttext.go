@@ -12,7 +12,7 @@ const ReceiptBytes = 48
 // Append appends the content of the receipt, for [Table.ReadReceipt]. The text is valid only for the table in which the
 // take was made.
 func (r *Receipt) Append(to []byte) []byte {
-	token, tokens := r.quota.token, r.quota.rest // right for a tier, and for a quota without numbers
+	token, tokens := r.quota.token, r.quota.rest // these values are right for a tier, and for a quota without numbers
 	if token != 0 && token < blocked {
 		tokens = r.quota.rest&(1<<unitShift-1) + 1 // without the unit: the number of its plan is appended below
 	}

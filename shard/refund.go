@@ -7,20 +7,21 @@ import (
 )
 
 // Refund gives n tokens back to the key at p, at the time now. They are tokens of the take that the receipt identifies.
-// With the zero receipt, they belong to no particular take. A bucket never holds more than its limit, so only taken
-// tokens come back. The verdict is Admitted if the key has a record. It is Refused if the key has no record, because
-// its bucket is full, or if the record of the take may have been forgotten before it was idle, which makes the receipt
-// void (R15). Then nothing is written, and the rest of the outcome is the same as from Peek.
+// With the zero receipt, they belong to no particular take. A bucket never has more tokens than its limit, so only
+// taken tokens come back. The verdict is Admitted if the key has a record. It is Refused in two cases: the key has no
+// record, so its bucket is full, or the receipt is void, because the record of the take may have been forgotten before
+// it was idle (R15). In these cases nothing is written, and the rest of the outcome is the same as from Peek.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of Receipt) Outcome {
 	return t.RefundAt(p, now, now, n, TierQuota(tier), of)
 }
 
-// RefundBy is [Table.Refund] at the time that clock returns. It reads the clock after the record, so its time is not
-// before any take that was charged to the record, however long this goroutine is suspended. Some tokens of a take may
-// already have come back with time. A refund at an earlier time would give these back twice.
+// RefundBy does what [Table.Refund] does, at the time that the function clock returns. It reads the clock after the
+// record. So its time is not before any take that was charged to the record, however long this goroutine is suspended.
+// This matters because some tokens of a take may already have come back with time: a refund at an earlier time would
+// give these tokens back twice.
 //
-// If the bucket is still as the take left it, it becomes what it would be if the take had taken n fewer tokens. No
-// clock is read then, and the outcome has the time of the take.
+// If the bucket is still as the take left it, it becomes what it would be if the take had taken n fewer tokens. In this
+// case RefundBy reads no clock, and the outcome has the time of the take.
 func (t *Table) RefundBy(p Place, clock func() int64, n uint64, tier uint8, of Receipt) (o Outcome) {
 	if !of.IsKnown() {
 		of.EnterNone(n, TierQuota(tier))
@@ -30,8 +31,8 @@ func (t *Table) RefundBy(p Place, clock func() int64, n uint64, tier uint8, of R
 	return o
 }
 
-// RefundOf is RefundBy under the quota that the receipt names. It returns the parts of the Outcome separately. The
-// caller must keep the table alive.
+// RefundOf does what RefundBy does, under the quota that the receipt names. It returns the parts of the Outcome
+// separately. The caller must keep the table alive.
 func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (atomicbucket.State, *Plan, int64, Verdict) {
 	if t.entries != nil {
 		s, plan, v := t.returned(p, n, of)
@@ -71,9 +72,9 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 	}
 }
 
-// RefundAt is [Table.Refund] at a time that may be ahead of the clock: see [Table.TakeAt]. For a log, the refund uses
-// the clock's time if that is earlier, because a request that leaves the log's window between the two times still
-// counts for calls at the clock's time.
+// RefundAt does what [Table.Refund] does, at a time that may be ahead of the clock: see [Table.TakeAt]. For a log, the
+// refund uses the clock's time if this time is earlier. The reason is that a request that leaves the log's window
+// between the two times still counts for calls at the clock's time.
 func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receipt) Outcome {
 	defer runtime.KeepAlive(t)
 	if !of.IsKnown() {
@@ -94,8 +95,8 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 	}
 }
 
-// giveBack gives n tokens back to the key at p, at the time at. r is the key's record, as read from the slot sl. The
-// result done is false if the slot holds another state by now.
+// giveBack gives n tokens back to the key at p, at the time in the parameter at. The parameter r is the key's record,
+// as read from the slot sl. The result done is false if the slot holds another state by now.
 func (t *Table) giveBack(
 	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {

@@ -10,14 +10,15 @@ import (
 )
 
 // TestARefundByAClockIsOneAtItsTime (I1): R15. If other calls have taken from the bucket since a take, [Table.RefundBy]
-// has the same result as [Table.Refund] at the time of its clock, even if its shorter path does not apply.
+// has the same result as [Table.Refund] at the time of RefundBy's clock. The test also has cases in which the shorter
+// path of RefundBy does not apply.
 func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		scene func(t *testing.T, table *Table) (receipt Receipt, at int64)
 		want  int64 // what the bucket owes afterwards
 	}{
-		// The five tokens are back at 5 s. Another take was granted at 3 s. At that time three of the five were back,
-		// so a refund gives back the other two.
+		// The five tokens are back at 5 s. Another take was granted at 3 s. At that time three of the five tokens were
+		// back, so a refund gives back the other two.
 		"a take ahead of the clock came behind": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p := table.Find(1)
 			o := table.Take(p, start, 5, 0)
@@ -35,8 +36,8 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 			require.Equal(t, 3*time.Second, table.Reserve(other, start, 3, 0, time.Minute).Overdrawn(0))
 			return o.Receipt(20, 0, Ends{}), start + second
 		}, 3 * second},
-		// The two tokens that the bucket owed before the take of three have been given back since. One token of the
-		// three has come back with time.
+		// Before the take of three tokens, the bucket owed two tokens. These two have been given back since. Of the
+		// three tokens, one has come back with time.
 		"others gave back": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p := table.Find(1)
 			require.Equal(t, Admitted, take(table, 1, start, 2))
@@ -45,7 +46,7 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 			require.Equal(t, Admitted, take(table, 1, start, 2))
 			return o.Receipt(3, 0, Ends{}), start + second
 		}, 2 * second},
-		// On the payload's circle, the take seems to have been made at this moment.
+		// The payload counts ticks on a circle. On this circle, the take seems to have been made at this moment.
 		"a turn of the circle later": {func(t *testing.T, table *Table) (Receipt, int64) {
 			o := table.Take(table.Find(1), start, 5, 0)
 			now, skew := start, table.Plan().skew
@@ -118,8 +119,8 @@ func TestARefundByAClockOfEachAlgorithm(t *testing.T) {
 }
 
 // TestARefundByALateClockLooksAtTheRecordAgain (I1): the test does the same as TestARefundThatIsSuspendedAfterItsClock,
-// but the watermark has passed the clock's time in the meantime. So the refund is made at the time of the watermark,
-// which no clock has returned: half a second after the take of two, and half a second before another take.
+// but in the meantime the watermark has moved beyond the clock's time. So the refund is made at the time of the
+// watermark, which no clock has returned: half a second after the take of two, and half a second before another take.
 func TestARefundByALateClockLooksAtTheRecordAgain(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	p := table.Find(7)
@@ -140,8 +141,9 @@ func TestARefundByALateClockLooksAtTheRecordAgain(t *testing.T) {
 	require.EqualValues(t, 2*second, bucketOf(table).Debt(back.State.Record(), uint64(start+second)))
 }
 
-// TestARefundByAReceiptWhoseVersionIsThatOfNothing: the zero record has version 0, and so may the record of a take that
-// was forgotten since.
+// TestARefundByAReceiptWhoseVersionIsThatOfNothing: the zero record has version 0. The record of a take may also have
+// had version 0, and may have been forgotten since. A refund of this take must not treat the zero record as the record
+// of the take.
 func TestARefundByAReceiptWhoseVersionIsThatOfNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	p := table.Find(7)

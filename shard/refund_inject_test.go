@@ -10,8 +10,8 @@ import (
 )
 
 // TestARefundToAnUntouchedBucketBesideATakeAtEveryStep (I1, I2): RefundBy gives back a take of three. Before any
-// operation of the refund, another call takes one token. Afterwards the bucket owes that one token. Because the bucket
-// is no longer as the first take left it, the refund reads the clock, once.
+// operation of the refund, another call takes one token. Afterwards the bucket owes that one token. The bucket is no
+// longer as the first take left it, so the refund reads the clock, once.
 func TestARefundToAnUntouchedBucketBesideATakeAtEveryStep(t *testing.T) {
 	times := map[int]int{}
 	injected(t, func() (call, other func(), check func(string)) {

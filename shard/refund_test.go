@@ -92,8 +92,8 @@ func TestATakeThatEvictsFarKeys(t *testing.T) {
 		}
 		return keys
 	}
-	// The probe window of the last home of a neighbourhood is full. Its first line has keys of this home, which owe
-	// more. The lines after it have keys of the next neighbourhood.
+	// The probe window of the last home of a neighbourhood is full. The first line of the window has keys of this home,
+	// which owe more than the other keys. The lines after it have keys of the next neighbourhood.
 	own, next := at(neighbourhoodHomes-1), at(neighbourhoodHomes)
 	for _, key := range own[:lineSlots] {
 		require.Equal(t, Admitted, take(table, key, start, 5))
@@ -181,8 +181,8 @@ func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 }
 
 // TestARefundWhileAReservationWaits (I1): a reservation waits until it is due, and no other take is admitted for that
-// time. A refund of a charge does not give back the part of the charge that comes back with time before the reservation
-// is due.
+// time. If a charge is refunded, the refund does not give back the part of the charge that comes back with time before
+// the reservation is due.
 func TestARefundWhileAReservationWaits(t *testing.T) {
 	for at, want := range map[int64]int64{start: 4 * second, start + 3*second: second, start + 4*second: second} {
 		table := newTable(t, 8, 8, nil)

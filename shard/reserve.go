@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// Reserve is [Table.Take] for a caller that can wait, in a table of token buckets. If the tokens are not available now
-// but will be within patience, Reserve takes them in advance, and Outcome.Overdrawn returns how long the caller must
-// wait. Later calls wait behind this caller, because a bucket has one queue.
+// Reserve does what [Table.Take] does, for a caller that can wait, in a table of token buckets. If the tokens are not
+// available now, but will be within the time in the parameter patience, Reserve takes them in advance.
+// Outcome.Overdrawn then returns how long the caller must wait. Later calls wait behind this caller, because a bucket
+// has one queue.
 func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.Duration) Outcome {
 	return t.ReserveAt(p, now, now, n, TierQuota(tier), patience)
 }
 
-// ReserveAt is [Table.Reserve] at a time that may be ahead of a clock: see [Table.TakeAt].
+// ReserveAt does what [Table.Reserve] does, at a time that may be ahead of a clock: see [Table.TakeAt].
 func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience time.Duration) Outcome {
 	defer runtime.KeepAlive(t)
 	ended := uint32(0)
@@ -63,10 +64,11 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 	}
 }
 
-// Overdrawn returns how long a caller that has taken tokens in advance must wait: 0 if the tokens were available.
+// Overdrawn returns how long a caller that has taken tokens in advance must wait. It returns 0 if the tokens were
+// available.
 func (o Outcome) Overdrawn(tier uint8) time.Duration { return o.OverdrawnOf(TierQuota(tier)) }
 
-// OverdrawnOf is Overdrawn for any quota.
+// OverdrawnOf does what Overdrawn does, for any quota.
 func (o Outcome) OverdrawnOf(q Quota) time.Duration {
 	return o.Plan.bucket.Overdrawn(o.State, o.At, o.Plan.granted(q).limit)
 }

@@ -17,7 +17,7 @@ func TestReturningKeysFindTheirRecords(t *testing.T) {
 	const slots = 10_000
 	for _, c := range []struct {
 		name  string
-		load  float64 // the number of keys, as a part of the planned 0.6 keys per slot
+		load  float64 // the number of keys, as a share of the planned 0.6 keys per slot
 		aged  bool    // other keys have used all slots before
 		zipf  bool
 		least float64 // percent of requests that find their record

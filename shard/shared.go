@@ -19,8 +19,8 @@ type Shared struct {
 	// Clock returns the time of a clock that all processes share, and that no process can move. The watermark moves
 	// only to times that this clock has reached (R23). If Clock is nil, the clocks of all calls are trusted.
 	Clock func() int64
-	// Now returns the time of the clock by which this process makes calls. A conversion that would otherwise give
-	// tokens back, because the new plan is faster or the price lower, counts these tokens at this time (R24, R27). If
+	// Now returns the time of the clock by which this process makes calls. If the new plan is faster, or the new price
+	// lower, a conversion could give tokens back. Such a conversion counts the owed tokens at this time (R24, R27). If
 	// Now is nil, records are converted at the watermark.
 	Now func() int64
 }
@@ -66,14 +66,14 @@ func (l layout) stretches() (s stretches) {
 	return s
 }
 
-// SharedBytes returns how many bytes a shared table of the configuration takes, and the error that [Map] would return
-// for its numbers.
+// SharedBytes returns how many bytes a shared table of the configuration takes. If [Map] would return an error for the
+// numbers of the configuration, SharedBytes returns this error.
 func (cfg Config) SharedBytes() (uint64, error) {
 	l, err := cfg.sharedLayout()
 	return l.stretches().end, err
 }
 
-// sharedLayout does what layout does, for a shared table. A table of logs cannot be shared, because calls follow the
+// sharedLayout does what layout does, for a shared table. A table of logs cannot be shared, because calls use the
 // positions in its rings without a check.
 func (cfg Config) sharedLayout() (layout, error) {
 	l, err := cfg.layout()
@@ -201,8 +201,9 @@ func (t *Table) deserted(claimant uint64) bool {
 	return t.owner != nil && claimant != t.claimant && t.owner.Dead(claimant)
 }
 
-// Settle removes what calls of dead processes left behind and no sweep can recognize: counts of forced ends that were
-// under way (R19). alone reports whether only this process has the table. Other processes may attach during the call.
+// Settle removes what calls of dead processes left behind, as far as no sweep can recognize it: counts of forced ends
+// that were under way (R19). The function alone reports whether no other process has attached to the table. Other
+// processes may attach during the call.
 func (cfg Config) Settle(memory []byte, alone func() bool) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// An ownerOf is an owner that knows the numbers of the live owners. All others are dead.
+// An ownerOf is an owner that knows the numbers of the live owners. All other owners count as dead.
 type ownerOf struct {
 	claimant uint64
 	alive    []uint64
@@ -64,8 +64,8 @@ func mapped(t testing.TB, cfg Config, memory []byte, owner ownerOf) *Table {
 	return table
 }
 
-// TestTwoTablesInOneMemory: two processes have mapped one table. Tokens that one takes are no longer available to the
-// other, and both see the same watermark and statistics.
+// TestTwoTablesInOneMemory: two processes have mapped one table. Tokens that one process takes are no longer available
+// to the other process, and both see the same watermark and statistics.
 func TestTwoTablesInOneMemory(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	memory := sharedMemory(t, cfg)
@@ -93,8 +93,9 @@ func TestTwoTablesInOneMemory(t *testing.T) {
 	assert.Equal(t, bytes+uint64(unsafe.Sizeof(Table{})+unsafe.Sizeof(shard{})), one.Stats().Bytes)
 }
 
-// TestWhatTheDeadLeaveBehind: a sweep frees a slot that a dead process has claimed, and leaves a slot that a live
-// process has claimed. A sweep also takes over the unfinished sweep of a dead process, and not that of a live process.
+// TestWhatTheDeadLeaveBehind: a sweep frees a slot that a dead process has claimed, but not a slot that a live process
+// has claimed. A sweep also takes over the unfinished sweep of a dead process, but not the unfinished sweep of a live
+// process.
 func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
@@ -228,8 +229,8 @@ func TestReserveOfARecordThatOnlyAHitFinds(t *testing.T) {
 	}
 }
 
-// TestAWatermarkBeforeTheOriginOfTime (R20): the watermark is less than a skew before the origin, so that no call moves
-// it, and the time of a take is less than a skew after the watermark.
+// TestAWatermarkBeforeTheOriginOfTime (R20): the watermark is before the origin, but by less than a skew, so that no
+// call moves it. The time of a take is less than a skew after the watermark.
 func TestAWatermarkBeforeTheOriginOfTime(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	for _, ahead := range []int64{0, 5} {
@@ -245,7 +246,7 @@ func TestTouchReadWholePages(t *testing.T) {
 	assert.NotPanics(t, func() { touchRead(make([]slot, 2*pageSlots)) })
 }
 
-// move moves the contents of a slot of a probe window to another slot. zero makes a slot look as if it was never used.
+// move moves the contents of a slot of a probe window to another slot. A zero slot looks as if it was never used.
 func move(p Place, from, to uint64) {
 	(*atomic.Uint64)(unsafe.Pointer(&p.at(to).state)).Store(uint64(p.at(from).state.Load()))
 	p.at(to).key.Store(p.at(from).key.Load())

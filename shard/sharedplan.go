@@ -19,8 +19,8 @@ const (
 	MaxNumbers = areaWords - 1
 )
 
-// areas store the numbers of plans. Area n modulo planAreas has, for plan n, first the count of its numbers and then
-// the numbers.
+// areas has the numbers of plans. The numbers of plan n are in the area with the index n modulo planAreas. An area has
+// first the count of the numbers and then the numbers.
 type areas [planAreas][areaWords]word.Word
 
 // changes has the words that a replacement of the plan uses.
@@ -44,8 +44,8 @@ type sharedPlans struct {
 	now   func() int64 // the clock of the calls, or nil if it is not known
 }
 
-// current returns the plan that was current at some moment during the call. So the plan counts as read after everything
-// that the caller read before the call (R9, R21).
+// current returns the plan that was current at some moment during the call. So if the caller has read a word before the
+// call, the plan counts as read after that word (R9, R21).
 func (t *Table) current() *Plan {
 	plan := t.plan.Load()
 	if t.owner == nil || t.planned.Load() == plan.planned {
@@ -57,7 +57,7 @@ func (t *Table) current() *Plan {
 // Known returns the plan that was current at this process's last check. Known reads no shared memory.
 func (t *Table) Known() *Plan { return t.plan.Load() }
 
-// follows returns the same as current, after another process has replaced the plan. It builds this process's own Plan.
+// follows does the work of current after another process has replaced the plan. It builds this process's own Plan.
 func (t *Table) follows() *Plan {
 	for {
 		mine, n := t.plan.Load(), t.planned.Load()
@@ -87,8 +87,8 @@ func (t *Table) follows() *Plan {
 	}
 }
 
-// built returns the plan with a number. It returns nil if the numbers in its area make no plan that can take over the
-// records of the plan named other (R20).
+// built returns the plan with the number n. It returns nil if no plan can be built from the numbers in its area, or if
+// the plan cannot take over the records of the plan in the parameter other (R20).
 func (t *Table) built(n uint64, other *Plan) *Plan {
 	plan, err := t.build(t.areas.read(n))
 	if err != nil {
@@ -125,8 +125,8 @@ func (a *areas) read(n uint64) []uint64 {
 	return numbers
 }
 
-// write writes the numbers of a plan. No other process writes numbers at the same time, and none reads these before
-// they are announced.
+// write writes the numbers of a plan. No other process writes numbers at the same time, and no process reads these
+// numbers before they are announced.
 func (a *areas) write(n uint64, numbers []uint64) {
 	area := &a[n%planAreas]
 	area[0].Store(uint64(len(numbers)))
@@ -136,19 +136,19 @@ func (a *areas) write(n uint64, numbers []uint64) {
 }
 
 // Replace replaces the plan of a shared table while all processes use it. The parameter numbers has the numbers of the
-// new plan, at most [MaxNumbers]. [Shared.Build] must have accepted them, and the plan must be able to take over the
-// records of the current one. Only one call of Replace in this process may run at a time. If another live process is
-// about to replace the plan, Replace does nothing and returns false.
+// new plan, at most [MaxNumbers]. [Shared.Build] must have accepted these numbers, and the new plan must be able to
+// take over the records of the current plan. Only one call of Replace in this process may run at a time. If another
+// live process is about to replace the plan, Replace does nothing and returns false.
 //
-// Otherwise it works like [Table.Adopt]. It calls clock several times. The last of these calls comes after the numbers
-// have been announced, and records are converted at the time that it returns. When it returns, every record and every
-// process follows the new plan, or one that has replaced it since.
+// Otherwise Replace works like [Table.Adopt]. It calls the function clock several times. The last of these calls comes
+// after the numbers have been announced, and records are converted at the time that this last call returns. When
+// Replace returns, every record and every process follows the new plan, or a plan that has replaced it since.
 func (t *Table) Replace(numbers []uint64, clock func() int64) bool {
 	return t.ReplaceKnowing(math.MaxUint64, numbers, clock)
 }
 
-// ReplaceKnowing does what Replace does. But if [Table.Largest] is more than the parameter largest, it does nothing and
-// returns false.
+// ReplaceKnowing does what Replace does. But if [Table.Largest] returns more than the parameter largest, ReplaceKnowing
+// does nothing and returns false.
 func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	t.raise(clock()) // by leaps: step 5 makes none
@@ -177,10 +177,10 @@ func (t *Table) sets() bool {
 	return true
 }
 
-// Remember raises the number that [Table.Largest] returns to n, unless it is that large already. In a shared table it
-// does nothing and returns false while another live process is about to replace the plan. When Remember returns true,
-// every replacement that did not know the number is complete. Only one call of Remember, Replace and Adopt may run at a
-// time in this process.
+// Remember raises the number that [Table.Largest] returns to n, unless this number is already n or more. In a shared
+// table it does nothing and returns false while another live process is about to replace the plan. When Remember
+// returns true, every replacement that did not know the number is complete. Only one call of Remember, Replace and
+// Adopt may run at a time in this process.
 func (t *Table) Remember(n uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	if t.owner == nil {
@@ -239,9 +239,9 @@ func (t *Table) settled(clock func() int64) *Plan {
 	}
 }
 
-// approach moves the watermark by one step towards the time at which plan n is replaced, and at least by a nanosecond,
-// so that no leap by plan n alone can still succeed (R22). It returns false, and must be repeated, if it has swept
-// first, or if the watermark or planned changed in the meantime.
+// approach moves the watermark by one step towards the time at which plan n is replaced, and at least by a nanosecond.
+// After that, no leap that another call has calculated by plan n alone can succeed (R22). If it has swept first, or if
+// the watermark or the word planned changed in the meantime, it returns false and must be repeated.
 func (t *Table) approach(now, n uint64) bool {
 	watermark, step := t.watermark.Load(), uint64(1)
 	if now > watermark {
@@ -258,8 +258,8 @@ func (t *Table) approach(now, n uint64) bool {
 	return t.watermark.CompareAndSwap(watermark, watermark+step)
 }
 
-// commonSkew returns the smaller skew of plan n and the next one, if n is the current plan and the next one is
-// announced.
+// commonSkew returns the smaller one of two skews: the skew of plan n and the skew of the next plan. The result is
+// right only if plan n is the current plan and the next plan is announced.
 func (t *Table) commonSkew(n uint64) uint64 {
 	plan := t.current()
 	if next := t.built(n+1, plan); next != nil { // R20

@@ -75,7 +75,7 @@ func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 
 // TestAPlanOfLongAgoDecidesNothing (I1): a process does not admit or refuse by a plan that it knew before two
 // replacements, in any of the calls that find a record at once (Hit, HitQuota and HitCharge). The current plan has the
-// same tag, and half the limit.
+// same tag as that old plan, and half of its limit.
 func TestAPlanOfLongAgoDecidesNothing(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(8)})
@@ -132,8 +132,8 @@ func TestReplaceBesideAnother(t *testing.T) {
 	}
 }
 
-// TestPlanWordsInMemory checks where the words of a table's plan are in its memory, and their values. These are part of
-// the layout of files, so a change of them needs a new layout version.
+// TestPlanWordsInMemory checks where the words of a table's plan are in its memory, and their values. Both are part of
+// the layout of files. So if one of them changes, the layout needs a new version.
 func TestPlanWordsInMemory(t *testing.T) {
 	const planned, change, setting, area0, area1 = 8, 80, 88, 4096, 4096 + 1024
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
@@ -183,7 +183,7 @@ func TestPlanWordsInMemory(t *testing.T) {
 
 // TestEachProcessFollowsTheSamePlan: a plan has the same tag, and converts records from the same previous plan,
 // whichever process builds it, and however many replacements that process has missed. If ticks stay the same, the
-// process's quotas stay valid. Otherwise they do not.
+// process's quotas stay valid. Otherwise the quotas become invalid.
 func TestEachProcessFollowsTheSamePlan(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	memory := sharedMemory(t, cfg)

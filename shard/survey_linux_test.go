@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestSurvey checks the counts of a survey, including the claims of dead processes and the keys that owe something at
-// the given time, even if that time is many turns of the payload's circle later.
+// TestSurvey checks the counts of a survey. They include the claims of dead processes, and the keys that owe something
+// at the given time. This time may also be many turns of the payload's circle later.
 func TestSurvey(t *testing.T) {
 	for _, plan := range plansToShare(t) {
 		cfg := sharedConfig(plan, Refuse)
@@ -58,7 +58,7 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// TestSurveyOfAnyWords: a survey reads memory whose words have any values, and does not write.
+// TestSurveyOfAnyWords: whatever values the words of the memory have, a survey can read them, and does not write.
 func TestSurveyOfAnyWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, plan := range plansToShare(t) {

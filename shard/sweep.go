@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// sweepChunk is how many slots a sweep visits between two calls of rest: 8,192 slots, or 128 KiB, take some tens of
-// microseconds.
+// sweepChunk is how many slots a sweep visits between two calls of the function rest. A visit of 8,192 slots, which are
+// 128 KiB, takes some tens of microseconds.
 const sweepChunk = 8192
 
 // sweeps holds the results of sweeps.
@@ -17,11 +17,11 @@ type sweeps struct {
 	swept     word.Word     // time of the last complete pass
 	epoch     atomic.Uint64 // number of complete passes
 	live      atomic.Uint64 // records that were not idle in the last complete pass
-	held      atomic.Uint64 // slots with a record after that pass: the live ones, and the idle ones that the pass left
+	held      atomic.Uint64 // slots with a record after that pass, including the idle records that the pass left
 	reclaimed atomic.Uint64 // records freed by sweeping, in all
 }
 
-// Sweep frees every record that is idle at the time now, and advances the epoch when it has visited all shards. It
+// Sweep frees every record that is idle at the time now. When it has visited all shards, it counts one more epoch. It
 // skips pages in which no slot was ever used. After every 8,192 slots it calls the function rest, if rest is not nil,
 // and stops if rest returns false. It reports whether it was complete.
 //
@@ -33,10 +33,10 @@ func (t *Table) Sweep(now int64, rest func() bool) bool {
 	return t.pass(now, now, rest)
 }
 
-// SweepEpoch is [Table.Sweep] for the records that have been idle for an epoch, that is, since the last complete sweep.
-// A key below its limit is idle whenever its client comes back. SweepEpoch leaves the other idle records, so that such
-// a client still finds its record. While at most half of the slots hold a record, SweepEpoch frees only records that
-// have been idle for a skew of the algorithm (R7).
+// SweepEpoch does what [Table.Sweep] does, but only for the records that have been idle for an epoch, that is, since
+// the last complete sweep. It leaves all other idle records. The reason is that a key that stays below its limit is
+// idle whenever its client comes back, and the client should still find its record. While at most half of the slots
+// hold a record, SweepEpoch frees only records that have been idle for a skew of the algorithm (R7).
 func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
 	now = t.raise(t.catchUp(now))
@@ -47,8 +47,8 @@ func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	return t.pass(now, since, rest)
 }
 
-// pass does the work of Sweep at the time now, for records that have been idle since the time since. The watermark must
-// have reached now (R7).
+// pass does the work of Sweep at the time now, for records that have been idle since the time in the parameter since.
+// The watermark must have reached now (R7).
 func (t *Table) pass(now, since int64, rest func() bool) bool {
 	if t.owner != nil {
 		t.settled(func() int64 { return now }) // what a dead process has begun: R22
@@ -56,8 +56,8 @@ func (t *Table) pass(now, since int64, rest func() bool) bool {
 	return t.reap(now, rest) && t.sweepAll(now, since, rest)
 }
 
-// sweepAll makes the sweep of pass. Unlike pass, it may be called when a replacement has been announced and is not
-// complete.
+// sweepAll makes the sweep for the function pass. Unlike pass, sweepAll may be called while a replacement of the plan
+// is announced but not complete.
 func (t *Table) sweepAll(now, since int64, rest func() bool) bool {
 	lowers := t.lower()
 	whole := t.visit(since, lowers, rest)
@@ -96,9 +96,9 @@ func (t *Table) visit(since int64, lowers bool, rest func() bool) bool {
 	return true
 }
 
-// sweepPage frees the records in slots that have been idle since a time. It counts the records that are not idle, the
-// idle ones that stay, and those that it freed. If lowers is set, it extends probe bounds to cover the records that
-// stay.
+// sweepPage frees the records in the given slots that have been idle since a time. It counts three kinds of records:
+// records that are not idle, idle records that stay, and records that it has freed. If lowers is set, it extends probe
+// bounds to cover the records that stay.
 func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, reclaimed uint64) {
 	for i := range slots {
 		sl := &slots[i]

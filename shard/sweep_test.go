@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestSweepEpoch (I7): if more than half of a table holds records, a sweep of an epoch frees exactly those that were
-// idle at the previous sweep. If at most half of the table holds records, it frees those that have been idle for a
-// skew.
+// TestSweepEpoch (I7): if more than half of a table's slots hold records, SweepEpoch frees exactly the records that
+// were idle at the previous sweep. If at most half of the slots hold records, it frees the records that have been idle
+// for a skew.
 func TestSweepEpoch(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys  uint64
-		freed []uint64 // after sweeps 6 s, 8 s, and 6 s plus a skew after the requests; keys are full after 5 s
+		freed []uint64 // after sweeps 6 s, 8 s, and 6 s + a skew after the requests; buckets are full after 5 s
 	}{
 		"a table that is three quarters full": {24, []uint64{0, 24, 24}},
 		"a table that is a quarter full":      {8, []uint64{0, 0, 8}},
@@ -43,8 +43,8 @@ func TestSweepEpoch(t *testing.T) {
 	}
 }
 
-// TestSweepEpochFreesWhatHasBeenIdleForASkew (R7): a sweep of an epoch frees the records that have been idle for a
-// skew, even in a full table, if the last complete sweep was more than a skew ago.
+// TestSweepEpochFreesWhatHasBeenIdleForASkew (R7): SweepEpoch frees the records that have been idle for a skew, even in
+// a full table, if the last complete sweep was more than a skew ago.
 func TestSweepEpochFreesWhatHasBeenIdleForASkew(t *testing.T) {
 	table := newTable(t, 1, 4, nil)
 	for key := range uint64(4) {
@@ -59,7 +59,8 @@ func TestSweepEpochFreesWhatHasBeenIdleForASkew(t *testing.T) {
 	assert.EqualValues(t, 4, table.Stats().Reclaimed)
 }
 
-// TestSweepEpochAtTheOriginOfTime: no record can have been idle before the origin.
+// TestSweepEpochAtTheOriginOfTime: near the origin of time, SweepEpoch does not treat a record as idle before the
+// origin.
 func TestSweepEpochAtTheOriginOfTime(t *testing.T) {
 	sliding, err := atomicbucket.NewSlidingWindow(5, 5, 5*time.Second)
 	require.NoError(t, err)
@@ -115,9 +116,9 @@ func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 	}
 }
 
-// TestWhatAFullProbeWindowTells: a new key meets a full probe window. Refuse returns the record that will be idle
-// first. Admit returns the state that a record of the new key would have. Evict forgets the record with the least debt
-// completely.
+// TestWhatAFullProbeWindowTells: a new key meets a full probe window. With the policy Refuse, the call returns the
+// record that will be idle first. With Admit, it returns the state that a record of the new key would have. With Evict,
+// the record with the least debt is forgotten completely.
 func TestWhatAFullProbeWindowTells(t *testing.T) {
 	for _, order := range [][]uint64{{3, 1, 2}, {1, 2, 3}, {3, 2, 1}, {2, 1, 1}} {
 		for _, overflow := range []Overflow{Refuse, Admit, Evict} {
@@ -218,8 +219,8 @@ func TestWhenASweepRests(t *testing.T) {
 	assert.Equal(t, 8192, sweepChunk)
 }
 
-// TestSweepEpochLeavesNothingThatHasBeenIdleForASkew: a sweep of an epoch leaves no record that has been idle for a
-// skew, even in a full table whose last sweep was more than a skew ago.
+// TestSweepEpochLeavesNothingThatHasBeenIdleForASkew: SweepEpoch leaves no record that has been idle for a skew, even
+// in a full table whose last sweep was more than a skew ago.
 func TestSweepEpochLeavesNothingThatHasBeenIdleForASkew(t *testing.T) {
 	for since, reclaimed := range map[int64]uint64{2: 1, 8: 0} { // tenths of a skew after the last sweep
 		table := newTable(t, 4, 4, nil)

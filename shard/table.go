@@ -58,19 +58,19 @@ type Config struct {
 	Slots       uint64   // at least this many slots in all
 	Shards      int      // 1 to MaxShards, a power of two
 	ProbeWindow int      // slots per probe window; 0 means DefaultProbeWindow
-	Overflow    Overflow // what to do when a probe window is full
+	Overflow    Overflow // the policy for a new key whose probe window is full
 	Start       int64    // the time at which the table is made, in nanoseconds
 	Prefault    bool     // touch every page now, not at first use
 	Entries     uint64   // only for a shared table of limits in flight: how many takes may be in flight at a time
-	// Now returns the time of the clock by which calls are made. No call has read a later time. Debts are counted at
-	// that time when prices change (R27). If Now is nil, they are counted at the times of the calls.
+	// Now returns the time of the clock by which calls are made. No call has read a later time. When prices change,
+	// debts are counted at the time that Now returns (R27). If Now is nil, they are counted at the times of the calls.
 	Now func() int64
 }
 
-// A Table has the shards, and the watermark, a time at which records are judged as idle (rule R7). Its methods are safe
-// for concurrent use.
+// A Table has the shards and the watermark. The watermark is a time: only records that are idle at this time are
+// forgotten as idle (rule R7). Its methods are safe for concurrent use.
 type Table struct {
-	// A take reads the fields up to the plan. All but the plan are constant after New.
+	// A take reads the fields up to the plan. All of these fields, except the plan, are constant after New.
 	first       *slot  // of shard 0
 	mask        uint64 // number of shards, a power of two, less one
 	lines       uint64 // lines in a shard
@@ -128,8 +128,8 @@ type shard struct {
 	*counters
 }
 
-// New returns a table of cfg.Slots slots, rounded up to whole lines per shard. New allocates all memory that the table
-// ever uses.
+// New returns a table with at least cfg.Slots slots: each shard is rounded up to whole lines. New allocates all memory
+// that the table ever uses.
 func New(cfg Config) (*Table, error) {
 	layout, err := cfg.layout()
 	if err == nil && cfg.Plan.entries != nil {
@@ -148,7 +148,7 @@ func New(cfg Config) (*Table, error) {
 	return t, nil
 }
 
-// table returns a table that consists of parts, whose words it leaves unchanged.
+// table returns a table that consists of the parts p. It leaves the words of these parts unchanged.
 func (cfg Config) table(layout layout, p parts) *Table {
 	t := &Table{
 		first:       &p.memory.slots[0],
@@ -198,8 +198,8 @@ type Place struct {
 }
 
 // Find returns the place of a key. The fingerprint is a 64-bit hash of the key, uniform in all its bits. Its low bits
-// choose the shard, and its high bits the home slot. All its bits, except the bits of the tier ([tierMask]), are part
-// of the record's label.
+// choose the shard, and its high bits the home slot. All bits of the fingerprint, except the bits of the tier
+// ([tierMask]), are part of the record's label.
 func (t *Table) Find(fingerprint uint64) Place {
 	fingerprint &^= tierMask
 	home, _ := bits.Mul64(fingerprint, t.homes*lineSlots)
@@ -218,9 +218,10 @@ func (p Place) at(i uint64) *slot {
 }
 
 // order returns the position of the home slot in its line. Slot i of the probe window is slot i^order, counted from the
-// start of the home line. The keys of one home have four different orders. So most records are in the slot that a
-// search reads first, and the processor predicts this branch. In a table that is 0.6 full, 0.70 of the records are in
-// that slot. If all keys started at the first slot of the line, it would be 0.37 of the records.
+// start of the home line. The keys of one home have four different orders, so that their searches begin at different
+// slots. So most records are in the slot that a search reads first, and the processor predicts this branch. In a table
+// that is 0.6 full, 0.70 of the records are in that slot. If all keys started at the first slot of the line, only 0.37
+// of the records would be in the slot that a search reads first.
 func (p Place) order() uint64 { return uint64(uintptr(unsafe.Pointer(p.home)) / slotBytes % lineSlots) }
 
 // line returns the first slot of the home line.

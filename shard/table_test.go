@@ -51,7 +51,8 @@ func algorithmsOfFive(t *testing.T) map[string]atomicbucket.Algorithm {
 	return map[string]atomicbucket.Algorithm{"bucket": &bucket, "batch": &batch, "fixed": &fixed, "sliding": &sliding, "log": &log}
 }
 
-// newTable returns a table of one shard with token buckets of burst 5 at 1/s. edit may change its configuration.
+// newTable returns a table of one shard with token buckets of burst 5 at 1/s. The function edit may change the
+// configuration of the table.
 func newTable(t testing.TB, slots, probeWindow int, edit func(*Config)) *Table {
 	c := Config{Plan: planOf(t, perSecond(t, 1, 5)), Slots: uint64(slots), Shards: 1, ProbeWindow: probeWindow, Start: start}
 	if edit != nil {
@@ -297,13 +298,13 @@ func TestSweep(t *testing.T) {
 	assert.Zero(t, table.Stats().Live)
 }
 
-// R9: a sweep does not judge a record by a plan that the record does not follow. (The plans of fuzz/explore differ only
-// in the burst, so that package could not find such an error.)
+// R9: to decide whether a record is idle, a sweep does not use a plan that the record does not follow. (The plans of
+// fuzz/explore differ only in the burst, so that package could not find such an error.)
 func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	now := start + 1<<40
 	require.Equal(t, Admitted, take(table, 1, now, 5))
-	slower := planOf(t, perSecond(t, 0.4e9, 5)) // two ticks a nanosecond
+	slower := planOf(t, perSecond(t, 0.4e9, 5)) // two ticks per nanosecond
 	slower.live = atomicbucket.Second
 	slower.follow(table.plan.Load(), clockAt(now))
 	table.plan.Store(slower) // as in the middle of Adopt
@@ -341,8 +342,8 @@ func TestAdopt(t *testing.T) {
 	require.Zero(t, table.Stats().Evictions)
 }
 
-// TestALeapIsNeverMisread (I1, I7): a drained bucket is full again at its time and not before, however far the clock
-// leaps: from a part of the payload's circle to any number of turns.
+// TestALeapIsNeverMisread (I1, I7): a drained bucket is full again at the right time and not before, however far the
+// clock leaps: from a part of the payload's circle to any number of turns.
 func TestALeapIsNeverMisread(t *testing.T) {
 	for _, p := range []struct {
 		tokens float64
@@ -382,7 +383,8 @@ func TestALeapIsNeverMisread(t *testing.T) {
 	}
 }
 
-// If time leaps during a sweep, the sweep must not judge newer records at the time at which it began.
+// If time leaps during a sweep, the sweep must not use the time at which it began to decide whether newer records are
+// idle.
 func TestSweepOvertakenByALeap(t *testing.T) {
 	table := newTable(t, 2*sweepChunk, 0, nil)
 	markAll(table)
@@ -400,10 +402,10 @@ func TestSweepOvertakenByALeap(t *testing.T) {
 	assert.Equal(t, Refused, take(table, last, later, 1), "the new record was swept away")
 }
 
-// A sweep must not judge newer records at the time at which it began, even if the leap is so small that the new record
-// would look idle, and not indebted.
+// A sweep must not use the time at which it began to decide whether newer records are idle, even if the leap is so
+// small that the new record would look idle, and not indebted.
 func TestSweepOvertakenByASmallerLeap(t *testing.T) {
-	algorithm, err := atomicbucket.NewTokenBucket(16, time.Microsecond, 5) // 16 ticks a nanosecond
+	algorithm, err := atomicbucket.NewTokenBucket(16, time.Microsecond, 5) // 16 ticks per nanosecond
 	require.NoError(t, err)
 	table := newTable(t, 2*sweepChunk, 0, func(c *Config) { c.Plan = planOf(t, algorithm) })
 	markAll(table)

@@ -20,13 +20,14 @@ const (
 	// NoRoom: the key has no record, its probe window is full, and the policy is to refuse. The state belongs to the
 	// record in the probe window that will be idle first.
 	NoRoom
-	// Unrecorded: as NoRoom, but the policy is to admit. The state is the one that the key's record would have.
+	// Unrecorded: the same as NoRoom, but the policy is to admit. The state is the state that the key's record would
+	// have.
 	Unrecorded
-	// TooMuch: the call asks for more tokens than the limit. No record was looked at.
+	// TooMuch: the call asks for more tokens than the limit. It has read no record.
 	TooMuch
 	// Undecided: nothing was taken, and the caller must continue with another call.
 	Undecided
-	// UnlimitedQuota: the quota admits everything. No record was looked at.
+	// UnlimitedQuota: the quota admits everything. The call has read no record.
 	UnlimitedQuota
 )
 
@@ -38,9 +39,9 @@ func (v Verdict) Refuses() bool { return v <= Doubtful }
 
 // An Outcome is the result of a call on a key.
 type Outcome struct {
-	State   atomicbucket.State // the record after the take, or the one that refused it
+	State   atomicbucket.State // the record after the take, or the record that refused it
 	Plan    *Plan              // the plan that the state follows
-	At      int64              // the time of the decision: that of the call, or the watermark if that is later
+	At      int64              // the time of the decision: the call's time, or the watermark if that is later
 	Verdict Verdict
 
 	ended uint32 // how many forced ends near p the call began before its take (R15), or the use of its entry (R26)
@@ -64,10 +65,10 @@ type request struct {
 
 var undecided = Outcome{Verdict: Undecided}
 
-// Take takes n tokens, n >= 1, from the key at p at the time now, in nanoseconds from any fixed origin, not negative.
-// The limit is the quota of a tier of the current plan; the tier is below [MaxTiers].
+// Take takes n tokens, n >= 1, from the key at p at the time now. The time is in nanoseconds from any fixed origin, and
+// is not negative. The limit is the quota of a tier of the current plan; the tier is below [MaxTiers].
 //
-// Take is lock-free: it retries only if another call on this probe window succeeded.
+// Take is lock-free: it retries only if another call on this probe window has succeeded.
 func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := t.Hit(p, now, n, tier)
@@ -77,15 +78,16 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	return t.miss(p, request{now: now, clock: now, n: n, quota: TierQuota(tier)})
 }
 
-// Decide is [Table.Take], and sets status to what the client may want to know. For an admitted request, the status is
-// that of the record after the take. For a request that the key's record refused, the status includes the wait. If no
-// record was looked at, or there was no room, status is unchanged.
+// Decide does what [Table.Take] does, and sets the parameter status to what the client may want to know. For an
+// admitted request, this is the status of the record after the take. For a request that the key's record refused, the
+// status includes the wait. If the call has read no record, or there was no room, Decide does not change the status.
 func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	return t.TakeAt(p, now, now, n, TierQuota(tier), status)
 }
 
-// TakeAt is [Table.Take] with any quota, or [Table.Decide] if status is not nil. The time now may be ahead of the clock
-// by at most the skew of the plan. It applies to this decision only: the watermark follows the clock (R7).
+// TakeAt does what [Table.Take] does, with any quota. If status is not nil, it does what [Table.Decide] does. The time
+// now may be ahead of the clock by at most the skew of the plan. This time applies to this decision only: the watermark
+// follows the clock (R7).
 func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := atomicbucket.State(0), (*Plan)(nil), Undecided
@@ -104,13 +106,13 @@ func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *ato
 	return Outcome{State: s, Plan: plan, At: now, Verdict: v}
 }
 
-// hitLines is how many lines of a probe window Hit searches. If live records fill 0.6 of the table, these lines have 98
-// of 100 records.
+// hitLines is how many lines of a probe window Hit searches. If live records fill 0.6 of the table, 98 of 100 records
+// are in the lines that Hit searches.
 const hitLines = 2
 
-// Hit is the common case of Take in a table of token buckets. In other tables it is always undecided. After an
-// undecided Hit, the caller calls [Table.Miss]. The caller must keep the table alive, since its slots may lie outside
-// the Go heap.
+// Hit handles the common case of Take in a table of token buckets. In other tables its verdict is always Undecided.
+// After an undecided Hit, the caller calls [Table.Miss]. The caller must keep the table alive, since its slots may lie
+// outside the Go heap.
 //
 // Hit calls no other function, so that its values stay in registers. It is exported so that callers for which
 // nanoseconds count can save a call. It searches only the first lines. For a new key, Miss searches the whole probe
@@ -155,18 +157,19 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 	return 0, nil, Undecided
 }
 
-// Miss is [Table.Take] after an undecided [Table.Hit], or [Table.Decide] if status is not nil. It gives the key a
-// record, settles a tentative one, or returns why it cannot. The caller must keep the table alive.
+// Miss does what [Table.Take] does, after an undecided [Table.Hit]. If status is not nil, it does what [Table.Decide]
+// does. It gives the key a record, settles a tentative record, or returns why it cannot. The caller must keep the table
+// alive.
 func (t *Table) Miss(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	return t.MissQuota(p, now, n, TierQuota(tier), status)
 }
 
-// MissQuota is Miss for any quota.
+// MissQuota does what Miss does, for any quota.
 func (t *Table) MissQuota(p Place, now int64, n uint64, q Quota, status *atomicbucket.Status) Outcome {
 	return t.miss(p, request{now: now, clock: now, n: n, quota: q, status: status})
 }
 
-// hitOf does what Hit, HitTier or HitQuota does, depending on q.
+// hitOf does what Hit, HitTier or HitQuota does, depending on the quota q.
 func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	if q.IsTier() {
 		if t.prices != nil {

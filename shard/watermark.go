@@ -22,10 +22,11 @@ const (
 // Watermark returns the watermark.
 func (t *Table) Watermark() int64 { return int64(t.watermark.Load()) }
 
-// catchUp returns the time at which a call whose clock reads now is decided: now, or the watermark if that is later. If
-// now is further ahead of the watermark than a call may be, catchUp moves the watermark to now. This is necessary only
-// after a long time without a sweep, or if the caller's time leaps. In a shared table, the machine's clock replaces now
-// if it is earlier (R23).
+// catchUp returns the time at which a call whose clock reads the time now is decided: the time now, or the watermark if
+// the watermark is later. If the time now is further ahead of the watermark than a call may be, catchUp moves the
+// watermark to this time. This is necessary only after a long time without a sweep, or if the caller's time leaps. In a
+// shared table, if the machine's clock is earlier than the time now, catchUp uses the time of the machine's clock
+// instead (R23).
 func (t *Table) catchUp(now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
@@ -43,8 +44,8 @@ func (t *Table) catchUp(now int64) int64 {
 
 // follow returns two times for a call at the time now, which may be ahead of its clock. The result at is the time at
 // which the call is decided. The result upTo is the time up to which the call may move the watermark: the clock's time,
-// or the watermark itself if the clock is late. If now is before the clock's time, now counts instead of the clock's
-// time. If the call would otherwise be too far ahead of the watermark, follow moves it to upTo.
+// or the watermark itself if the clock is late. If the time now is before the clock's time, it counts instead of the
+// clock's time. If the call would otherwise be too far ahead of the watermark, follow moves the watermark to upTo.
 func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	upTo = t.catchUp(min(now, clock))
 	if now <= clock {
@@ -67,12 +68,14 @@ func leap(ahead, skew uint64) uint64 {
 	return ahead - (ahead-leapStep*skew)%(circle*skew)
 }
 
-// raise moves the watermark to now, unless it has already reached now, and returns the time up to which it moved.
+// raise moves the watermark to the time now, unless the watermark has already reached this time. It returns the time up
+// to which it has moved the watermark.
 func (t *Table) raise(now int64) int64 { return t.raiseTo(now, now) }
 
-// raiseTo moves the watermark to the time in the parameter to, unless it has already reached that time, for a call
-// whose clock reads now. The time may be before the origin of time. If the machine's clock has not reached the time,
-// the watermark moves to the machine's time (R23). raiseTo returns the time up to which it moved.
+// raiseTo moves the watermark to the time in the parameter to, for a call whose clock reads the time now, unless the
+// watermark has already reached the time in to. That time may be before the origin of time. If the machine's clock has
+// not reached it, the watermark moves to the machine's time (R23). raiseTo returns the time up to which it has moved
+// the watermark.
 func (t *Table) raiseTo(to, now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
@@ -87,8 +90,8 @@ func (t *Table) raiseTo(to, now int64) int64 {
 // sweeper usually moves the watermark every ten seconds, so the check is rare.
 const MaxTrust = 15 * time.Second
 
-// reached returns a time that has certainly been reached: the parameter at, or the time of the machine's clock if that
-// is earlier and the table is shared (R23).
+// reached returns a time that has certainly been reached: the time in the parameter at, or, if the table is shared and
+// the machine's clock is earlier, the time of the machine's clock (R23).
 func (t *Table) reached(at int64) int64 {
 	if t.clock == nil {
 		return at
@@ -96,8 +99,8 @@ func (t *Table) reached(at int64) int64 {
 	return min(at, t.clock())
 }
 
-// believed returns the time and the clock with which a call continues when its clock turned out to be ahead of the
-// machine's. A time that the caller supplied is unchanged.
+// believed returns the time and the clock with which a call continues when its clock is found to be ahead of the
+// machine's clock. If the caller has supplied the time, the call still uses that time.
 func (t *Table) believed(now, clock int64) (int64, int64) {
 	reached := t.reached(clock)
 	if now <= clock {
@@ -109,10 +112,10 @@ func (t *Table) believed(now, clock int64) (int64, int64) {
 // replacing is the bit of the word pace that is set while the plan is being replaced.
 const replacing = 1 << 63
 
-// advance moves the watermark by one step, for a call whose clock reads now. The step goes from the parameter watermark
-// towards the parameter to. If another call has moved the watermark, advance does not move it. If the watermark is more
-// than a skew ahead of the last complete sweep, advance sweeps instead. Otherwise idle records could stay long enough
-// to look indebted again.
+// advance moves the watermark by one step, for a call whose clock reads the time now. The step goes from the time in
+// the parameter watermark towards the time in the parameter to. If another call has moved the watermark, advance does
+// not move it. If the watermark is more than a skew ahead of the last complete sweep, advance sweeps instead. Otherwise
+// idle records could stay long enough to look indebted again.
 func (t *Table) advance(watermark, to uint64, now int64) {
 	t.advancing.Add(1) // before the pace is read: see fence
 	skew, alone := t.moves(now)
@@ -131,9 +134,9 @@ func (t *Table) advance(watermark, to uint64, now int64) {
 	t.advancing.Add(^uint64(0))
 }
 
-// moves returns the skew by which the watermark moves for a call whose clock reads now, and whether all records follow
-// one plan. In a shared table all records always follow one plan, because moves first completes a replacement that
-// another process has begun (R22).
+// moves returns the skew by which the watermark moves for a call whose clock reads the time now. It also reports
+// whether all records follow one plan. In a shared table all records always follow one plan, because moves first
+// completes a replacement that another process has begun (R22).
 func (t *Table) moves(now int64) (skew uint64, alone bool) {
 	if t.owner != nil {
 		return t.settled(func() int64 { return now }).skew, true

@@ -81,8 +81,8 @@ func do(all map[string]Work, text string) (a answer) {
 	return a
 }
 
-// Run does the named work in a child with GOMAXPROCS set to cores, and stores the child's result in result. If the
-// child takes longer than the limit, Run kills it and returns an error.
+// Run does the named work in a child, and stores the child's result in the parameter result. The parameter cores is the
+// child's GOMAXPROCS. If the child takes longer than the limit, Run kills it and returns an error.
 func Run(ctx context.Context, limit time.Duration, cores int, work string, with, result any) error {
 	raw, err := json.Marshal(with)
 	if err != nil {

@@ -143,7 +143,8 @@ func (c *counter) ask(key string) (found bool) {
 	return found
 }
 
-// sweep moves the clock forward to the time now, and does what the background sweeper would have done by then.
+// sweep moves the clock forward to the time in the parameter now, and does what the background sweeper would have done
+// by that time.
 func (c *counter) sweep(now int64) {
 	for ; now-c.swept >= int64(engine.DefaultSweepInterval); c.swept += int64(engine.DefaultSweepInterval) {
 		c.table.SweepEpoch(c.swept+int64(engine.DefaultSweepInterval), nil)

@@ -36,7 +36,8 @@ type changed struct {
 
 func (c changed) Allow(key string) bool { return c.ask(c.Limiter, key) }
 
-// change returns a bound in which the guarded subject is the floor itself, but changed by ask.
+// change returns a bound whose guarded subject is the floor itself, with another method Allow: it calls the function
+// ask.
 func change(t *testing.T, ask func(l peers.Limiter, key string) bool) Bound {
 	row, err := workload.Find("allowed-1k")
 	require.NoError(t, err)

@@ -34,8 +34,8 @@ func (e entry) with(of made) entry {
 	return e
 }
 
-// keyed does the same as with, for a library without keys. The new adapter makes one of the library's limiters for each
-// key.
+// keyed is like the method with, but it is for a library without keys. The new adapter makes one of the library's
+// limiters for each key.
 func (e entry) keyed(of made) entry {
 	for _, part := range []string{"Burst", "Keys", "Forget", "Linear"} {
 		delete(e.config.Skip, part)

@@ -183,8 +183,8 @@ func (d *decided) Before() Decider {
 //
 // The limiter's clock must show about the same time, because the limiter does not trust a caller that is far ahead of
 // its clock. So all workers share one time, which advances with every request by the mean time between two requests. A
-// worker takes the times of step requests at once. Within these requests, the times between requests are the original
-// ones.
+// worker takes the times of several requests at once; the constant step is their number. Within these requests, the
+// times between requests are the original ones.
 type timed struct {
 	limiter *engine.Limiter
 	began   time.Time

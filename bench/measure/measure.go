@@ -46,7 +46,8 @@ type Sample struct {
 	Bytes   uint64
 }
 
-// PerOp returns wall-clock nanoseconds per decision. With n workers, each of them needs n times as long for a decision.
+// PerOp returns wall-clock nanoseconds per decision. If there are n workers, each worker needs n times as long for a
+// decision.
 func (s Sample) PerOp() float64 { return float64(s.Nanos) / float64(s.Ops) }
 
 // AllowedFraction returns the fraction of the decisions that were allowed, 0 to 1.

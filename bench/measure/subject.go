@@ -137,7 +137,7 @@ func Weir(r *workload.Row, clock engine.Option, options ...engine.Option) (*engi
 	return weirOf(r, policyOf(r.Limit()), clock, options...)
 }
 
-// weirOf does the same as Weir with another policy. The table of an aged row has no further options.
+// weirOf does the same as Weir with another policy. For an aged row, weirOf ignores the parameter options.
 func weirOf(r *workload.Row, policy engine.Policy, clock engine.Option, options ...engine.Option) (
 	*engine.Limiter, error) {
 	if r.Aged {

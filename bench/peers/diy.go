@@ -28,7 +28,7 @@ func newGCRA(l Limit) gcra {
 // next returns the arrival time after a request that comes now, and whether the request may pass.
 func (g *gcra) next(arrival int64) (int64, bool) { return g.at(int64(time.Since(g.start)), arrival) }
 
-// at does the same as next for a request that comes at the time now.
+// at does the same as next, for a request that comes at the time in the parameter now.
 func (g *gcra) at(now, arrival int64) (int64, bool) {
 	arrival = max(arrival, now) + g.every
 	return arrival, arrival-now <= g.tolerance

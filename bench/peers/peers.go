@@ -7,8 +7,9 @@ import "time"
 // A Limiter decides whether a request for a key may pass.
 type Limiter interface{ Allow(key string) bool }
 
-// A Limit is the limit of each key: Tokens per time Per. For a limiter with buckets, a full bucket has Burst tokens.
-// For a limiter with windows, a window has Tokens tokens.
+// A Limit is the limit of each key. The field Tokens is the number of tokens per period, and the field Per is the
+// length of the period. For a limiter with buckets, the field Burst is the number of tokens in a full bucket. For a
+// limiter with windows, the field Tokens is the number of tokens in a window.
 type Limit struct {
 	Tokens int
 	Per    time.Duration

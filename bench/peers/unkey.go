@@ -36,8 +36,9 @@ func (w *windows) counter(key string, sequence int64) *atomic.Int64 {
 // failures, it refuses the request.
 const attempts = 1000
 
-// Allow counts the requests that were admitted in the current window, plus a part of those of the previous window. The
-// part is the fraction of the previous window that the sliding window still covers.
+// Allow compares the limit with the sum of two counts. One is the number of requests that were admitted in the current
+// window. The other is the number of requests of the previous window, multiplied by the fraction of the previous window
+// that the sliding window still covers.
 func (w *windows) Allow(key string) bool {
 	now := time.Now().UnixMilli()
 	sequence := now / w.length

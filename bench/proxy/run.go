@@ -44,15 +44,15 @@ func (p Schedule) Check() error {
 	return nil
 }
 
-// Steps returns how many times wrk will run: rounds is the number of runs of Seconds each, and turns is the number of
-// runs of one second each.
+// Steps returns how many times wrk will run. The result rounds is the number of runs that take Seconds each, and the
+// result turns is the number of runs that take one second each.
 func (p Schedule) Steps() (rounds, turns int) {
 	return len(p.rows()) * p.Rounds, len(p.turned()) * p.Turns
 }
 
-// Do makes the measurements of the schedule. Ahead of every run of wrk, it calls before with a description of the run.
-// It returns the first error, because a round that lacks a server is useless for the comparison. When Do returns, every
-// process that it started has ended.
+// Do makes the measurements of the schedule. Ahead of every run of wrk, it calls the function before with a description
+// of the run. It returns the first error, because a round that lacks a server is useless for the comparison. When Do
+// returns, every process that it started has ended.
 func (p Schedule) Do(ctx context.Context, command string,
 	before func(what string)) (_ *Run, err error) {
 	if err := p.Check(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/bench/proxy/server"
 )
 
-// withRatios returns a run with two rows. One row has 1000 requests/s in each turn, and the other has that number times
-// each ratio.
+// withRatios returns a run with two rows. In each turn, one row has 1000 requests/s. The other row has 1000 requests/s
+// multiplied by the ratio for this turn.
 func withRatios(t target, ratios ...float64) *Run {
 	a, b := Row{Server: &server.Server{Name: t.a.server}, Mode: t.a.mode}, Row{Server: &server.Server{Name: t.b.server}, Mode: t.b.mode}
 	for _, ratio := range ratios {

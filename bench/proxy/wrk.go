@@ -40,8 +40,8 @@ end
 `, clients, clientHeader, clients)
 }
 
-// runWrk measures the server at a URL. program is the path of wrk, script is the path of a file with the text of
-// clientScript, and seconds is the length of the run.
+// runWrk measures the server at a URL. The parameter program is the path of wrk, the parameter script is the path of a
+// file with the text of clientScript, and the parameter seconds is the length of the run.
 func runWrk(ctx context.Context, program, script, url string, seconds int) (Load, error) {
 	const patience = 30 * time.Second // for connections that do not close in time
 	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+patience)

@@ -45,8 +45,8 @@ func (c curves) Legend() template.HTML {
 	return chart.Legend(keys...)
 }
 
-// nines returns the position of a percentile on an axis on which 90 %, 99 %, 99.9 % and so on are equally far from each
-// other. The slowest call has the position of 99.9999 %.
+// nines returns the position of a percentile on an axis. On this axis, the distance from 90 % to 99 % is equal to the
+// distance from 99 % to 99.9 %, and so on. The slowest call has the position of 99.9999 %.
 func nines(percentile float64) float64 {
 	const all = 6
 	if percentile >= 100 {

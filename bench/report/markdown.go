@@ -34,8 +34,8 @@ func Document(path string, r *result.Run) error {
 }
 
 // Short writes a summary for new readers into a Markdown document, between the same two lines as Document. The summary
-// consists of the summary tables of the run r, those of runs on other machines, and the pictures that WriteCharts has
-// made from r in the folder images.
+// consists of the summary tables of the run r, the summary tables of the runs in others, and the pictures that
+// WriteCharts has made from r in the folder images. The runs in others were made on other machines.
 func Short(path string, r *result.Run, others ...*result.Run) error {
 	var b strings.Builder
 	note := ""

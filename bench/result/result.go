@@ -171,8 +171,8 @@ func (r *Row) Entry(name string) (*Entry, bool) {
 	return nil, false
 }
 
-// Ratio divides the time of a by the time of b in each round, and returns a summary of these ratios. ok is false if a
-// or b has an error, or if there is no round in which both have a result.
+// Ratio divides the time of a by the time of b in each round, and returns a summary of these ratios. The result ok is
+// false if one of the two subjects has an error, or if there is no round in which both have a result.
 func (r *Row) Ratio(a, b string) (s Summary, ok bool) {
 	x, okA := r.Entry(a)
 	y, okB := r.Entry(b)

@@ -70,9 +70,9 @@ type Schedule struct {
 	sections map[string]bool
 }
 
-// NewSchedule returns a schedule for the named rows and sections, or for all if there are no names. rounds is the
-// number of rounds; 0 stands for the effort's number. NewSchedule returns an error for an unknown name, and for rounds
-// outside 0 to 1000.
+// NewSchedule returns a schedule for the named rows and sections, or for all if there are no names. The parameter
+// rounds is the number of rounds; 0 stands for the effort's number. NewSchedule returns an error for an unknown name,
+// and for rounds outside 0 to 1000.
 func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	if rounds < 0 || rounds > 1000 {
 		return nil, fmt.Errorf("%d rounds: want 1 to 1000", rounds)

@@ -12,7 +12,7 @@ import (
 
 // These are the targets that are not a ratio of two times on a row.
 
-// one returns the target as a list of one. The target gets a verdict if it was measured.
+// one returns a list that has only the target t. The target gets a verdict if it was measured.
 func one(t result.Target, measured, met bool, why string) []result.Target {
 	t.Verdict = Unmeasured
 	if measured {
@@ -66,8 +66,8 @@ func deniedScaling(r *result.Run) []result.Target {
 	return one(t, true, weir.Median >= 0.8*floor.Median, "more cores bring weir less than they bring the floor")
 }
 
-// speedup returns how many times as many decisions per second a subject makes on the processors of the row last as on
-// those of the row first.
+// speedup compares the speed of a subject, in decisions per second, on two rows with different numbers of processors.
+// It returns the speed on the row in the parameter last, divided by the speed on the row in the parameter first.
 func speedup(first, last *result.Row, name string) (result.Summary, bool) {
 	a, okA := first.Entry(name)
 	b, okB := last.Entry(name)

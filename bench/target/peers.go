@@ -69,8 +69,8 @@ func rivalsOn(r *result.Run, row *result.Row, some func(result.Peer) bool) (riva
 }
 
 // judge returns a target about weir and its rivals: the time of every rival, divided by weir's time, must be at least
-// the argument times. The measured value is that of the fastest rival. One rival below the bound is enough to miss the
-// target.
+// the argument times. The measured value is the ratio of the fastest rival. One rival below the bound is enough to miss
+// the target.
 func judge(row, text string, rivals []rival, times float64) result.Target {
 	c := ratio{limit: times, least: true}
 	nearest := slices.MinFunc(rivals, func(a, b rival) int { return cmp.Compare(a.Median, b.Median) })

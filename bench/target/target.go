@@ -33,7 +33,8 @@ func Evaluate(r *result.Run) []result.Target {
 	return all
 }
 
-// A ratio is a target for a quotient: the time of a, divided by the time of b, on a row.
+// A ratio is a target for the quotient of two times on a row: the time of the subject a, divided by the time of the
+// subject b.
 type ratio struct {
 	row, a, b string
 	text      string
@@ -125,7 +126,7 @@ func verdict(met bool) string {
 }
 
 // explain returns a text that says by how many nanoseconds the measured ratio misses the target. It computes the
-// nanoseconds from the median time of b.
+// nanoseconds from the median time of the subject b.
 func (c ratio) explain(row *result.Row, measured float64) string {
 	a, _ := row.Entry(c.a)
 	b, _ := row.Entry(c.b)

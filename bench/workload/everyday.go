@@ -49,8 +49,8 @@ func everydayLimit(r *Row) peers.Limit {
 	return peers.Limit{Tokens: limitRate * speedUp, Per: second, Burst: limitSize}
 }
 
-// Of the numbers 1, 2, 5, 10, 20, 50, ..., rounded returns the one whose logarithm is nearest to the logarithm of x.
-// With such a rate, the time between two tokens is a whole number of nanoseconds.
+// rounded returns one of the numbers 1, 2, 5, 10, 20, 50, ...: the number whose logarithm is nearest to the logarithm
+// of x. With such a rate, the time between two tokens is a whole number of nanoseconds.
 func rounded(x float64) int {
 	nearest := 1
 	for ten := 1; ten <= 1_000_000; ten *= 10 {

@@ -45,8 +45,8 @@ func TestEverydayLimit(t *testing.T) {
 	}
 }
 
-// The times between requests are those of a Poisson process with the rate of all clients together, and the number of
-// requests of each client matches its rate.
+// The requests of all clients together come as in a Poisson process, whose rate is the sum of the clients' rates. The
+// number of requests of each client matches its rate.
 func TestEverydayArrivals(t *testing.T) {
 	row := small(t, "everyday", 1000, 400_000)
 	before, requests := row.Load()

@@ -33,8 +33,8 @@ func (s *Stream) At(i int) string {
 	return unsafe.String(&s.text[at.from], at.length)
 }
 
-// Due returns when request i is due, from the start of the stream. Only rows for which [Row.Everyday] is true have such
-// times.
+// Due returns the time from the start of the stream until request i is due. Only rows for which [Row.Everyday] is true
+// have such times.
 func (s *Stream) Due(i int) time.Duration { return s.due[i] }
 
 // Lap returns how long one pass through the stream takes. After this time, the first request is due again. It is 0 if

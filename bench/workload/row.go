@@ -104,7 +104,7 @@ func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
 func (r *Row) Together() bool { return r.Large() || r.Returning }
 
 // Limit returns the row's limit, which is the same for all limiters. The limit of Refused rows is one token in ten
-// days, and that of Busy rows is ten tokens per hour. The everyday rows and the mixed row have special limits. The
+// days, and the limit of Busy rows is ten tokens per hour. The everyday rows and the mixed row have special limits. The
 // limit of all other rows is a token per nanosecond. No caller can use up that many tokens, and a key is idle again at
 // once.
 func (r *Row) Limit() peers.Limit {
@@ -178,8 +178,8 @@ func order(r *Row, dice *rand.Rand) []uint32 {
 func (r *Row) drawer(dice *rand.Rand) func() uint64 {
 	if r.Draw == Zipf {
 		z := rand.NewZipf(dice, 1.1, 1, uint64(r.Keys-1))
-		// The multiplier is a prime number and not a divisor of any row's number of keys. So it is one to one, and
-		// distributes the ranks over the kinds of keys.
+		// The multiplier is a prime number and not a divisor of any row's number of keys. So the multiplication is one
+		// to one, and distributes the ranks over the kinds of keys.
 		return func() uint64 { return z.Uint64() * 7_368_787 % uint64(r.Keys) }
 	}
 	return func() uint64 { return dice.Uint64N(uint64(r.Keys)) }

@@ -38,7 +38,8 @@ type Handler struct {
 	// Jitter is the largest random addition to Retry-After, as a fraction of the wait. It is 0 to 1,000. For example,
 	// 0.2 adds up to a fifth of the wait.
 	Jitter float64 `json:"jitter,omitempty"`
-	// SweepInterval is how often idle keys are forgotten, 1ms to 24h. The default is 1m. It does not affect decisions.
+	// SweepInterval is how often idle keys are forgotten, 1ms to 24h. The default is 1m. The interval does not affect
+	// decisions.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 	// LogKey logs the key of each refused request. The key may be a secret.
 	LogKey bool `json:"log_key,omitempty"`

@@ -97,7 +97,7 @@ func TestMatchersAndPrefixes(t *testing.T) {
 }
 
 // TestTooManyEventsForALog: if a zone allows more than 4,096 events, it uses the sliding window counter. For short
-// windows, it already does so above a smaller number.
+// windows, the zone uses this counter already above a smaller number of events.
 func TestTooManyEventsForALog(t *testing.T) {
 	for _, c := range []struct {
 		events int

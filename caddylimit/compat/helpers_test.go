@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// zones returns the JSON of a handler. text is the JSON of its zones.
+// zones returns the JSON of a handler. The parameter text is the JSON of its zones.
 func zones(text string) string { return `{"rate_limits":{` + text + `}}` }
 
 // start starts a configuration with one handler.

@@ -27,8 +27,8 @@ type RateLimit struct {
 	// Window is the time in which MaxEvents are allowed: 1µs to 365 days.
 	Window caddy.Duration `json:"window,omitempty"`
 	// MaxEvents is how many events a key may have in any interval of length Window; 0 refuses all. If MaxEvents is at
-	// most 4,096 and the window is not too short, a sliding log counts exactly. Otherwise, up to 16,777,215 events, a
-	// sliding window counter counts.
+	// most 4,096 and the window is not too short, a sliding log counts exactly. Otherwise, a sliding window counter
+	// counts. It can count up to 16,777,215 events.
 	MaxEvents int `json:"max_events,omitempty"`
 	// If a key is an address, only its first IPv4Prefix or IPv6Prefix bits count. 0 stands for the whole address.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`

@@ -198,9 +198,10 @@ func (c *serveCommand) options() envoy.Options {
 	return o
 }
 
-// clientTLS returns the configuration for connections to a TLS server. ca is the file of a private CA that has signed
-// the server's certificate, and name is the name in this certificate if it is not the server's address. certificate and
-// key are the files of the client's certificate. Each may be "".
+// clientTLS returns the configuration for connections to a TLS server. The parameters certificate and key are the files
+// of the client's certificate. The parameter ca is the file of a private CA that has signed the server's certificate.
+// The parameter name is the name in the server's certificate if it is not the server's address. Each parameter may be
+// "".
 func clientTLS(certificate, key, ca, name string) (*tls.Config, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if certificate != "" || key != "" {

@@ -55,9 +55,11 @@ mappings:
 `
 
 // TestEnvoyGateway runs the program as Envoy Gateway does: with its environment, without arguments, and on its ports.
-// Three things are different, because the machine of the test cannot provide them: the program listens on a loopback
-// address instead of all addresses, the folders /certs and /etc are folders of the test, and the addresses of other
-// programs lead to servers of the test.
+// Three things are different, because the machine of the test cannot provide them:
+//
+//   - The program listens on a loopback address instead of all addresses.
+//   - The folders /certs and /etc are folders of the test.
+//   - The addresses of other programs lead to servers of the test.
 func TestEnvoyGateway(t *testing.T) {
 	host := fmt.Sprintf("127.%d.%d.%d", 2+rand.IntN(250), rand.IntN(256), 1+rand.IntN(254))
 	ca := newAuthority(t)
@@ -123,7 +125,7 @@ func TestEnvoyGateway(t *testing.T) {
 	}
 }
 
-// A launched is the program in a separate process.
+// The type launched is the program in a separate process.
 type launched struct {
 	*exec.Cmd
 	t   *testing.T

@@ -83,7 +83,8 @@ func (p *program) listen(ctx context.Context, failed chan error) error {
 	return err
 }
 
-// grpcServer returns the server for Envoy, and a function that closes its files. traced is nil if calls are not traced.
+// grpcServer returns the server for Envoy, and a function that closes its files. The parameter traced is the option
+// that traces calls, or nil if calls are not traced.
 func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), error) {
 	options := []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{

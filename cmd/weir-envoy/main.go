@@ -7,8 +7,8 @@
 //	weir-envoy variables
 //	weir-envoy version
 //
-// Its exit status is 0 when the work is done, 80 when the command line is wrong and nothing was done, and 1 when the
-// work failed.
+// The exit status of weir-envoy is 0 when the work is done, 80 when the command line is wrong and nothing was done, and
+// 1 when the work failed.
 package main
 
 import (

@@ -30,7 +30,7 @@ descriptors:
     rate_limit: {unit: year, requests_per_unit: 3}
 `
 
-// A running is the program under test.
+// The type running is the program under test.
 type running struct {
 	t      *testing.T
 	ports  map[string]int // by the names of flags
@@ -189,7 +189,7 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// until waits until done returns true. what describes this in the error.
+// until waits until the function done returns true. The parameter what describes this condition in the error.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {

@@ -81,7 +81,7 @@ func TestUnixSocket(t *testing.T) {
 	assert.ErrorContains(t, err, "another program listens there")
 	require.NoError(t, r.end())
 
-	// A killed process leaves its files. They do not prevent a start.
+	// A killed process leaves its socket files. These files do not prevent a start.
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)

@@ -53,8 +53,9 @@ type storeFlags struct {
 	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long an answer of REDIS_PERSECOND_URL may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
-// stores has the stores in which replicas share counters. perSecond is for limits per second, and all is for all other
-// limits. If perSecond is nil, all is for all limits. Both are nil if the counters are in memory.
+// stores has the stores in which replicas share counters. The store perSecond has the limits per second, and the store
+// all has the other limits. If perSecond is nil, the store all has every limit. Both are nil if the counters are in
+// memory.
 type stores struct{ all, perSecond *redislimit.Client }
 
 func (s stores) close() {
@@ -97,7 +98,7 @@ func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []s
 }
 
 // withoutAddress returns an error if REDIS_URL is not set, but another variable suggests that there is a Redis. Without
-// this error, the counters would be in memory, and an operator would not expect that the replicas do not share them.
+// this error, the counters would be in memory, so the replicas would not share them. An operator would not expect this.
 func (f *storeFlags) withoutAddress(environment []string) error {
 	var names []string
 	for name, value := range set(environment) {
@@ -156,7 +157,8 @@ func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServe
 	}))
 }
 
-// A redisServer has the settings of a Redis or Valkey server. They come from the variables whose names begin with name.
+// A redisServer has the settings of a Redis or Valkey server. These settings come from the variables whose names begin
+// with the field name.
 type redisServer struct {
 	name, url, kind, socket, auth, sentinelAuth string
 	tls                                         bool
@@ -255,7 +257,7 @@ func (f *storeFlags) debts() string {
 // prefix returns the beginning of the names of keys in the stores.
 func (f *storeFlags) prefix() string { return cmp.Or(f.CacheKeyPrefix, "envoy") }
 
-// userPassword splits a value of the reference's variables. It is either a password or user:password.
+// userPassword splits a value of the reference's variables. The value is either a password or user:password.
 func userPassword(auth string) (user, password string) {
 	if user, password, both := strings.Cut(auth, ":"); both {
 		return user, password

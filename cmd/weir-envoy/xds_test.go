@@ -86,7 +86,7 @@ func limited(requests uint32) *configv3.RateLimitConfig {
 }
 
 // TestXDS: the program uses the first configuration, and then a changed configuration. It refuses a wrong
-// configuration. If the server goes away and comes back, the program connects again.
+// configuration. If the server is unavailable for a time, the program connects again after that.
 func TestXDS(t *testing.T) {
 	x := startXDS(t, "127.0.0.1:0")
 	x.set(t, "1", limited(1000))
@@ -113,7 +113,7 @@ func TestXDS(t *testing.T) {
 	until(t, "the server that is back is heard", func() bool { return r.left("day", "x") > 2000 })
 }
 
-// A nonsense is a server whose answers have no meaning.
+// The type nonsense is a server whose answers have no meaning.
 type nonsense struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	responses []*discoveryv3.DiscoveryResponse

@@ -38,9 +38,12 @@ type machineCase struct {
 	name  string
 	store string // what happens to the store; "" for nothing
 	kill  bool   // a machine is killed in the middle
-	// The two fields below say what is added to the bound, according to the tables of docs/distributed.md.
-	shares  bool // the store is lost: adds the shares of all nodes (one burst), and rate times what its return takes
-	forgets bool // the store forgets its keys: adds a burst, and what holds give back that are in flight then
+	// If shares is set, the store is lost. This adds two terms to the bound, according to docs/distributed.md: the
+	// shares of all nodes, which are one burst together, and the rate times the duration of the store's return.
+	shares bool
+	// If forgets is set, the store forgets its keys. This adds two terms to the bound: a burst, and the tokens that the
+	// holds in flight at that time give back.
+	forgets bool
 }
 
 // TestMachinesKeepTheBound uses a limit of 10,000 tokens per minute with four programs, a real Redis server and 64
@@ -66,7 +69,7 @@ func TestMachinesKeepTheBound(t *testing.T) {
 	}
 }
 
-// An asking is a request that has reached the model.
+// The type asking is a request that has reached the model.
 type asking struct {
 	begin, end time.Time
 	usage      uint64
@@ -167,7 +170,7 @@ func (w *machineWorld) run() {
 	all.Wait()
 }
 
-// until waits until the function is returns true.
+// w.until calls its parameter again and again, until the call returns true.
 func (w *machineWorld) until(is func() bool) {
 	require.Eventually(w.t, is, 2*time.Minute, 20*time.Millisecond)
 }
@@ -260,7 +263,7 @@ func (w *machineWorld) ask(ctx context.Context, client *http.Client, url, id, us
 
 // cost returns the cost with which a request was settled. This is its usage, or its hold if its client gave up before
 // the model had reported a usage. If the request broke off because its machine was killed, it is unknown whether the
-// usage or the hold was settled, so the smaller of the two counts.
+// usage or the hold was settled. In this case, cost returns the smaller of the two.
 func (a *asking) cost() uint64 {
 	switch a.outcome {
 	case "answered":

@@ -48,7 +48,7 @@ func TestCompletionInShells(t *testing.T) {
 	})
 }
 
-// TestPackagedCompletion: with the files that packages install, each shell completes commands, too.
+// TestPackagedCompletion: with the files that packages install, each shell completes commands.
 func TestPackagedCompletion(t *testing.T) {
 	program := build(t)
 	folder, err := filepath.Abs(inTree("packaging", "completion"))

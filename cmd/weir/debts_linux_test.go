@@ -103,7 +103,7 @@ func (o *outage) awaitCharge() {
 // lose stops the store, and sends requests until the machine has admitted its share.
 func (o *outage) lose() {
 	require.Equal(o.t, 1, o.ask(1))
-	o.killStore() // the store loses its data, too
+	o.killStore() // the store also loses its data
 	require.Equal(o.t, 20, o.ask(25), "the share of this machine")
 }
 

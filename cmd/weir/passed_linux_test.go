@@ -13,7 +13,7 @@ import (
 )
 
 // passing returns a command that serves a rule file. The command gets descriptors and variables in the same way as from
-// systemd. pid is the value of LISTEN_PID; $$ stands for the number of the process.
+// systemd. The parameter pid is the value of LISTEN_PID. In this value, $$ stands for the number of the process.
 func passing(ctx context.Context, t *testing.T, pid, rules string, files []*os.File, variables ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "sh", "-c", "LISTEN_PID="+pid+` exec "$0" serve "$1"`, build(t), rules)

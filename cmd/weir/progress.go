@@ -31,13 +31,13 @@ func newByteBar(screen *os.File, bytes int64, description string) bar {
 		progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionUseIECUnits(true))
 }
 
-// step moves the bar to the given step. steps is the number of all steps.
+// step moves the bar to the given step. The parameter steps is the number of all steps.
 func (b bar) step(step, steps int) {
 	b.ChangeMax(steps)
 	_ = b.Set(step)
 }
 
-// fraction moves the bar to a fraction from 0 to 1. doing says what is being done.
+// fraction moves the bar to a fraction from 0 to 1. The parameter doing says what is being done.
 func (b bar) fraction(doing string, done float64) {
 	const whole = 1000
 	b.Describe(doing)

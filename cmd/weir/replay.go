@@ -188,8 +188,8 @@ func (c *replayCommand) all() (work, error) {
 	}, nil
 }
 
-// write prints the result for the log called name. Doubts about the figures have no place in the JSON output, so they
-// are written to notes.
+// write prints the result for the log with the given name. Doubts about the figures have no place in the JSON output,
+// so they are written to the parameter notes.
 func (c *replayCommand) write(name string, r replayed, out, notes io.Writer) error {
 	if !c.JSON {
 		if _, err := fmt.Fprintf(out, "%s at %s, by %s\n\n", name, r.limit, c.Key); err != nil {

@@ -100,8 +100,8 @@ type crowd struct {
 	done              func()
 }
 
-// crowded starts a fleet and its crowd. more has the settings of the rule file in addition to the limit and the state
-// folder.
+// crowded starts a fleet and its crowd. The parameter more has the settings of the rule file in addition to the limit
+// and the state folder.
 func crowded(t *testing.T, f *fleet, method, more string) *crowd {
 	t.Helper()
 	adoptOrphans(t)

@@ -90,8 +90,8 @@ func (s *securedStore) stop() {
 
 // TestCertificatesOfAStoreAreReplaced: the store of a running weir gets a certificate of another authority, and
 // requires clients to have a certificate of that authority, too. weir uses the new files, with and without a reload. If
-// the certificate of either side has expired in the meantime, the log says so. If weir is started then, the error says
-// so.
+// the certificate of either side has expired in the meantime, the log reports this. If weir is started with such a
+// certificate, the error reports this.
 func TestCertificatesOfAStoreAreReplaced(t *testing.T) {
 	installed(t, "redis-server")
 	port := freePort(t)

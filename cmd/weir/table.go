@@ -64,8 +64,8 @@ func (c *tableCommand) Run() (err error) {
 	return c.watch(ctx, os.Stdout, term.IsTerminal(int(os.Stdout.Fd())), seconds.C)
 }
 
-// carry copies, restores or converts the file, as the flags say. restore is the path of the copy from which it restores
-// the file.
+// carry copies, restores or converts the file, as the flags say. The parameter restore is the path of the copy from
+// which it restores the file.
 func (c *tableCommand) carry(restore string) error {
 	to, did := c.Copy+c.Convert, "copied to "+c.Copy+c.Convert
 	var err error

@@ -5,7 +5,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A flag is a flag of the command line. given says whether the command line has it.
+// A flag is a flag of the command line. The field given says whether the command line has the flag.
 type flag struct {
 	name  string
 	given bool

@@ -25,7 +25,7 @@ type upgradable struct {
 	url  string
 }
 
-// install starts an upgradable with a rule file. variables are environment variables.
+// install starts an upgradable with a rule file. The parameter variables has environment variables.
 func install(t *testing.T, rules string, variables ...string) *upgradable {
 	t.Helper()
 	adoptOrphans(t)

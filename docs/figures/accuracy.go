@@ -16,7 +16,8 @@ type tally struct {
 	admitted          int // requests that the counter admitted
 	exact             int // requests that the exact log admitted, based on its own history
 
-	// The number of requests that only one of the two admitted, if each of them decides based on its own history.
+	// The number of requests that only the counter or only the log admitted, if each of them decides based on its own
+	// history.
 	differ int
 
 	// Requests that the counter admitted or refused wrongly. A decision is right if an exact log of the requests that
@@ -24,7 +25,7 @@ type tally struct {
 	wronglyAdmitted, wronglyRefused int
 	most                            int // the most requests of a client that the counter admitted in one window
 
-	pressed int // requests of clients that one of the two refused at least once
+	pressed int // requests of clients that the counter or the log refused at least once
 }
 
 // A measured has the measurements of one client.
@@ -36,7 +37,8 @@ type measured struct {
 	refused  bool
 }
 
-// measure asks the engine's sliding window counter and the exact log for one token per request, and returns the tally.
+// measure sends each request, for one token, to the engine's sliding window counter and to the exact log, and returns
+// the tally.
 func measure(limit int, window time.Duration, requests []request) (tally, error) {
 	clients := map[int]*measured{}
 	l, clock, err := limiter(engine.SlidingWindow(uint64(limit), window), 10_000)
@@ -90,7 +92,7 @@ func measure(limit int, window time.Duration, requests []request) (tally, error)
 	return t, nil
 }
 
-// percent returns part as a percentage of all.
+// percent returns a text: the number part as a percentage of the number all.
 func percent(part, all int) string {
 	if part == 0 {
 		return "0"

@@ -10,7 +10,7 @@ import (
 const (
 	limit  = 10
 	window = 10 * time.Second
-	// The client sends fast from rush before the edge until rush after it.
+	// Within the time rush before and after the edge, the client sends fast.
 	edge = 10 * time.Second
 	rush = 800 * time.Millisecond
 	// end is the time at which the picture ends.
@@ -51,14 +51,14 @@ func (c *manualClock) now() time.Time { return start.Add(time.Duration(c.since.L
 // set moves the clock to a time after start.
 func (c *manualClock) set(since time.Duration) { c.since.Store(int64(since)) }
 
-// limiter returns a limiter of the policy with room for a number of keys, and its clock.
+// limiter returns a limiter with the policy and room for a number of keys. It also returns the limiter's clock.
 func limiter(p engine.Policy, keys int) (*engine.Limiter, *manualClock, error) {
 	clock := new(manualClock)
 	l, err := engine.New(p, engine.MaxKeys(keys), engine.ClockFunc(clock.now))
 	return l, clock, err
 }
 
-// play asks a limiter of the policy for one token at each of the times, and returns the answers.
+// play requests one token from a limiter with the policy at each of the times, and returns the answers.
 func play(p engine.Policy, asks []time.Duration) ([]answer, error) {
 	l, clock, err := limiter(p, 1)
 	if err != nil {

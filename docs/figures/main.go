@@ -5,16 +5,16 @@
 //	go run ./docs/figures -numbers    print memory per key and the highest limits
 //	go run ./docs/figures -accuracy   print how often the sliding window counter is wrong
 //
-// -accuracy also reads an access log in common or combined format, plain or gzip, if
-// -log or the variable WEIR_ACCESS_LOG names one.
+// With -accuracy, the program also reads an access log in common or combined format, plain or gzip, if -log or the
+// variable WEIR_ACCESS_LOG names one.
 //
-//	load.go      the requests of the pictures, and what the engine answers to them
-//	picture.go   a picture of that
+//	load.go      the requests of the pictures, and the engine's answers to them
+//	picture.go   draws a picture of the requests and answers
 //	figures.go   the list of pictures
 //	story.go     the pictures of a debt and of holds
-//	log.go       the exact log, the yardstick
-//	accuracy.go  the counter against the yardstick
-//	traffic.go   the traffic for that: Poisson, or an access log
+//	log.go       the exact log, with which the counter is compared
+//	accuracy.go  compares the sliding window counter with the exact log
+//	traffic.go   the requests for this comparison: Poisson, or an access log
 //	numbers.go   memory and highest limits
 package main
 

@@ -119,7 +119,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 	}
 }
 
-// taken has a limiter from which single tokens are taken, and the times of the tokens that the limiter granted.
+// taken has a limiter from which the test takes single tokens, and the times at which the limiter granted them.
 type taken struct {
 	t     *testing.T
 	l     *engine.Limiter
@@ -134,7 +134,7 @@ func newTaken(t *testing.T, p engine.Policy) *taken {
 	return &taken{t: t, l: l, clock: clock}
 }
 
-// ask asks for n single tokens at a time and returns how many were granted.
+// ask requests n single tokens, all at the time in the parameter at, and returns how many were granted.
 func (k *taken) ask(at time.Duration, n int) (granted int) {
 	k.clock.set(at)
 	for range n {

@@ -77,8 +77,8 @@ func limitTable(out io.Writer) error {
 	return nil
 }
 
-// highest returns the largest number, up to 2^33, for which ok returns true. ok must return true for all smaller
-// numbers, too.
+// highest returns the largest number, up to 2^33, for which the function ok returns true. For all smaller numbers, ok
+// must return true, too.
 func highest(ok func(uint64) bool) uint64 {
 	low, high := uint64(0), uint64(1)<<33
 	for low < high {

@@ -88,7 +88,8 @@ func drawSteps(p *chart.Plot, steps []step) {
 	p.Text(point(from, 1.2), chart.Start, chart.Soft, fmt.Sprintf("the last %d s", window/time.Second))
 }
 
-// drawRequests draws the requests. The strokes of admitted requests are above those of refused requests, and taller.
+// drawRequests draws the requests. The strokes of admitted requests are above the strokes of refused requests, and
+// taller.
 func drawRequests(p *chart.Plot, answers []answer) {
 	var admitted, refused []float64
 	for _, a := range answers {

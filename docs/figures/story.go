@@ -22,8 +22,8 @@ var stories = []story{{"debt", drawDebt}, {"hold", drawHold}}
 // sample is the time between two points of a curve. All calls are made at multiples of it.
 const sample = 250 * time.Millisecond
 
-// tell moves the clock from 0 to end, makes the calls that are due at each time, and returns the values of level before
-// and after these calls.
+// tell moves the clock from 0 to the time in the parameter end, and makes the calls that are due at each time. It
+// returns the results of the function level before and after these calls.
 func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(), level func() float64) (points []chart.Point) {
 	for at := time.Duration(0); at <= end; at += sample {
 		clock.set(at)
@@ -36,8 +36,8 @@ func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(),
 	return points
 }
 
-// These are the numbers of the picture of a debt: when the charge is made, its tokens, the bound of the debt in limits,
-// and the end of the picture.
+// These are the numbers of the picture of a debt: the time of the charge, its tokens, the bound of the debt as a
+// multiple of the limit, and the end of the picture.
 const (
 	chargeAt   = 3 * time.Second
 	charged    = 25
@@ -109,7 +109,8 @@ func drawDebt(w io.Writer) error {
 		Chart: p.Chart(label)}.Write(w)
 }
 
-// A held is a hold in the picture: the tokens that it takes, the cost with which it is settled, and the times of both.
+// A held is a hold in the picture. It has the tokens that the hold takes, the cost with which the hold is settled, and
+// the times at which both happen.
 type held struct {
 	tokens, cost  uint64
 	from, settled time.Duration
@@ -184,8 +185,8 @@ func drawHold(w io.Writer) error {
 		Legend: []chart.Key{{Colour: chart.Blue, Text: "fixed window"}, {Colour: chart.Orange, Text: "sliding log"}}, Chart: p.Chart(label)}.Write(w)
 }
 
-// storyPlot returns a plot that starts at second 0, with a tick on the horizontal axis every step. A unit of the
-// vertical axis has a height of unit pixels.
+// storyPlot returns a plot that starts at second 0 and ends at the time end. The parameter step is the time between two
+// marks on the horizontal axis. The parameter unit is the height, in pixels, of one unit of the vertical axis.
 func storyPlot(end, step time.Duration, bottom, top, unit float64) *chart.Plot {
 	p := &chart.Plot{X: chart.Linear(0, end.Seconds()), Y: chart.Linear(bottom, top), Height: (top - bottom) * unit, TextSize: textSize}
 	for at := step; at < end; at += step {

@@ -44,7 +44,7 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 200, call(350).Status)
 }
 
-// TestGRPC: a gRPC client has the same limit, and a refusal tells it how long to wait.
+// TestGRPC: a gRPC client has the same limit, and a refusal reports how long the client must wait.
 func TestGRPC(t *testing.T) {
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)

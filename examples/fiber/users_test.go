@@ -30,7 +30,7 @@ func TestUsers(t *testing.T) {
 	assert.Regexp(t, `^"requests";r=[3-5];`, read.Header.Get("RateLimit"), "after the one write")
 }
 
-// TestMadeUpKeys: a client that makes up API keys has only one bucket, that of its address.
+// TestMadeUpKeys: a client that makes up API keys has only the bucket of its address.
 func TestMadeUpKeys(t *testing.T) {
 	url := exampletest.Start(t)
 	exampletest.Law{Burst: 5, Every: 6 * time.Second}.Holds(t, func(i int) bool {

@@ -83,8 +83,8 @@ func TestCosts(t *testing.T) {
 	assert.True(t, passes(t, c), "two are left")
 }
 
-// TestItsOwnCalls: with the command of README.md by which the program makes the calls itself, it prints what README.md
-// shows.
+// TestItsOwnCalls: README.md has a command with which the program makes the calls itself. With this command, the
+// program prints what README.md shows.
 func TestItsOwnCalls(t *testing.T) {
 	wait := exampletest.Says(t, `Check: ResourceExhausted, again in (\S+)`)
 	_, err := time.ParseDuration(wait)

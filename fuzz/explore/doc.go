@@ -5,9 +5,9 @@
 // the search decides which of them makes its next operation. This package has the parts that are specific to the table.
 //
 //	scenario.go      what is explored: a table, calls made before, and threads of calls
-//	scenarios.go     the list of them
+//	scenarios.go     the list of scenarios
 //	thread.go        what is known about a thread and its current call
-//	world.go         the table, the threads, and one step of one of them
+//	world.go         the table, the threads, and one step of one thread
 //	mortal.go        threads that are processes of a shared table, of which one may die
 //	shadow.go        what every key would owe if its record had never been forgotten
 //	shadowbucket.go  charges to a bucket
@@ -15,8 +15,8 @@
 //	invariants.go    what is checked after every step and at the end
 //	explorer.go      the search
 //
-// The results are valid for the bounds of the scenarios, and for sequentially consistent atomics. It is assumed that
-// compilers and processors provide such atomics.
+// The results are valid for the bounds of the scenarios, and for sequentially consistent atomics. Compilers and
+// processors are assumed to provide such atomics.
 //
 // The package is built only with the tag explore:
 //

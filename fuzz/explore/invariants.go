@@ -194,8 +194,8 @@ func (w *world) CheckEnd() error {
 }
 
 // checkExact checks scenarios in which clocks stand still and nothing is forgotten. For every key, all requested tokens
-// must have been admitted, or exactly the burst if more was requested. checkSlots ensures that a key owes the admitted
-// tokens, so checkExact compares the debts.
+// must have been admitted, or, if more tokens than the burst were requested, exactly the burst. checkSlots has already
+// checked that each key owes the admitted tokens, so checkExact only compares the debts.
 func (w *world) checkExact() error {
 	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
 	for i, key := range w.origin.keys {
@@ -227,7 +227,7 @@ func (w *world) checkExact() error {
 	return nil
 }
 
-// position returns the index of a key among the keys of the scenario.
+// position returns the index of a key in the scenario's list of keys.
 func (w *world) position(key uint64) int {
 	return slices.IndexFunc(w.shadow.keys, func(o owner) bool { return o.key == key })
 }

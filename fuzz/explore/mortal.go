@@ -30,8 +30,9 @@ type process struct {
 
 func (p process) Claimant() uint64 { return uint64(p.thread) + 1 }
 
-// Dead reports whether another thread is dead. If the other thread is dead, the thread that asks knows this from then
-// on. Number 0 belongs to the code that fixed the probe bounds, and is never dead.
+// Dead reports whether the process with the number claimant, which is another thread, is dead. If it is dead, the
+// thread that makes the call knows this from then on. Number 0 belongs to the code that fixed the probe bounds, and is
+// never dead.
 func (p process) Dead(claimant uint64) bool {
 	i := int(claimant) - 1
 	dead := i >= 0 && i < len(p.w.threads) && p.w.threads[i].dead
@@ -111,7 +112,7 @@ func (w *world) forgetPlans() {
 	w.table.Plan() // the process that checks the others has the plan that is current at the start
 }
 
-// knows adds to a history which plan the process of a thread knows.
+// knows returns a history to which the plan is added that the process of a thread knows.
 func (w *world) knows(th *thread, history uint64) uint64 {
 	if w.scenario.mortal && w.planned {
 		history = interleave.Mix(history, w.tableOf(th.name).Following())
@@ -149,8 +150,8 @@ func (th *thread) enters(w *world, a word.Access) {
 }
 
 // completes is called for a thread that replaces the plan. If the thread is about to check how far the replacement is,
-// completes forgets what the thread knows. This is right because the thread carries nothing over from its previous
-// check, except the plan that its process knows.
+// completes forgets what the thread knows. It may do so because the thread uses nothing from its previous check, except
+// the plan that its process knows.
 func (w *world) completes(th *thread) {
 	if th.replaces > 0 && th.Pending.Word == w.planWords[1] && th.Pending.Op == word.Load {
 		th.History = w.knows(th, interleave.Mix(interleave.Mix(th.before, uint64(th.replaces)), uint64(th.clock)))
@@ -189,7 +190,7 @@ func (w *world) tableOf(thread int) *shard.Table {
 	return w.tables[thread]
 }
 
-// foreign reports whether a word belongs to a single process, and so is not shared.
+// foreign reports whether a word belongs to a single process and is therefore not shared.
 func (w *world) foreign(a *word.Word) bool { return w.scenario.mortal && !slices.Contains(w.words, a) }
 
 // die makes a thread dead, so that it never runs again.

@@ -110,7 +110,7 @@ func (w *world) makeTable() error {
 	return nil
 }
 
-// intercept makes each access of the table a step, except for words that no thread of the scenario changes.
+// intercept makes each access to a word of the table a step, except for words that no thread of the scenario changes.
 func (w *world) intercept() {
 	s, table := w.scenario, w.table
 	interleave.Intercept(func(a word.Access) bool {
@@ -141,7 +141,7 @@ func (w *world) readPrograms() {
 	}
 }
 
-// If the algorithm of the scenario is not a token bucket, limited returns the algorithm and the limit of a plan.
+// limited returns the algorithm and the limit of a plan, for a scenario whose algorithm is not a token bucket.
 func (s scenario) limited(plan int) (atomicbucket.Algorithm, uint64, error) {
 	switch {
 	case s.log > 0:

@@ -18,7 +18,7 @@ type scenario struct {
 	rate        float64   // tokens per second; 0 means 1e9
 	burst       uint64    // 0 means 1
 	plans       [2]uint64 // the bursts of the second and third plan, if there are any
-	fine        uint64    // ticks per nanosecond of these plans; more ticks make their skews smaller
+	fine        uint64    // ticks per nanosecond of the plans in the field plans; more ticks make their skews smaller
 	log         uint64    // the limit of a sliding log with a window of logWindow; 0 means another algorithm
 	fixed       uint64    // the limit of a fixed window; all calls must be at the same time
 	counter     uint64    // the limit of a sliding window counter; all calls must be at the same time
@@ -72,7 +72,7 @@ type call struct {
 	lead  int64  // how far the time of a take is ahead of its clock
 	fast  int64  // how far its clock is ahead of the machine's, which reads start+late
 	clock bool   // a cancel or a change of the plan reads a clock during the call: see thread.read
-	asks  bool   // a take also asks when to try again
+	asks  bool   // a take also requests the time at which to try again
 }
 
 // givesBack reports whether the call is a refund, with or without a receipt.
@@ -143,7 +143,7 @@ func (c call) by(fast int64) call { c.fast = fast; return c }
 // byClock returns the call, changed so that it reads a clock while it runs instead of getting a time.
 func (c call) byClock() call { c.clock = true; return c }
 
-// told returns the call, changed so that it also asks when to try again.
+// told returns the call, changed so that it also requests the time at which to try again.
 func (c call) told() call { c.asks = true; return c }
 
 // under returns the call under a quota of limit tokens.
@@ -193,7 +193,7 @@ func refunds(key, n uint64) call {
 // adopts returns a change to another plan of the scenario, which has a different burst.
 func adopts(plan uint64) call { return call{verb: adopt, n: plan} }
 
-// reserves returns a call that reserves tokens, and can wait for patience.
+// reserves returns a call that reserves tokens, and can wait for the time patience.
 func reserves(key, n uint64) call { return call{verb: reserve, key: key, n: n} }
 
 // cancels returns a call that gives back n tokens of the thread's latest take or reservation from the key.
@@ -208,7 +208,7 @@ func takesUpTo(key, least, most uint64) call {
 	return call{verb: upTo, key: key, least: least, n: most}
 }
 
-// maxDebt is how many limits a key may owe.
+// maxDebt bounds the debt of a key, as a multiple of its limit.
 const maxDebt = 2
 
 // patience is how long a reservation can wait, in nanoseconds.
@@ -223,15 +223,15 @@ type outcome struct {
 	used    uint64 // the used part of the limit that a peek saw, or the tokens that a charge or an upTo took
 	ends    shard.Ends
 	ended   uint32 // tenures that the call itself began to end by force
-	atOnce  bool   // the answer was to try again at once
+	atOnce  bool   // the answer was that the caller may try again at once
 }
 
 func outcomeOf(o shard.Outcome, used uint64) outcome {
 	return outcome{verdict: o.Verdict, state: o.State, at: o.At, plan: o.Plan, used: used, ended: o.Ended()}
 }
 
-// perform makes the call. If the call takes tokens, perform sets receipt to the receipt of the take, by which a later
-// cancel gives them back. A call that reads a clock calls read.
+// perform makes the call. If the call takes tokens, perform stores the receipt of the take in *receipt, so that a later
+// cancel can give the tokens back. A call that reads a clock calls the function read.
 func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Receipt, read func() int64) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {

@@ -14,7 +14,7 @@ const (
 	other4
 )
 
-// days is a time of some days. It is less than a skew, but no real clock is so far ahead.
+// days is a time of some days. It is shorter than a skew, but no real clock is so far ahead.
 const days = 1 << 49
 
 // far is a key whose home is the last one.
@@ -40,7 +40,7 @@ var (
 // nearSlots is the number of slots among which an insert looks for the best one.
 const nearSlots = 8
 
-// indebted returns calls that make records of n other keys, which owe something at past.
+// indebted returns calls that make records of n other keys. These keys still owe something at the time past.
 func indebted(n int) (calls []call) {
 	for i := range n {
 		calls = append(calls, takes(uint64(10+i), 4).at(past-1))
@@ -290,8 +290,8 @@ var scenarios = []scenario{
 	{name: "log: peek at an idle record beside a sweep", log: 2, probeWindow: 1, before: []call{both}, threads: together(peeks(key1).at(100), sweeps().at(3000))},
 	{name: "log: refund to an idle record beside a sweep", log: 2, probeWindow: 1, before: []call{both}, threads: together(refunds(key1, 1).at(100), sweeps().at(3000))},
 
-	// In these scenarios the algorithm is a fixed window or a sliding window counter. Their search and their payloads
-	// differ from those of token buckets.
+	// In these scenarios the algorithm is a fixed window or a sliding window counter. The search for a record and the
+	// payloads differ from the search and the payloads of token buckets.
 	{name: "fixed: three takers of a record", fixed: 3, probeWindow: 2, before: []call{one}, threads: together(one, both, peeks(key1))},
 	{name: "fixed: two takers, two slots", fixed: 2, probeWindow: 2, threads: together(both, one)},
 	{name: "fixed: a key comes back", fixed: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
@@ -351,9 +351,9 @@ var scenarios = []scenario{
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 
 	// In these scenarios the plans have different skews. The circle of the second plan is 2^50 ns, which is a skew of
-	// the first plan. If a sweep is concurrent with a replacement and makes the leap in steps, there are too many
-	// states, because each step is a separate sweep. So in one scenario a peek makes the leap and visits nothing
-	// afterwards.
+	// the first plan. A sweep makes a leap of time in steps, and each step is a separate sweep. If such a sweep is
+	// concurrent with a replacement, there are too many states. So in one scenario a peek makes the leap, and visits no
+	// slots afterwards.
 	{name: "skews: a smaller one beside a peek that leaps", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{peeks(key1).at(1 << 50)}, {adopts(1), one}}, large: true},
 	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, endless: true},
 	{name: "skews: a larger one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{adopts(1), both}, threads: [][]call{{adopts(0)}, {sweeps().at(1 << 50)}}, endless: true},

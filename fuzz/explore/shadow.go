@@ -11,13 +11,13 @@ import (
 
 // A shadow is the sequential model. For every key it holds the tick at which the key's bucket is full, as if its record
 // were never forgotten. Every change of a slot is also made here as it happens. A record must always agree with the
-// shadow. This implies that a key is charged the admitted tokens once (I2), that it never gets more than its burst and
-// the tokens that come back with time (I1), and that no caller can notice that an idle key was forgotten (I7).
+// shadow. This implies three properties. A key is charged the admitted tokens once (I2). A key never gets more than its
+// burst and the tokens that come back with time (I1). No caller can notice that an idle key was forgotten (I7).
 type shadow struct {
 	algorithm *atomicbucket.TokenBucket // of the plan with the shortest ticks; the shadow counts in these
 	table     *shard.Table
 	plans     [3]*shard.Plan
-	round     uint64 // the charge of an idle bucket starts this many ticks later
+	round     uint64 // tokens taken from an idle bucket start to come back this many ticks later
 	overflow  shard.Overflow
 	refusals  shard.RefusalCharge
 	limited   uint64  // the limit of a sliding log; 0 for token buckets
@@ -33,8 +33,8 @@ type owner struct {
 	full   uint64 // the tick at which its bucket is full; 0: it was always full
 	burst  uint64 // in ticks of the plan that its record follows; 0: it has no record
 	plan   *shard.Plan
-	label  uint64  // the key word that the call that was charged last has written
-	asked  uint64  // the key word that a call has written that was not charged yet
+	label  uint64  // the key word that was written by the call that was charged last
+	asked  uint64  // the key word that was written by a call that is not charged yet
 	asker  *thread // the thread of that call
 	asking int
 	times  []uint64 // in a log, the tick of every token; in flight, the tick and the thread that took the token
@@ -43,7 +43,7 @@ type owner struct {
 	grants []grant // takes from its bucket, in scenarios with refunds by receipts
 }
 
-// end is called when a record was forgotten or converted to another rate. It forgets for which calls the record was
+// end is called when a record was forgotten or converted to another rate. It forgets the calls for which the record was
 // charged.
 func (o *owner) end() {
 	o.tenure++
@@ -158,7 +158,7 @@ func (s *shadow) tokens(plan *shard.Plan, owed uint64) uint64 {
 	return s.algorithm.Tokens(owed)
 }
 
-// debt returns what a record that follows a plan owes at a time.
+// debt returns the debt, at a time, of a record that follows a plan.
 func (s *shadow) debt(plan *shard.Plan, record atomicbucket.State, nanos int64) uint64 {
 	if bucket, ok := plan.Bucket(); ok {
 		return bucket.Debt(record.Record(), bucket.Ticks(nanos)) * s.scale(plan)

@@ -125,8 +125,8 @@ func (s *shadow) checkGrants() error {
 const room = 1 << 51
 
 // convert records that a call converted a record to another plan. The record must owe the same number of tokens as
-// before. This is also true for a key under a quota with its own numbers (R24), because a token costs the same under
-// such a quota.
+// before. The same check is right for a key under a quota with its own numbers (R24), because a token costs the same
+// under such a quota.
 func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
 	watermark := s.algorithm.Ticks(max(th.watermark, s.since))
 	before := s.cost(s.planOf(key.key), 1)

@@ -28,8 +28,8 @@ func (s *shadow) told(key *owner, tick uint64) uint64 {
 	return used
 }
 
-// leaves is called with the tick at which a token was taken. It returns the tick at which the token leaves the window
-// or, in flight, is forgotten.
+// leaves is called with an element of the field times, which says when a token was taken. It returns the tick at which
+// the token leaves the window or, if it is in flight, is forgotten.
 func (s *shadow) leaves(at uint64) uint64 {
 	if s.inFlight {
 		return (at/entrants/logWindow + 2) * logWindow
@@ -37,8 +37,8 @@ func (s *shadow) leaves(at uint64) uint64 {
 	return at + logWindow
 }
 
-// entrants is greater than the number of any thread plus one. For tokens in flight, an element of times is the tick
-// multiplied by entrants, plus the number of the thread, plus one.
+// entrants is greater than the number of any thread plus one. For tokens in flight, an element of the field times is
+// tick * entrants + thread + 1, where tick is the tick of the take and thread is the number of the thread.
 const entrants = 16
 
 // least returns the lower of two limits: the limit of the current plan, and the limit of the previous plan. A call may
@@ -130,9 +130,9 @@ func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	return nil
 }
 
-// giveBack records that a call gave back tokens. In a window, these are the newest tokens. In a log, these are the
-// tokens that the call's thread took or, without a receipt, the oldest tokens. A log also forgets all tokens that have
-// left the window at the tick.
+// giveBack records that a call gave back tokens. In a window, the newest tokens are given back. In a log, the tokens
+// that the call's thread took are given back or, without a receipt, the oldest tokens. A log also forgets all tokens
+// that have left the window at the tick.
 func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	if s.inFlight {

@@ -32,7 +32,7 @@ type thread struct {
 	wrote     bool    // it changed a slot
 	disturbed bool    // another thread changed a word
 	refusable bool    // at some moment its bucket had less than the cost
-	sights    []sight // the debts of its key that it could have seen
+	sights    []sight // the debts of its key that the call could have seen
 	taken     uint64  // slots of its probe window that were owned at some moment
 }
 

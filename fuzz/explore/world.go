@@ -190,10 +190,11 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 	return w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to))
 }
 
-// beginAgain forgets what the thread knows if its call restarts its search, which the table counts as a retry. This is
-// right because the call carries nothing over: an insert first reads the watermark, and a reset or a refund first reads
-// the first state. (A hit does carry over the watermark that it has read, so this does not apply to a hit.) Without
-// beginAgain, two rounds of a loop would never be the same state, and an endless loop would not be recognized.
+// beginAgain forgets what the thread knows if its call restarts its search. (The table counts a restart as a retry.) It
+// may do so because the call uses nothing that it read before: an insert first reads the watermark, and a reset or a
+// refund first reads the first state. (A hit does use the watermark that it has read, so beginAgain does not apply to a
+// hit.) Without beginAgain, two rounds of a loop would never be the same state, and an endless loop would not be
+// recognized.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||
@@ -238,8 +239,8 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 }
 
 // watchesRoom reports whether free slots are recorded. They are recorded for a table that refuses new keys and has one
-// probe window. A table with another overflow policy reports that it has no room as soon as another call claims the
-// record that it would evict.
+// probe window. They are not recorded for other overflow policies: such a table reports that it has no room as soon as
+// another call claims the record that this call would evict.
 func (w *world) watchesRoom() bool {
 	return w.scenario.overflow == shard.Refuse && w.scenario.slots == 0
 }

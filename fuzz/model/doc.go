@@ -4,47 +4,48 @@
 // # What is modelled
 //
 // The model has one window of slots. Each slot has a key and a state of tag, version and payload. Takers make the steps
-// of Table.Take: hit, insert, publish, settle, and the overflow policies evict and refuse. Resetters make those of
-// Table.Reset, and sweepers those of Table.Sweep. Takers and sweepers raise the watermark (R7). In configurations of a
-// shared table, each taker, resetter and sweeper is a separate process. One taker may be killed before any of its
-// steps. Some time later the kernel releases the lock of its seat, and another process may attach to this seat: R17. A
-// step is one atomic load, store or compare-and-swap. The bucket follows an exact rule of one token per tick. Within
-// the bounds of a configuration, the model tries every initial content of the window, every key and number of tokens
-// for each taker, every reading of the clocks, and every order of steps. Every search visits the whole window, because
-// the probe bounds of R11 are left to fuzz/explore.
+// of Table.Take: hit, insert, publish and settle, with the overflow policies evict and refuse. Resetters make the steps
+// of Table.Reset, and sweepers make the steps of Table.Sweep. Takers and sweepers raise the watermark (R7). In
+// configurations of a shared table, each taker, resetter and sweeper is a separate process. One taker may be killed
+// before any of its steps. Some time later the kernel releases the lock of its seat, and another process may attach to
+// this seat: R17. A step is one atomic load, store or compare-and-swap. In a bucket, one token comes back per tick,
+// exactly. Within the bounds of a configuration, the model tries every initial content of the window, every key and
+// number of tokens for each taker, every reading of the clocks, and every order of steps. Every search visits the whole
+// window, because the probe bounds of R11 are left to fuzz/explore.
 //
 // After every write the model asserts
 //
-//	I1  an admitted take finds its tokens in the bucket as it would be if nothing had been
-//	    forgotten; and a key gets at most the burst and the tokens that came back with time
+//	I1  an admitted take would find its tokens in the bucket, too, if no record had ever
+//	    been forgotten; and a key gets at most the burst and the tokens that came back with
+//	    time
 //	I2  a take is charged to the slot of its own key, every record shows what its key has
 //	    taken, a key with a debt has a record, and a refusal is right for the key's own
 //	    bucket at the moment of R2
 //	I3  no key has two LIVE records
-//	I5  no more slots are in CLAIM or TENT than calls are under way or have stopped: none
-//	    at the end, or one if a taker has stopped forever. A killed taker has none after a
-//	    sweep that began after its lock was released
+//	I5  at most as many slots are in CLAIM or TENT as calls are under way or have stopped.
+//	    At the end there is none, or one if a taker has stopped forever. After a sweep that
+//	    began after the lock of a killed taker was released, this taker has none
 //	I7  a record that is forgotten as idle is idle; only evictions and resets forget records
 //	    that are not idle
 //
 // I5 has a second part: if any number of processes stop anywhere, the others finish. Configurations marked "progress"
 // check this part. There are few takes, and versions may not wrap within the bounds. So it is enough to check that the
-// state space has no cycle at all, without any assumption of fairness. To find every cycle, Spin searches for
-// non-progress cycles: nothing in the model is labelled as progress, so every cycle is one.
+// state space has no cycle at all, without any assumption of fairness. Spin can search for non-progress cycles. Nothing
+// in the model is labelled as progress, so this search finds every cycle.
 //
 // # Mutants
 //
-// For each rule there is a macro that breaks the rule. The checker must then find that an invariant fails: the one that
-// the test's table names for the macro. If the checker found no error in a broken protocol, a run without errors would
-// prove nothing.
+// For each rule there is a macro that breaks the rule. With this macro, the checker must find that an invariant fails.
+// The test's table names this invariant for each macro. If the checker found no error in a broken protocol, a run
+// without errors would prove nothing.
 //
 // # What is left out
 //
 //   - Time on a circle: payloads and times are plain small numbers, and nothing leaps, so neither the skew nor the time
-//     of the last sweep is modelled. If a version could wrap in a configuration, the configuration is wrong.
+//     of the last sweep is modelled. The bounds of each configuration must be so small that no version wraps.
 //   - Windows that overlap partly: every key has the same window.
-//   - Ticks that are rounded (a round of 1), the policy that admits without a record, Peek, and the counters. Instead
-//     of using a counter, the model itself records evictions.
+//   - Ticks that are rounded, the policy that admits without a record, Peek, and the counters. Instead of using a
+//     counter, the model itself records evictions.
 //   - Memory models weaker than sequential consistency, which Go's atomics have.
 //   - A check that package shard matches the model. Only a comparison of the two texts can show that they match. For
 //     this purpose, the steps of the model have the same order and names as in the code.

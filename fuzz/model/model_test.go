@@ -157,7 +157,7 @@ type result struct {
 	progress            bool
 	states, transitions int
 	depth, errors       int
-	broken              string // the assertion that failed, or livelock
+	broken              string // the assertion that failed, or the constant livelock
 	schedule            string // the steps that led to the failure
 	truncated           string // why not all states were searched; "" if all were
 	took                time.Duration
@@ -215,7 +215,7 @@ func tool(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// number returns the number that the pattern finds in what the checker printed.
+// number returns the number that the pattern finds in the checker's output.
 func number(t *testing.T, out, pattern string) int {
 	m := regexp.MustCompile(pattern).FindStringSubmatch(out)
 	require.NotNil(t, m, "no %q in\n%s", pattern, out)

@@ -21,12 +21,12 @@ const (
 	survives = "survives"
 )
 
-// asked returns how many suites were tried against a change that survives them.
+// asked returns how many suites were run against a change that survives these suites.
 func (r result) asked() int {
 	return 1 + slices.IndexFunc(suites, func(s suite) bool { return r.suite == survives && s.name == r.test })
 }
 
-// A history is a file of results. It has a line for each change that was tried. The line has the function, the key of
+// A history is a file of results. It has a line for each change that was tried. Each line has the function, the key of
 // the change, the suite and the test, separated by tabs. If the text of the function changes, the change gets another
 // key, so the old result no longer counts. If a key has two lines, the later one counts. Results are appended during
 // the run, so that a stopped run can be continued. The file is sorted when the run ends.

@@ -34,8 +34,8 @@ var (
 	open       = reasons(openText)
 )
 
-// reasons returns the reason for each change in a list. In the list, a reason has one line or more, and is followed by
-// the indented names of changes.
+// reasons returns the reason for each change in a list. In the list, a reason has one line or more. The lines after it,
+// which are indented, have the names of the changes.
 func reasons(text string) map[string]string {
 	found, reason, named := map[string]string{}, "", true
 	for line := range strings.Lines(text) {
@@ -53,7 +53,7 @@ func reasons(text string) map[string]string {
 	return found
 }
 
-// listed reports whether one of these lists has a change.
+// listed reports whether the change is in one of the lists of changes that survive.
 func listed(m mutation) bool {
 	_, explained := equivalent[m.name()]
 	_, known := open[m.name()]

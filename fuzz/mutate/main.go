@@ -1,11 +1,11 @@
 // Mutate changes the code of packages atomicbucket, shard and engine in many small ways, one change at a time. It
 // reports which of the changes no test notices.
 //
-//	go run ./mutate                      tries those that the history does not have as noticed (make mutate)
-//	go run ./mutate -fresh               tries all of them
-//	go run ./mutate -only insert.go      tries those whose name contains a text, such as the name of a file
-//	go run ./mutate -sample 10           tries ten that depend on the day, whatever the history (make test-mutate)
-//	go run ./mutate -score               tries none, and prints the score of the history
+//	go run ./mutate                      tries the changes that are not noticed in the history (make mutate)
+//	go run ./mutate -fresh               tries all changes
+//	go run ./mutate -only insert.go      tries the changes whose name contains a text, such as the name of a file
+//	go run ./mutate -sample 10           tries ten changes that depend on the day only (make test-mutate)
+//	go run ./mutate -score               tries no change, and prints the score of the history
 //	go run ./mutate -list                lists the changes
 //
 // Each mutant of fuzz/explore breaks a rule on purpose. Mutate, in contrast, changes every place in the code: every
@@ -16,22 +16,22 @@
 // equivalent.txt does not explain. The exit status is 1 if a change that is in neither list survives.
 //
 // A change counts as new if it is of a kind that was never tried completely. A change of engine also counts as new if
-// it is not in noticed.txt: see isNew. A sample contains new changes and other changes. It prints all changes that
-// survive, and fails only if a change that is not new survives.
+// it is not in noticed.txt: see isNew. A sample contains new changes and other changes. A run of a sample prints all
+// changes that survive, and fails only if a change that is not new survives.
 //
-// The history is a file outside the repository, bin/mutants.txt. Results are appended to it during a run, so a run may
-// be stopped, and the next run continues. An entry is valid as long as the text of its function, without comments,
-// stays the same. If tests, other functions or constants change, the entry stays valid. Samples and -fresh cover such
-// cases. Changes that survived are tried again, after all other changes. A sample neither reads nor writes the history.
+// The history is the file bin/mutants.txt, which git ignores. Results are appended to it during a run, so a run may be
+// stopped, and the next run continues. An entry is valid as long as the text of its function, without comments, stays
+// the same. If tests, other functions or constants change, the entry stays valid. Samples and -fresh cover such cases.
+// Changes that survived are tried again, after all other changes. A sample neither reads nor writes the history.
 //
 //	mutations.go   the kinds of changes
 //	order.go       changes of the order in which shared words are read and written
 //	typed.go       changes that need the types of expressions
 //	schema.go      one build of all changes
 //	run.go         runs the tests with one change
-//	lists.go       what is known about survivors
+//	lists.go       the lists of changes that are known to survive
 //	history.go     the results of earlier runs
-//	score.go       counts what was noticed
+//	score.go       counts the changes that were noticed
 package main
 
 import (
@@ -151,7 +151,8 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 		chosen = slices.DeleteFunc(chosen, r.unbuilt)
 		chosen = parts(chosen, o.sample)
 	}
-	// If a change survived the fast suites in a run that was stopped, only the slow suites are run against it now.
+	// If a change survived the fast suites in an earlier run, and that run was stopped, only the slow suites are run
+	// against the change now.
 	fast, rest := fast(), []mutation{}
 	if !o.fresh && o.sample == 0 {
 		isFast := func(m mutation) bool { n := s.before[m.key].asked(); return n < fast || n == len(suites) }

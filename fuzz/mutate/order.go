@@ -70,7 +70,7 @@ func callsOf(n ast.Node, names []string) (calls []*ast.CallExpr) {
 	return calls
 }
 
-// earlier finds the first read of a shared word in the statement s, and moves this read in front of the preceding
+// earlier finds the first read of a shared word in the statement s. It moves this read to a place before the preceding
 // statements.
 func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	var head ast.Node
@@ -105,7 +105,8 @@ func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	}
 }
 
-// later adds changes for a statement that defines variables by reads: a later use of the variable reads again.
+// later adds changes for a statement that reads shared words into new variables. With the change, a later use of such a
+// variable reads the word again.
 func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	define, ok := s.(*ast.AssignStmt)
 	if !ok || define.Tok != token.DEFINE || len(define.Lhs) != len(define.Rhs) {
@@ -118,7 +119,7 @@ func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	}
 }
 
-// readAgain replaces each use of a variable in statements by another read.
+// readAgain replaces each use of a variable in the statements in the parameter after by another read.
 func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	for _, next := range after {
 		ast.Inspect(next, func(n ast.Node) bool {

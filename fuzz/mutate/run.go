@@ -76,7 +76,7 @@ func (s suite) compile(root, overlay, path string) error {
 }
 
 // reference builds a suite, runs it once with the unchanged code, and measures how long its tests take. It reports
-// tests that fail, and leaves them out.
+// tests that fail, and does not use them.
 func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	b := &binary{suite: s, root: root, path: filepath.Join(dir, strings.ReplaceAll(s.name, " ", "-")+".test"), flags: []string{"-test.short"}}
 	if err := s.compile(root, overlay, b.path); err != nil {
@@ -139,7 +139,8 @@ type runner struct {
 	catches map[string]map[string]int // how many changes of a function each test has noticed
 }
 
-// prepare builds the changed packages. catches has how many changes of a function each test has noticed before.
+// prepare builds the changed packages. The parameter catches has how many changes of a function each test has noticed
+// before.
 func prepare(root, dir string, all []file, watch bool, catches map[string]map[string]int) (*runner, error) {
 	s, err := newSchema(root, dir, all)
 	if err != nil {
@@ -181,12 +182,12 @@ func (b *binary) reach(dir string) {
 	}
 }
 
-// unbuilt reports whether it is known that a change does not build. For a change of a constant, this is not known
-// before it is tried.
+// unbuilt reports whether a change is known not to build. For a change of a constant, this is not known before the
+// change is tried.
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
-// noticed returns which suite and test notice the change, among the suites suites[from:to]. The fast suites are tried
-// together, and the other suites one after the other.
+// noticed runs the suites suites[from:to] against the change. It returns the suite and the test that notice the change.
+// It runs the fast suites together, and the other suites one after the other.
 func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	if r.unbuilt(m) {
 		return result{unbuilt, ""}, nil
@@ -222,9 +223,9 @@ func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	return result{survives, suites[to-1].name}, nil
 }
 
-// builder returns two functions. The function build returns the path of a binary with the change. The function remove
-// removes the files that build has made. For a change of a function, this is the binary with all changes. For a change
-// of a constant, each binary is built when it is first needed.
+// builder returns two functions. The function build returns the path of a binary with the change: for a change of a
+// function, the path of the binary with all changes, and for a change of a constant, the path of a binary that is built
+// when it is first needed. The function remove removes the files that build has made.
 func (r *runner) builder(m mutation) (build func(b *binary) (path string, err error), remove func(), err error) {
 	if !m.isConstant() {
 		return func(b *binary) (string, error) { return b.path, nil }, func() {}, nil
@@ -277,9 +278,9 @@ type task struct {
 }
 
 // tasks returns the tests of suites[from:to] in the order in which they are tried. A test comes earlier if it is more
-// likely to notice the change, and if it takes less time. A test is likely to notice the change if it has noticed other
-// changes of the same function. It is less likely to notice the change if these other changes were only in the same
-// file. The tests run in rounds, and each round takes several times longer than the previous one.
+// likely to notice the change, and if it takes less time. A test is very likely to notice the change if it has noticed
+// other changes of the same function. It is less likely if it has only noticed other changes of the same file. The
+// tests run in rounds, and each round takes several times longer than the previous one.
 func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 	type candidate struct {
 		test
@@ -344,9 +345,9 @@ func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 // hung is used instead of the name of a test if tests did not end and were stopped.
 const hung = "(no end)"
 
-// try runs tests with a change. It returns the test that fails, or "". The tests may use many times the processor time
-// that they took for the unchanged code, and as much memory as all tests together need. If the tests need more with a
-// change, the change counts as noticed.
+// try runs tests with a change. It returns the test that fails, or "". The processor time is limited to many times the
+// time that the tests took for the unchanged code, and the memory is limited to the memory that all tests together
+// need. If the tests need more with a change, the change counts as noticed.
 func (b *binary) try(path string, number int, tests []test) (string, error) {
 	seconds := 0.0
 	for _, t := range tests {

@@ -29,7 +29,7 @@ const variable = "WEIR_MUTANT"
 // binary writes to this file which functions it has reached.
 const reached = "WEIR_MUTANT_REACHED"
 
-// chosen is the code that is added to each package.
+// chosen is the Go code that is added to each package.
 const chosen = `
 
 import (
@@ -69,7 +69,8 @@ type schema struct {
 	files   []file
 }
 
-// at says to which change the lines of a file belong, up to the line upTo. The number is 0 if they belong to no change.
+// at says that the lines of a file, up to the line upTo, belong to the change with the given number. The number is 0 if
+// the lines belong to no change.
 type at struct{ upTo, number int }
 
 // newSchema writes the packages with all changes into a directory. The changes are numbered in the order in which the
@@ -144,7 +145,8 @@ func writeOverlay(name string, replace map[string]string) error {
 	return os.WriteFile(name, list, 0o600)
 }
 
-// withAll returns the text of a file with the copies of its functions, and stores in lines where the copies are.
+// withAll returns the text of a file with the copies of its functions. It stores the places of the copies in the field
+// lines.
 func (s *schema) withAll(f *file) (string, error) {
 	var text strings.Builder
 	var copies strings.Builder
@@ -189,8 +191,8 @@ func (s *schema) withAll(f *file) (string, error) {
 	return text.String() + copies.String(), nil
 }
 
-// signature returns the head of a function, with a name for every parameter. It also returns a function call, which
-// returns the text of a call of the copy with a suffix.
+// signature returns the head of a function, with a name for every parameter. It also returns a function. That function
+// returns the text of a call of the copy whose name has the given suffix.
 func signature(f *file, function *ast.FuncDecl) (head string, call func(suffix string) string) {
 	type edit struct {
 		from, to int

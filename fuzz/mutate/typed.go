@@ -127,8 +127,8 @@ var flagSet = regexp.MustCompile(`^\{\s*return atomic\.Swap(\w+)\(&\w+\.(\w+), (
 // most is the largest number of replacements for a variable or a field.
 const most = 2
 
-// otherVariable replaces a variable by other variables of the same type. It uses the ones that are declared last before
-// the replaced variable.
+// otherVariable replaces a variable by other variables of the same type. It uses the variables that are declared last
+// before the use of the replaced variable.
 func (f *finder) otherVariable(id *ast.Ident) {
 	if f.typed.scope == nil || f.typed.members[id] || slices.ContainsFunc(f.typed.assigned, func(e ast.Expr) bool { return e == id }) {
 		return
@@ -191,8 +191,8 @@ func (f *finder) swapped(c *ast.CallExpr) {
 	}
 }
 
-// isTest reports whether the arguments of a call need not be exchanged, as for min and max, whose order does not
-// matter.
+// isTest reports whether the arguments of a call need not be exchanged. Examples are min and max, because the order of
+// their arguments does not matter.
 func isTest(c *ast.CallExpr) bool {
 	name, ok := c.Fun.(*ast.Ident)
 	return ok && (name.Name == "min" || name.Name == "max")

@@ -34,8 +34,8 @@ func run() error {
 	})
 }
 
-// step runs this program as a second process, which makes the calls, and steps through that process. It calls found
-// with the instructions of each call, minus the instructions of an empty one.
+// step runs this program as a second process, which makes the calls, and steps through that process. It calls the
+// function found with the instructions of each call, minus the instructions of an empty call.
 func step(s subject, found func(name string, c count)) error {
 	command := exec.Command("/proc/self/exe")
 	// These settings keep the scheduler and the collector from interrupting the thread.
@@ -101,10 +101,10 @@ type instruction struct {
 
 const breakpoint = 0xcc
 
-// measure lets the thread run to a breakpoint. If counts is true, it then counts instructions up to the next
-// breakpoint. While it counts, all other threads of the process are stopped. Stepping is slow, so another thread would
-// otherwise make the scheduler preempt the goroutine. If the goroutine was preempted before the threads were stopped,
-// ok is false and nothing is counted.
+// measure lets the thread run to a breakpoint. If the parameter counts is true, it then counts instructions up to the
+// next breakpoint. During this time, all other threads of the process are stopped. Stepping is slow, so another thread
+// would otherwise make the scheduler preempt the goroutine. If the goroutine was preempted before the threads were
+// stopped, the result ok is false and nothing is counted.
 func (s *stepper) measure(counts bool) (c count, ok bool, err error) {
 	if err := s.toBreakpoint(); err != nil {
 		return c, false, err
@@ -245,8 +245,9 @@ var reads = []x86asm.Op{x86asm.CMP, x86asm.TEST, x86asm.MUL, x86asm.IMUL, x86asm
 var writes = []x86asm.Op{x86asm.MOV, x86asm.MOVUPS, x86asm.MOVUPD, x86asm.MOVDQU, x86asm.MOVQ, x86asm.MOVD, x86asm.MOVAPS,
 	x86asm.MOVSD_XMM, x86asm.MOVSS, x86asm.STOSB, x86asm.STOSQ, x86asm.MOVSB, x86asm.MOVSQ}
 
-// add counts an instruction. repeats means that the previous step was at the same instruction: when stepping, a REP
-// instruction stops after each of its repetitions, but it counts as one instruction.
+// add counts an instruction. The parameter repeats says that the previous step was at the same instruction. This
+// happens with a REP instruction: when stepping, it stops after each of its repetitions, but it counts as one
+// instruction.
 func (c *count) add(inst instruction, repeats bool) {
 	if !repeats {
 		c.instructions++

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// TestMain makes the calls instead of running the tests if step started the process, because in a test, step runs the
-// test program again.
+// If the function step started the process, TestMain makes the calls instead of running the tests. In a test, step
+// starts the test program again.
 func TestMain(m *testing.M) {
 	if os.Getenv(role) != "" {
 		if err := child(); err != nil {
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 
 // mostForOneLimit is the maximum number of instructions of a decision by one limit. It is 3 % more than 1,661, the
 // number of instructions when httplimit decided itself, without package limits. The decision now takes 1,676
-// instructions with Go 1.26 on amd64. The difference to the maximum allows for other compilers and processors, on which
-// the search for a byte takes another path.
+// instructions with Go 1.26 on amd64. The difference between 1,676 and the maximum allows for other compilers and
+// processors, on which the search for a byte takes another path.
 const mostForOneLimit = 1710
 
 // TestADecisionCostsWhatItMay: if one limit in memory decides a request, the decision takes at most mostForOneLimit

@@ -145,7 +145,8 @@ func callsOf(keys int) (calls []call, err error) {
 	return calls, nil
 }
 
-// byKey returns the calls that take a key that is already hashed. tiers is a limiter that has a tier with another rate.
+// byKey returns the calls that take a key that is already hashed. The limiter in the parameter tiers has a tier with
+// another rate.
 func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []call {
 	var hold engine.Receipt
 	var entry engine.Receipt

@@ -99,7 +99,7 @@ func (c *command) measure() (*proxy.Run, error) {
 	return run, err
 }
 
-// or returns the value of a flag. If the flag is not given, it returns the value otherwise.
+// or returns the value of a flag. If the flag is not given, it returns the parameter otherwise.
 func or(flag *int, otherwise int) int {
 	if flag == nil {
 		return otherwise
@@ -107,8 +107,8 @@ func or(flag *int, otherwise int) int {
 	return *flag
 }
 
-// servers returns the servers to measure. If Caddy is missing, it is left out and a message is written to out, because
-// some systems offer Caddy only with an upgrade of other packages.
+// servers returns the servers to measure. If Caddy is missing, it is left out, and a message is written to out. It is
+// not an error, because some systems offer Caddy only with an upgrade of other packages.
 func servers(weir, self string, out io.Writer) []*server.Server {
 	all := []*server.Server{server.Weir(weir), server.WeirSilent(weir), server.Bare(self)}
 	caddy := server.Caddy()
@@ -128,7 +128,7 @@ func (c *command) weir(self string) (string, error) {
 	return filepath.Join(filepath.Dir(self), "weir"), nil
 }
 
-// progress returns a function that writes to stderr what is measured now.
+// progress returns a function that writes to stderr which measurement is running.
 func progress(schedule proxy.Schedule) func(what string) {
 	rounds, turns := schedule.Steps()
 	fmt.Fprintf(os.Stderr, "%d runs of %d s, and %d of 1 s\n", rounds, schedule.Seconds, turns)

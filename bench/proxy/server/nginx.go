@@ -48,8 +48,8 @@ func nginxProxy(s Site) string {
 			proxy_set_header Connection "";`)
 }
 
-// nginx returns a configuration of nginx. The argument http is added to the http block, and location to the only
-// location.
+// nginx returns a configuration of nginx. The argument http is added to the http block, and the argument location is
+// added to the only location block.
 func nginx(s Site, http, location string) string {
 	var temp strings.Builder
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {

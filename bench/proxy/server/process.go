@@ -121,7 +121,7 @@ func (p *Process) Stop() (cpu time.Duration, err error) {
 		err = p.end()
 	}
 	err = errors.Join(err, os.RemoveAll(p.dir))
-	// For nginx, these times include those of the worker process, because nginx has waited for its end.
+	// For nginx, these times include the times of the worker process, because nginx has waited for its end.
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), err
 }
 

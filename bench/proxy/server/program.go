@@ -18,8 +18,8 @@ type Program struct {
 // Wrk is the program that makes the requests.
 var Wrk = Program{Name: "wrk", Package: "apt-get install wrk", Version: []string{"-v"}}
 
-// Find returns the program's path. The folders of servers are not always in PATH, so Debian's
-// are searched too.
+// Find returns the program's path. The folders of servers are not always in PATH, so Find also searches the folders
+// that Debian uses.
 func (p Program) Find() (string, error) {
 	path, err := exec.LookPath(p.Name)
 	if err != nil && !strings.Contains(p.Name, "/") {

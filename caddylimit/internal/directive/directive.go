@@ -17,7 +17,8 @@ type Handler interface {
 	caddyfile.Unmarshaler
 }
 
-// Register registers a directive with Caddy and orders it before basic_auth. make returns the directive's handler.
+// Register registers a directive with Caddy and orders it before basic_auth. The function make returns the directive's
+// handler.
 func Register(name string, make func() Handler) {
 	httpcaddyfile.RegisterHandlerDirective(name, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		handler := make()
@@ -49,7 +50,7 @@ func Read(d *caddyfile.Dispenser, options ...Option) error {
 	return Block(d, name, options...)
 }
 
-// Block reads the block that follows. what is its name in errors.
+// Block reads the block that follows. The parameter what is the name of the block in errors.
 func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
 	seen := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {

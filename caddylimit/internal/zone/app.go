@@ -79,7 +79,7 @@ func (a *App) Leave() {
 }
 
 // Use returns the zone of a module by its name. If the configuration has named the zone before, the spec must be the
-// same as then.
+// same as at the first time.
 func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 	id := id{module, name}
 	if u, again := a.uses[id]; again {

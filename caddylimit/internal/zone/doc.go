@@ -16,9 +16,10 @@
 // another part of the configuration then fails to start, Caddy calls [App].Stop of this configuration while it is still
 // the latest one. In this case, Stop reverts the change.
 //
-// If the limiter accepts the new numbers, they change in place ([engine.Limiter.SetPolicy]). It does not accept, for
-// example, another algorithm, or a sliding log that becomes longer than its ring. In these cases the zone gets a
-// limiter of a new generation, and the tokens that keys have used still count: see package [live].
+// If the limiter accepts the new numbers, they change in place ([engine.Limiter.SetPolicy]). The limiter does not
+// accept every change. Examples are another algorithm, or a sliding log that becomes longer than its ring. In these
+// cases the zone gets a limiter of a new generation, and the tokens that keys have used still count: see package
+// [live].
 //
 // [live]: https://pkg.go.dev/github.com/weir-go/weir/limits/live
 package zone

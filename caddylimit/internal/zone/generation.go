@@ -16,8 +16,8 @@ type generation struct {
 	uses int // number of uses that have it; guarded by the lock of the zone
 }
 
-// newGeneration makes a limiter for a zone. If the argument before is not nil, what keys owe to the limiter of that
-// generation also counts in the new limiter.
+// newGeneration makes a limiter for a zone. If the argument before is not nil, the tokens that keys owe to the limiter
+// of that generation also count in the new limiter.
 func newGeneration(id id, spec Spec, host host, before *generation) (*generation, error) {
 	g := &generation{made: spec}
 	var err error
@@ -26,8 +26,8 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 		if err != nil {
 			return nil, err
 		}
-		// If the limiter of before counts in a file, the new limiter does not take over its debts, because other
-		// processes may still count in that file.
+		// If the previous limiter counts in a file, the new limiter does not take over the debts in this file, because
+		// other processes may still count in it.
 		if before == nil || !hasTokens(before.made) || before.made.State != "" || !hasTokens(spec) {
 			g.limiter = live.New(limiter)
 			return g, nil

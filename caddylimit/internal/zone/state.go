@@ -11,11 +11,11 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// InFolder returns the spec with a file in a folder. The argument name is the name of the limit, and counts describes
-// its keys and tiers. The file's name depends on these, on the layout, and on the numbers of the spec that cannot
-// change within a file. So if a limit changes in one of these respects, it starts another file, and a process that
-// still has the old limit keeps the old file. For a limit in a store, the folder contains files with this machine's
-// debts to the store.
+// InFolder returns the spec with a file in a folder. The argument name is the name of the limit, and the argument
+// counts describes its keys and tiers. The file's name depends on these arguments, on the layout, and on the numbers of
+// the spec that cannot change within a file. So if one of these values of a limit changes, the limit starts another
+// file. A process that still has the old limit keeps the old file. For a limit in a store, the folder contains files
+// with this machine's debts to the store.
 func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	if s.Store != "" {
 		address, _ := url.Parse(s.Store) // if the address is invalid, connecting returns the error

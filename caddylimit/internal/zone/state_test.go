@@ -25,7 +25,8 @@ func inFile(t *testing.T, policy engine.Policy) Spec {
 	return Spec{Policy: policy, MaxKeys: 100}.InFolder(t.TempDir(), "a limit/of all", "key")
 }
 
-// TestAStateIsSharedAndStays: another process counts in the same file, and after a restart this process does too.
+// TestAStateIsSharedAndStays: another process counts in the same file. After a restart, this process continues to count
+// in this file.
 func TestAStateIsSharedAndStays(t *testing.T) {
 	id, spec := newID(), inFile(t, engine.TokenBucket(engine.Per(1, aDay), 5))
 	assert.True(t, strings.HasPrefix(filepath.Base(spec.State), "a_limit_of_all-"), spec.State)

@@ -36,8 +36,8 @@ type host struct {
 	log  *slog.Logger
 }
 
-// store connects to a store. If joinsLater is true and the store does not answer yet, it counts as lost, and store
-// returns no error.
+// store connects to a store. If the parameter joinsLater is true and the store does not answer yet, the store counts as
+// lost, and the method returns no error.
 func (h host) store(address string, timeout time.Duration, joinsLater bool) (*store, error) {
 	key := fmt.Sprint(timeout, " ", joinsLater, " ", address)
 	shared, _, err := stores.LoadOrNew(key, func() (caddy.Destructor, error) {

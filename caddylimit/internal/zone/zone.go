@@ -126,7 +126,8 @@ func (u *Use) start() error {
 	return nil
 }
 
-// apply sets the policy of the limiter to that of the use, and passes the store the log of the configuration.
+// If the limiter of the use is in this process, apply sets the limiter's policy to the policy of the use. If the
+// limiter is in a store, apply makes the store's connection write to the log of the configuration.
 func (u *Use) apply() error {
 	if u.gen.store != nil {
 		u.gen.store.log.to.Store(u.host.log)

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// around is how many lines before a line, and how many lines after it, are looked at: the date of the line is
-	// compared with their dates.
+	// around is a number of lines. The date of a line is compared with the dates of this many lines before it and this
+	// many lines after it.
 	around = 16
 	// A date may be up to farAhead later, and up to farBehind earlier, than the dates of all lines around it. farBehind
-	// is larger, because a server may log a long request with the time at which it began, while no request is logged
-	// before it comes.
+	// is larger, because a server may log a long request with the time at which it began, but no server logs a request
+	// before the request arrives.
 	farAhead, farBehind = 30 * time.Minute, 24 * time.Hour
 	// farOff is used instead of farAhead and farBehind for a line that has fewer than around lines before it or after
 	// it.
@@ -26,9 +26,9 @@ var ErrAstray = errors.New("far from the dates of the lines around it")
 
 // astray finds the lines of a file whose date is far from the dates of all lines around it. If such a date were
 // trusted, the request would count at a wrong time. A line is in doubt if its date is not near the date of a line
-// before it. Such a line is held back until the lines after it have been read. The date is wrong if two things are true
-// of the lines after it: their dates are far from the date in the same direction as the dates before it, and they are
-// near each other. Otherwise the log continues at another time, as in files that were concatenated in any order.
+// before it. Such a line is held back until the lines after it have been read. The date is wrong if the dates of the
+// lines after it are near each other and are far from it, in the same direction as the dates of the lines before it.
+// Otherwise the log continues at another time, as in files that were concatenated in any order.
 type astray struct {
 	recent [around]time.Time // times of the latest entries that were passed on
 	passed int
@@ -154,8 +154,9 @@ func (a *astray) judge(f *file, h *held) *LineError {
 }
 
 // isFar reports whether a date is far, in one direction, from all dates before it and from most dates after it. A
-// distance is far if it is larger than least, and larger than the distance between the nearest and the farthest of
-// these dates. Up to a quarter of the dates after the date may be as far off as the date itself.
+// distance is far if it is larger than the parameter least, and larger than the distance between the nearest and the
+// farthest of these dates. Of the dates after it, isFar ignores the nearest quarter, because these dates may be wrong
+// in the same way. If there are fewer than around of these dates, isFar ignores the nearest half.
 func isFar(before, behind []time.Duration, direction, least time.Duration) bool {
 	off := slices.Clone(behind)
 	for i := range off {

@@ -21,10 +21,10 @@ import (
 // long lines. The lost part is not needed: client, time, request, status and size come before it.
 
 // parseCommon parses a line of the common or the combined format. It refuses a line that could be a vhost_combined
-// line, because a virtual host must not be mistaken for the client. Such a line has one more field before the date, so
-// its user name seems to have spaces. A line whose user name has spaces is refused if, in addition, its identity is not
-// "-" (identities are no longer in use) or its first field has a port. A line whose identity is an address is refused,
-// too.
+// line, because a virtual host must not be mistaken for the client. A vhost_combined line has one more field before the
+// date, so its user name seems to have spaces. parseCommon refuses a line whose user name has spaces if, in addition,
+// its identity is not "-" (identities are no longer in use) or its first field has a port. It also refuses a line whose
+// identity is an address.
 func (p *parser) parseCommon(line []byte) error {
 	who, date, rest, err := cutDate(line)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// packed returns the lines of testdata/packed in a compression. name is the name of the file.
+// packed returns the lines of testdata/packed in a compression. The parameter name is the name of the file.
 func packed(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "packed", name))

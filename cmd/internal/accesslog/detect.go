@@ -23,8 +23,8 @@ type sample struct {
 // if other lines have one, because servers write other things to their logs, too. detect returns an error if no line
 // has a known format, or if lines have different formats.
 //
-// start is the start of the log. whole says whether it is the complete log. If given is not nil, it is the format, and
-// detect only finds the fields.
+// The parameter start is the start of the log, and the parameter whole says whether it is the complete log. If the
+// parameter given is not nil, it is the format of the log, and detect only finds the fields.
 func detect(start []byte, whole bool, given *format) (sample, error) {
 	lines := sampled(start, whole)
 	if given != nil {
@@ -104,7 +104,7 @@ func try(formats []*format, lines []sampledLine) []*trial {
 	return trials
 }
 
-// is reports whether the line is of the format. If it is, is learns from the line.
+// t.is(line) reports whether the line has the format of the trial. If so, the trial learns the fields of the line.
 func (t *trial) is(line *sampledLine) bool {
 	t.parser.learned.reset()
 	if err := t.parser.parse(t.format, line.text); err != nil {

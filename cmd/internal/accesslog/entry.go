@@ -9,7 +9,7 @@ type Entry struct {
 	// ASCII, so it can be shown on a terminal. It is never empty.
 	Client []byte
 	// Time is the time at which the request was received, if the log has this time. Otherwise it is the time at which
-	// the request was logged. It is in the years 1970 to 2261, for which time.Time.UnixNano is defined.
+	// the request was logged. The year is from 1970 to 2261, because time.Time.UnixNano is defined for these years.
 	Time time.Time
 	// Method, Target and Proto are the parts of the request line. Target is a path with its query, a URL, or *. All
 	// three are empty if the logged request was not HTTP. No limit applies to such a request, because the server
@@ -24,7 +24,8 @@ type Entry struct {
 	// difference of the two times.
 	Late time.Duration
 	// Memo is for the reader of the log. A reader can get an entry twice: from the function of [Log.Logged] and from
-	// Next. At the first time it stores in Memo what it has found out about the entry.
+	// Next. When the reader gets the entry for the first time, it can store in Memo what it has found out about the
+	// entry.
 	Memo any
 
 	line int // number of the line in its file

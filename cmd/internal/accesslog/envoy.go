@@ -115,8 +115,8 @@ func (p *parser) setEnvoyHeaders(forwarded, agent, id, authority []byte) {
 }
 
 // lastForwarded returns the last address of X-Forwarded-For. It is the only address in the list that a client cannot
-// forge, because a proxy has appended it: the Envoy that wrote the log, or the proxy in front if this Envoy trusts that
-// proxy.
+// forge, because a proxy has appended it. This proxy is the Envoy that wrote the log or, if this Envoy trusts a proxy
+// in front of it, the proxy in front.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/headers#x-forwarded-for
 func lastForwarded(list []byte) []byte {

@@ -3,8 +3,8 @@ package accesslog
 import "slices"
 
 // Fields says which fields a log has for each request. Every log has the client, the time, the method, the target and
-// the status, so they are not listed. Fields is needed to interpret a header that is missing in the log: the client did
-// not send it, or the server does not log it.
+// the status, so they are not listed. If a request has no value of a header in the log, Fields shows whether the client
+// did not send the header or the server does not log it.
 //
 // The format determines the fields. If the fields of a format are configured, they are found in the first lines of the
 // log.
@@ -20,7 +20,7 @@ func (f Fields) Header(name string) bool {
 	return listed != f.all
 }
 
-// and returns the fields that both logs have.
+// f.and(g) returns the fields that are in f and also in g.
 func (f Fields) and(g Fields) Fields {
 	both := Fields{Host: f.Host && g.Host, all: f.all && g.all}
 	switch {
@@ -36,7 +36,7 @@ func (f Fields) and(g Fields) Fields {
 	return both
 }
 
-// only returns those of the names for which f has a header field.
+// only(names, f) returns the names for which f has a header field.
 func only(names []string, f Fields) (held []string) {
 	for _, name := range names {
 		if f.Header(name) {

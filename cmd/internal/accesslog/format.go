@@ -12,8 +12,8 @@ type format struct {
 	parse func(*parser, []byte) error
 }
 
-// formats has all known formats. A line has at most one format. The exception is common: detect gives this name to
-// combined if no line has a referer.
+// formats has all known formats. A line has at most one of these formats, with one exception: combined and common have
+// the same parser. detect tries only combined, and calls it common if no line has a referer.
 var formats = []*format{
 	combined,
 	common,

@@ -110,7 +110,7 @@ func FuzzCombinedRoundTrip(f *testing.F) {
 	})
 }
 
-// write logs an entry in the combined format, as nginx escapes it.
+// write returns an entry as a line of the combined format, with the escapes that nginx uses.
 func write(e *Entry) []byte {
 	header := map[string][]byte{"Referer": []byte("-"), "User-Agent": []byte("-")}
 	for _, h := range e.Headers {
@@ -132,8 +132,8 @@ func escape(text []byte) (escaped []byte) {
 }
 
 // FuzzLog reads any bytes as a log. It checks that reading ends, that each line gives an entry, a reason or an error,
-// and that the reader uses the detected format. It skips compressed logs, because decompressing them takes memory.
-// TestBrokenCompressionIsExplained tests compressed logs.
+// and that the reader uses the detected format. The test skips compressed logs, because decompressing them takes
+// memory. TestBrokenCompressionIsExplained tests compressed logs.
 func FuzzLog(f *testing.F) {
 	for _, name := range Formats() {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))

@@ -148,7 +148,7 @@ func (p *parser) unquote(raw []byte) ([]byte, error) {
 	return p.scratch[start:], err
 }
 
-// A logged has the fields that the JSON formats have in common, as the server logged them.
+// The type logged has the fields that the JSON formats have in common, as the server logged them.
 type logged struct {
 	client, time, method, target, proto, line, status, size []byte
 }
@@ -192,7 +192,7 @@ func orAbsent(field []byte) []byte {
 
 var absentMark = []byte("-")
 
-// first sets the target to the value, unless the target already has a value.
+// first(target, value) sets the target to the value, unless the target already has a value.
 func first(target *[]byte, value []byte) {
 	if absent(*target) {
 		*target = value

@@ -18,15 +18,15 @@ var ErrLineTooLong = fmt.Errorf("the line is longer than %d bytes", MaxLine)
 // lineEnd is room for the longest line end, "\r\n".
 const lineEnd = 2
 
-// lines splits a stream, which may be compressed, into lines. It has one buffer of a little more than MaxLine bytes, no
-// matter how long the input is.
+// The type lines splits a stream, which may be compressed, into lines. It has one buffer of a little more than MaxLine
+// bytes, no matter how long the input is.
 type lines struct {
 	source *sticky       // the given stream
 	raw    *bufio.Reader // source with a buffer
 	text   *bufio.Reader // raw decompressed; nil until the first bytes were read
 	coding string        // the coding of raw; "" for none
 	number int           // number of the line that next returned last, from 1
-	passed int           // number of too long lines that start has skipped
+	passed int           // number of lines that start has skipped because they were too long
 }
 
 func newLines(r io.Reader) *lines {
@@ -35,7 +35,7 @@ func newLines(r io.Reader) *lines {
 }
 
 // next returns the next line without its line end; the slice is valid until the following call. At the end of the input
-// the error is io.EOF. After ErrLineTooLong, which concerns only one line, reading can continue. Any other error is
+// the error is io.EOF. ErrLineTooLong concerns only one line, so reading can continue after it. Any other error is
 // final, and says what is wrong with the input and after which line.
 func (l *lines) next() ([]byte, error) {
 	if err := l.open(); err != nil {
@@ -62,7 +62,7 @@ func (l *lines) next() ([]byte, error) {
 	return line, nil
 }
 
-// slice returns the next line with its line end. For a line that is too long, it returns its last part.
+// slice returns the next line with its line end. If the line is too long, slice returns only the last part of the line.
 func (l *lines) slice() (line []byte, tooLong bool, err error) {
 	line, err = l.text.ReadSlice('\n')
 	for errors.Is(err, bufio.ErrBufferFull) {
@@ -72,9 +72,9 @@ func (l *lines) slice() (line []byte, tooLong bool, err error) {
 	return line, tooLong, err
 }
 
-// start returns the beginning of the text, up to the size of the buffer. It must be called before the first next. It
-// leaves out lines that are too long. whole says whether the returned text is the complete text. If not even one line
-// can be read, start returns the error of next.
+// start returns the beginning of the text, up to the size of the buffer. It must be called before the first call of
+// next. start leaves out lines that are too long. The result whole says whether the returned text is the complete text.
+// If not even one line can be read, start returns the error of next.
 func (l *lines) start() (text []byte, whole bool, err error) {
 	if err := l.open(); err != nil {
 		return nil, false, err
@@ -121,7 +121,8 @@ func (l *lines) explain(err error) error {
 	return damaged(err, l.coding, l.number)
 }
 
-// sticky returns an error, including io.EOF, again at each later call. (bufio.Reader forgets an error that Peek met.)
+// The type sticky returns an error, including io.EOF, again at each later call. (bufio.Reader forgets an error that
+// Peek met.)
 type sticky struct {
 	r   io.Reader
 	err error

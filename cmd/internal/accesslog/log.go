@@ -52,8 +52,8 @@ var ErrUnsorted = errors.New("an entry is too late for the lines that are held b
 
 // Logged sets a function that gets every entry in the order of the lines of its file. Whenever Next returns an entry,
 // the function gets an entry of the same file. If the log is sorted on disk, the function gets all entries before Next
-// returns the first. Logged must be called before the first Next. nil means no function. With [Log.HoldNone], no
-// function may be set.
+// returns the first. Logged must be called before the first Next. If the parameter see is nil, no function is called.
+// With [Log.HoldNone], no function may be set.
 func (l *Log) Logged(see func(*Entry)) { l.logged = see }
 
 // LineError says what is wrong with a line that is not an entry.
@@ -259,7 +259,7 @@ func (l *Log) named(f *file, err error) error {
 }
 
 // Fields returns the fields that the log has for each request. If the log has several files, these are the fields that
-// all files have. It returns the error that Next would return.
+// all files have. Fields returns the error that Next would return.
 func (l *Log) Fields() (Fields, error) {
 	if err := l.look(); err != nil {
 		return Fields{}, err
@@ -267,7 +267,7 @@ func (l *Log) Fields() (Fields, error) {
 	var all *Fields
 	for _, f := range l.files {
 		switch {
-		case f.format == nil: // empty
+		case f.format == nil: // the file has only blank lines
 		case all == nil:
 			all = &f.fields
 		default:

@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lineAt returns a line of a client, with a time that is second seconds after a fixed instant.
+// lineAt returns a line of a client, with a time that is the given number of seconds after a fixed instant.
 func lineAt(client string, second int) string {
 	at := time.Date(2015, time.May, 17, 10, 0, second, 0, time.UTC)
 	return fmt.Sprintf("%s - - [%s] \"GET / HTTP/1.1\" 200 1\n", client, at.Format(clfForm))

@@ -6,11 +6,18 @@ import (
 )
 
 // parseNginx parses a line of nginx as JSON. nginx has no built-in JSON format: the operator writes it in the
-// configuration, with escape=json. Each member must have the name of its variable, as in this list: "remote_addr";
-// "time_iso8601", "time_local" or "msec", or one of these as "time", "timestamp" or "@timestamp"; "request", or
-// "request_method" and "request_uri"; "status"; "body_bytes_sent" or "bytes_sent"; "host", "http_host" or
-// "server_name"; and "http_NAME" for header fields. "uri" is not used as the path, because nginx changes it while it
-// handles a request.
+// configuration, with escape=json. Each member must have the name of its variable:
+//
+//   - client: "remote_addr"
+//   - time: "time_iso8601", "time_local" or "msec", or the value of one of these variables under the name "time",
+//     "timestamp" or "@timestamp"
+//   - request: "request", or both "request_method" and "request_uri"
+//   - status: "status"
+//   - size: "body_bytes_sent" or "bytes_sent"
+//   - host: "host", "http_host" or "server_name"
+//   - header fields: "http_NAME"
+//
+// The variable "uri" is not used as the path, because nginx changes it while it handles a request.
 //
 // https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format
 // https://nginx.org/en/docs/http/ngx_http_core_module.html#variables

@@ -13,8 +13,8 @@ import (
 const Stdin = "-"
 
 // Open returns the log in the files with these names. It reads nothing yet. The name Stdin means standard input. If no
-// file has a given name, the name is used as a pattern of path/filepath.Match. format is one of Formats, or "" to
-// detect the format of each file.
+// file has a given name, the name is used as a pattern of path/filepath.Match. The parameter format is one of the names
+// that Formats returns, or "" to detect the format of each file.
 //
 // The entries come in the order of their times, whatever the order of the files: see Log.Next. The error says what to
 // do if a file is missing, is a directory, is not readable, or is given twice.

@@ -15,12 +15,12 @@ const (
 )
 
 // order sorts the entries of a file by their times. Sorting is needed because servers stamp a request with its start
-// and log it at its end, and some round the time. order holds back as many lines as it may, and passes on the earliest.
-// So a line that comes too early waits for the lines that belong before it, and a late line is put in its place among
-// the lines that are held back. If a line comes too late even for this, Log.Next detects it.
+// time but log it at its end. Some servers also round the time. order holds back as many lines as it may, and passes on
+// the earliest. So a line that comes too early waits for the lines that belong before it, and a late line is put in its
+// place among the lines that are held back. If a line comes too late even for this, Log.Next detects it.
 type order struct {
 	latest time.Time // latest time of the entries that were read
-	queue  []place   // sorted by time; entries with the same time as they came
+	queue  []place   // sorted by time; entries with the same time are in the order in which they came
 	room   []place   // the memory of the queue
 	logged []*kept   // entries that wait for their turn in the order of the file; empty without Log.Logged
 	bytes  int       // bytes of text in the queue
@@ -93,8 +93,8 @@ func (o *order) read(f *file) {
 	}
 }
 
-// nextLogged passes the next entry, in the order of the file, to show. It is called once for each entry that next
-// returned.
+// nextLogged calls its parameter show with the next entry in the order of the file. nextLogged is called once for each
+// entry that next has returned.
 func (o *order) nextLogged(show func(*Entry)) {
 	k := o.logged[0]
 	o.logged = o.logged[1:]

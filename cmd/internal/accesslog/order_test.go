@@ -107,7 +107,8 @@ func TestALineTooLateForTheWindow(t *testing.T) {
 	}
 }
 
-// TestWhatIsSortedIsBounded: the text of the lines that are held back is bounded, too, and its memory is reused.
+// TestWhatIsSortedIsBounded: the lines that are held back have a bound on the size of their text, in addition to the
+// bound on their number. The memory of the text is reused.
 func TestWhatIsSortedIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	log := NewLog(strings.NewReader(strings.Repeat(strings.Replace(lineAt("a", 0), "GET /", "GET /"+long, 1), 500)))
@@ -180,7 +181,7 @@ func TestFilesShareWhatIsHeld(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, e.Time.Before(last))
 		last = e.Time
-		if n++; n > 3*manyLines { // a file held more lines while only it was open; they are gone by now
+		if n++; n > 3*manyLines { // a file held more lines while it was the only open file; by now, they were returned
 			held := 0
 			for _, f := range log.files {
 				held += len(f.order.queue)

@@ -101,7 +101,7 @@ func (p *parser) canonical(logged, name []byte, separator string) string {
 type learned struct {
 	host    bool
 	all     bool            // every header field, except those that are redacted
-	headers map[string]bool // header fields that occur; true if a line has its value, false if it is redacted in all
+	headers map[string]bool // header fields that occur; true if a line has its value, false if all are redacted
 }
 
 func newLearned() *learned { return &learned{headers: map[string]bool{}} }

@@ -101,8 +101,8 @@ func TestLogsOfARealCaddy(t *testing.T) {
 }
 
 // startServer starts a program with a configuration, and returns a function that stops it. The last argument of the
-// program is the name of the configuration file. The output of the program is in the file "output" of dir. If the
-// program is not installed, the test is skipped.
+// program is the name of the configuration file. The output of the program is in the file "output" in the folder dir.
+// If the program is not installed, the test is skipped.
 func startServer(t *testing.T, dir, name, address, conf string, args ...string) (stop func()) {
 	t.Helper()
 	path := ""
@@ -179,8 +179,8 @@ func send(t *testing.T, address, log string) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// checkReal checks that a log has the requests. The log may have one more entry, which is not HTTP. It comes from the
-// connection with which the test found out whether the server was ready.
+// checkReal checks that a log has the requests. The log may have one more entry, which is not HTTP. This entry comes
+// from the connection with which the test found out whether the server was ready.
 func checkReal(t *testing.T, path, format string, host, agent bool) {
 	t.Helper()
 	log, err := Open([]string{path}, "")

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the .want files of testdata/logs anew: read what changes in them")
 
-// TestSamplesOfEveryFormat reads a log of each format. Each log has odd and broken lines, too. The test compares every
+// TestSamplesOfEveryFormat reads a log of each format. Each log also has odd and broken lines. The test compares every
 // field with the .want file.
 func TestSamplesOfEveryFormat(t *testing.T) {
 	for _, format := range Formats() {

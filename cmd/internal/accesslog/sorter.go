@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// sortBytes is how many bytes of entries are sorted in memory at once. Such a part is called a run, and is written
-	// to disk.
+	// The entries are sorted in memory in parts of sortBytes bytes. A sorted part is called a run, and is written to
+	// disk.
 	sortBytes = 8 << 20
 	// mostRuns is the number of runs of one level that are merged into one run of the next level. The number is bounded
 	// because each run that is being read takes a buffer.
@@ -27,8 +27,8 @@ const (
 // the runs. That file is at most twice the size of the entries if there are fewer than four thousand runs (32 GiB of
 // entries).
 //
-// We wrote it because the libraries that we found bound the number of records in memory, but not their size, and a line
-// may have a mebibyte.
+// We wrote the sorter because the libraries that we found bound only the number of records in memory. They do not bound
+// the size of a record, and a line may have a mebibyte.
 type sorter struct {
 	room     int // bytes in memory
 	mostRuns int // number of runs of a level that are merged
@@ -112,7 +112,7 @@ func (s *sorter) spill() (err error) {
 
 const sorting = "the lines that are sorted"
 
-// write writes the records that next returns, up to io.EOF, to the file as a run.
+// write writes records to the file, as one run. It calls the parameter next for each record, until next returns io.EOF.
 func (s *sorter) write(level int, next func() ([]byte, error)) error {
 	r := run{s.size, s.size, level}
 	w := bufio.NewWriterSize(io.NewOffsetWriter(s.file, s.size), runBuffer)
@@ -136,7 +136,7 @@ func (s *sorter) write(level int, next func() ([]byte, error)) error {
 	return nil
 }
 
-// A sorted returns the entries of a sorter, in order.
+// The type sorted returns the entries of a sorter, in order.
 type sorted struct {
 	merge
 	entry     Entry

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Dates outside these years are refused. time.Time.UnixNano, the clock of a replay, is defined only up to the year
-// 2262, and a log cannot be older than its format.
+// Dates outside these years are refused. A log cannot be older than its format. A replay uses time.Time.UnixNano as its
+// clock, which is defined only up to the year 2262.
 const (
 	firstYear = 1970
 	lastYear  = 2261
@@ -181,7 +181,7 @@ func (s *stamp) zone() {
 	}
 }
 
-// time returns the instant, in UTC. form is the expected form of the text.
+// time returns the instant, in UTC. The parameter form is the expected form of the text.
 func (s *stamp) time(form string) (time.Time, error) {
 	if !s.ok || len(s.rest) > 0 {
 		return time.Time{}, badForm(s.text, form)

@@ -43,7 +43,7 @@ func cutFields(line []byte, targets ...*[]byte) (rest []byte, err error) {
 }
 
 // cutQuoted returns the text between the opening quote of s and the next quote that no backslash escapes, and what
-// follows this quote. If there is no such quote, text is the rest of s and closed is false.
+// follows this quote. If there is no such quote, the result text is the rest of s, and the result closed is false.
 func cutQuoted(s []byte) (text, rest []byte, closed bool) {
 	s = s[1:]
 	for i := 0; i < len(s); i++ {
@@ -63,7 +63,8 @@ var space = []byte(" ")
 func absent(field []byte) bool { return len(field) == 0 || len(field) == 1 && field[0] == '-' }
 
 // unescape undoes the escapes of Apache httpd and nginx for bytes that are not printable, for quotes and for
-// backslashes: \" \\ \n \xHH and the like. Other backslashes stay. If there are no escapes, it returns text itself.
+// backslashes: \" \\
+// \xHH and the like. Other backslashes stay. If there are no escapes, unescape returns the parameter text itself.
 //
 // https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#formats (format notes)
 // https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format (escape=default)

@@ -75,7 +75,7 @@ func (p *parser) parseWeirJSON(line []byte) error {
 	return p.setWeir()
 }
 
-// setWeir fills the entry. Its time is the time of the line minus the duration of the request.
+// setWeir fills the entry. The time of the entry is the time of the line minus the duration of the request.
 func (p *parser) setWeir() error {
 	var l logged
 	var kind, seconds, by []byte

@@ -142,7 +142,7 @@ func checkText(name, text string, most int) error {
 	return nil
 }
 
-// String names the action and its target, for the log.
+// String returns the kind and the target of the action as text, for the log.
 func (a *Action) String() string {
 	switch {
 	case a.Network.IsValid():
@@ -153,7 +153,8 @@ func (a *Action) String() string {
 	return fmt.Sprintf("%s of the rule %s", a.Kind, a.Rule)
 }
 
-// Active is an action, with the number of requests in this process to which it has applied.
+// An Active is an action with a counter. The counter has the number of requests in this process to which the action has
+// applied.
 type Active struct {
 	Action
 	hits atomic.Uint64

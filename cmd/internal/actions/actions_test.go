@@ -62,7 +62,8 @@ func (f *fixture) add(t testing.TB, kind Kind, target string) *Active {
 	return a
 }
 
-// paths are two rules. Each rule applies to paths that contain its name. Its key is the header Key.
+// paths has two rules. Each rule applies to the paths that contain the name of the rule. The key under each rule is the
+// value of the header field Key.
 var paths = &Rules{Addr: func(r *http.Request) netip.Addr {
 	addr, _ := netip.ParseAddr(r.RemoteAddr)
 	return addr
@@ -137,7 +138,7 @@ func TestWhichActionCounts(t *testing.T) {
 	}
 }
 
-// TestAnotherFormOfKey: an action for a key of one form does not apply to a key of another form with the same text.
+// TestAnotherFormOfKey: an action for a key does not apply to a key that has the same text but another form.
 func TestAnotherFormOfKey(t *testing.T) {
 	f := newFixture(t, "")
 	a := f.of(Exempt, "one:a")

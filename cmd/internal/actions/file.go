@@ -34,7 +34,8 @@ type file struct {
 	warned string  // the last error that was logged
 }
 
-// A version distinguishes the contents of a file without reading them, because each change creates a new file.
+// A version identifies the current content of a file without reading the content. This is possible because each change
+// creates a new file.
 type version struct {
 	info fs.FileInfo
 	size int64
@@ -48,7 +49,7 @@ func (v version) is(other version) bool {
 	return os.SameFile(v.info, other.info) && v.size == other.size && v.at.Equal(other.at)
 }
 
-// A content is what the file has, as JSON.
+// A content is the content of the file, which is JSON.
 type content struct {
 	Format  int      `json:"format"`
 	Secret  string   `json:"secret"` // secret of the ids of keys, in hexadecimal digits
@@ -64,7 +65,7 @@ func (f *file) version() version {
 	return version{info, info.Size(), info.ModTime()}
 }
 
-// isOther reports whether another process has written the file.
+// isOther reports whether another process has written the file since this process last read or wrote it.
 func (f *file) isOther() bool { return !f.seen.is(f.version()) }
 
 // warn logs an error, unless it is the same as the last logged error.
@@ -152,7 +153,7 @@ func (t *Table) write(all []*Active) error {
 }
 
 // adopt returns the actions of a content. An action that the table had before keeps its hits. adopt also sets the
-// table's secret and next id to those of the content.
+// table's secret and next id to the secret and the next id of the content.
 func (t *Table) adopt(c *content) (all []*Active) {
 	secret, _ := hex.DecodeString(c.Secret) // read has checked it
 	t.secret.Store(&secret)
@@ -173,11 +174,11 @@ func (t *Table) adopt(c *content) (all []*Active) {
 	return all
 }
 
-// Open keeps the actions in a file of a folder from now on; "" keeps them in memory only. The actions in the file
-// become active at once. If there is no file, Open makes one. The actions that the table had before are added to the
-// file, and replace older actions for the same target. If the file has another secret than the table, the table's
-// actions for keys are dropped, and this is logged. Open returns an error if the folder is missing, or if there are
-// more than [Most] actions. After an error nothing has changed.
+// Open makes the table keep its actions in a file in a folder from now on. If folder is "", the table keeps its actions
+// in memory only. The actions in the file become active at once. If there is no file, Open makes one. The actions that
+// the table had before are added to the file, and replace older actions for the same target. If the file has another
+// secret than the table, the table's actions for keys are dropped, and this is logged. Open returns an error if the
+// folder is missing, or if there are more than [Most] actions. After an error nothing has changed.
 func (t *Table) Open(folder string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -210,8 +211,8 @@ func (t *Table) Open(folder string) error {
 	return err
 }
 
-// merge adds the actions of the table, mine, to the actions of a file, all. secret is the secret with which the file's
-// ids of keys were made.
+// merge adds the actions of the table, in the parameter mine, to the actions of a file, in the parameter all. The
+// parameter secret is the secret from which the ids of keys in the file were computed.
 func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
 	now, isOther := t.config.Now().UnixNano(), !bytes.Equal(secret, *t.secret.Load())
 	for _, a := range mine {

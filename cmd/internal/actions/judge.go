@@ -64,7 +64,7 @@ func (s *snapshot) network(addr netip.Addr, now int64) *Active {
 	return nil
 }
 
-// holds reports whether there is an action, and it has not ended.
+// holds reports whether a is not nil and the action has not ended.
 func (a *Active) holds(now int64) bool { return a != nil && now < a.Until.UnixNano() }
 
 // Rules are the rules that apply to the requests being judged.
@@ -73,7 +73,7 @@ type Rules struct {
 	List []Rule
 }
 
-// A Rule is one rule of a Rules.
+// A Rule is one of the rules in a [Rules].
 type Rule struct {
 	Name  string
 	Form  string // form of its keys' texts: an action for a key only applies while the rule has the same form

@@ -15,7 +15,8 @@ import (
 // patience is how long lock waits. A process that was stopped while it changes the file can hold the lock for longer.
 const patience = 2 * time.Second
 
-// lock waits until no other process changes the file, for at most patience. The caller must call done at the end.
+// lock waits until no other process changes the file, for at most patience. The caller must call the function done at
+// the end.
 func (f *file) lock() (done func(), err error) {
 	if f.path == "" {
 		return func() {}, nil

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// These are the bounds of what is noted, and the numbers above which a ban gives a warning.
+// The first of these constants bound what is noted. The others are the numbers from which on a ban gives a warning.
 const (
 	seenPerSecond = 16               // requests; the first ones of each second are noted
 	seenFor       = 10 * time.Minute // how long they are remembered
@@ -80,7 +80,8 @@ func (t *Table) Note(from Sender) {
 // ipText returns the text of the key of an address, in the form of httplimit.
 func ipText(addr netip.Addr) string { return "ip:" + addr.String() }
 
-// A Sighting says how many requests, and from how many senders, were noted for a target within the last ten minutes.
+// A Sighting has the number of requests that were noted for a target within the last ten minutes, and the numbers of
+// their senders.
 type Sighting struct {
 	Known    bool `json:"known"` // false: requests for such targets are not noted, so the numbers are 0
 	Requests int  `json:"requests"`
@@ -113,8 +114,8 @@ func (t *Table) sighting(belongs func(*sample) bool) Sighting {
 }
 
 // Foresee returns the senders that were noted for the target of an action. If the action is a ban that affects many of
-// them, it also returns warnings. The parameter client returns the network that rules count as one client, for an
-// address in this network. The parameter addresses says whether addresses are kept.
+// them, it also returns warnings. For an address, the parameter client returns the network that contains it and that
+// rules count as one client. The parameter addresses says whether addresses are kept.
 func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, addresses bool) (seen Sighting, warnings []string) {
 	warn := func(format string, args ...any) {
 		if a.Kind == Ban {

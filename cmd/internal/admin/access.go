@@ -91,7 +91,7 @@ func (a *Access) add(file string, as role) error {
 type caller struct {
 	role role
 	who  string // the name of its token, or else the name that the caller gives; "" for none
-	sure bool   // true if who is the name of the token
+	sure bool   // true if the field who is the name of the token
 }
 
 var (

@@ -14,9 +14,9 @@ import (
 // Actions configures the timed actions of operators.
 type Actions struct {
 	Table *actions.Table
-	// NeedToken reports whether other machines can reach the listener, so that actions require a token.
+	// NeedToken reports whether actions require a token. They do if other machines can reach the listener.
 	NeedToken func() bool
-	// Client returns the network that rules count as one client, for an address in this network.
+	// For an address, Client returns the network that contains it and that rules count as one client.
 	Client func(netip.Addr) netip.Prefix
 }
 

@@ -43,8 +43,8 @@ type Config struct {
 	// Tables returns the tables that several rules share, and that are not the table of any rule's Limiter. nil means
 	// that there are none.
 	Tables func() []Table
-	// NoReset means that callers can peek at keys but not reset them. Set it for an address that not only the operator
-	// can reach.
+	// NoReset means that callers can peek at keys but not reset them. Set it if not only the operator can reach the
+	// address of the listener.
 	NoReset bool
 	// Program is the name of the program on the page; "" means weir. It also selects the page's words (page/words.js).
 	Program string
@@ -160,8 +160,8 @@ func build(c Config) (*Admin, error) {
 	return a, nil
 }
 
-// Observe counts an outcome. It implements [limits.Metrics], takes some nanoseconds, does not
-// allocate, and locks only at the first request of a limit.
+// Observe counts an outcome. It implements [limits.Metrics]. It takes some nanoseconds and does not allocate. It takes
+// a lock only at the first request of a limit.
 func (a *Admin) Observe(limit string, o limits.Outcome) {
 	if int(o) >= outcomes {
 		return
@@ -220,7 +220,7 @@ func (a *Admin) Close() error {
 	return nil
 }
 
-// run calls tick for each value from clock until Close is called. clock sends one value per second.
+// run calls tick for each value from the channel clock, until Close is called. The channel sends one value per second.
 func (a *Admin) run(clock <-chan time.Time) {
 	defer close(a.stopped)
 	for {

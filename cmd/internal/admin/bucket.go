@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Bucket identifies the bucket of one key under a rule. If the limit is in memory, the bucket has a key of the table.
-// If the limit is in a store, the bucket has a text, which is not empty.
+// A Bucket identifies the bucket of one key under a rule. If the limit is in memory, the field Key has the bucket's key
+// in the table. If the limit is in a store, the field Text has the text of the key, and is not empty.
 type Bucket struct {
 	Key   engine.Key
 	Text  string
@@ -45,8 +45,8 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
-// OneBucket returns the Buckets of a Spread, which has only one bucket. Of calls carry, which charges this bucket with
-// what keys owe to the limit's previous limiters.
+// OneBucket returns the Buckets of a Spread, which has only one bucket. The method Of of the result calls the function
+// carry. This function charges the bucket with the tokens that keys owe to the limit's previous limiters.
 func OneBucket(s *engine.Spread, carry func()) Buckets { return oneBucket{s, carry} }
 
 type oneBucket struct {

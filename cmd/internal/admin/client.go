@@ -48,7 +48,7 @@ func (a *Admin) peek(ctx context.Context, rule Rule, b Bucket) (keyView, error) 
 	return a.keyView(rule, b, known(d), d), err
 }
 
-// bucketsOf returns the rules for which the client is a key, and the client's bucket under each.
+// bucketsOf returns the rules for which the client is a key, and the client's bucket under each of these rules.
 func (a *Admin) bucketsOf(request clientRequest) (rules []Rule, buckets []Bucket, err error) {
 	switch {
 	case request.Hash == "":

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// outcomes is the number of outcomes, including NotTaken, which is never counted.
+// outcomes is the number of outcomes. It includes the outcome NotTaken, although NotTaken is never counted.
 const outcomes = int(limits.Refunded) + 1
 
 // counted has the outcomes that are counted, in the order in which they are shown.
@@ -30,12 +30,13 @@ func (c *counters) totals() totals {
 }
 
 // maxCounters is the largest number of counted names. These are the names of the current rules, and the names of rules
-// that a reload has removed and another reload may bring back. All names come from rule files, so only a very large
-// number of reloads with new names reaches this number. Then prune makes room.
+// that a reload has removed and another reload may bring back. All names come from rule files, so this number is
+// reached only after a very large number of reloads with new names. Before that, prune forgets the names that are not
+// in use.
 const maxCounters = 1024
 
-// A counterSet finds the counters of a rule by its name. The map is never changed, because it is read without a lock:
-// it is replaced by a new map.
+// A counterSet finds the counters of a rule by its name. The map of counters is read without a lock, so it is never
+// changed. To add a name, a new map replaces it.
 type counterSet struct {
 	current atomic.Pointer[map[string]*counters]
 	grow    sync.Mutex // held while the new map is made

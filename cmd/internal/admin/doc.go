@@ -17,10 +17,10 @@
 // scripts of any site. Therefore:
 //
 //   - A Host header with a name other than localhost is refused, because another site could let its own name point at
-//     this address (DNS rebinding). An IP address is allowed, because it always means this address. The names that the
-//     rule file allows are allowed, too. /metrics, /healthz and /readyz allow all names: they are requested by the name
-//     of a service, show no key and change nothing.
-//   - Requests that look at a key or reset one are POSTs of JSON from the same origin.
+//     this address (DNS rebinding). An IP address is allowed, because it always means this address. The rule file can
+//     allow more names. /metrics, /healthz and /readyz allow all names: they are requested by the name of a service,
+//     show no key and change nothing.
+//   - Requests that look at a key or reset a key must be POSTs of JSON from the same origin.
 //   - The page loads nothing from other hosts and runs only its own files, as its Content-Security-Policy says. A URL
 //     never has a key.
 package admin

@@ -76,8 +76,8 @@ func (a *Admin) keyInLog(rule Rule, b Bucket) string {
 // never been used.
 func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
 
-// withKey finds the key of a request, calls do with it, and answers with the key's state afterwards. If the store
-// fails, the answer is 502.
+// withKey finds the key of a request, calls the function do with this key, and answers with the key's state afterwards.
+// If the store fails, the answer is 502.
 func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
 	do func(Rule, Bucket) (recorded bool, d engine.Decision, err error)) {
 	var request keyRequest

@@ -25,8 +25,9 @@ func clip(text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:textBytes], "")) + "…"
 }
 
-// readable returns the text of a key for people. labels are the labels of the parts of the rule's key. A dot separates
-// the parts of a joined key. Characters that cannot be printed are escaped, so that no key can look like another.
+// readable returns the text of a key for people. The parameter labels has the labels of the parts of the rule's key. A
+// dot separates the parts of a joined key. Characters that cannot be printed are escaped, so that no key can look like
+// another.
 func readable(text string, labels []string) string {
 	parts := []string{text}
 	if len(labels) > 1 {

@@ -20,7 +20,7 @@ import (
 )
 
 // many returns an Admin with the given number of rules. Each rule permits three requests per minute from an address, on
-// a separate path. ask sends requests from an address to the path of a rule.
+// a separate path. The function ask sends requests from an address to the path of a rule.
 func many(t *testing.T, rules int) (a *Admin, ask func(rule, times int, address string)) {
 	now := time.Unix(1e9, 0)
 	all, list := make([]Rule, rules), make([]httplimit.Limit, rules)

@@ -157,7 +157,8 @@ func (r *refusals) identity(rule Rule, b Bucket) identity {
 	return identity{rule: rule.Name, key: b.Key.With(engine.Quota{})}
 }
 
-// find returns the watched key of a rule that has the hash. The text of the entry is "" if it is unknown.
+// find returns the entry of the watched key that belongs to the rule and has the hash. The text in the entry is "" if
+// the text is unknown.
 func (r *refusals) find(rule string, hash uint64) (e entry, found bool) {
 	for i := range r.shards {
 		if e, found = r.shards[i].find(func(id identity) bool { return id.rule == rule && r.hash(id) == hash }); found {

@@ -14,11 +14,11 @@ type Requests struct {
 	Times    Times  // times of the requests that were passed on and answered
 }
 
-// Times is a histogram of answer times. The bounds are in ascending order, and for each bound it has the number of
-// requests that took at most that long.
+// Times is a histogram of answer times. The bounds are in ascending order. For each bound, the histogram has the number
+// of requests that took at most that long.
 type Times struct {
 	Bounds []float64 // in seconds
-	Counts []uint64  // requests within each bound, and last the number of all requests
+	Counts []uint64  // requests within each bound; the last element is the number of all requests
 }
 
 // A requestsView has the rates of the requests of the last second, and the times of the last minute.
@@ -44,7 +44,7 @@ type timesView struct {
 	Most float32 `json:"most_ms"` // the last bound
 }
 
-// minute is how many ticks the shown times cover.
+// minute is the number of ticks that the shown times cover.
 const minute = 60
 
 // requestRates has the counts of requests at the last tick, and the rates at that tick.
@@ -82,8 +82,8 @@ func (r *requestRates) tick(now time.Time, total Requests) {
 	r.last, r.before = now, total
 }
 
-// The parameter before has the counts at an earlier time. since returns the times of the requests that were counted
-// after that time.
+// since returns the times of the requests that were counted after an earlier time. The parameter before has the counts
+// at that earlier time.
 func (t Times) since(before []uint64) *timesView {
 	last := len(t.Counts) - 1
 	if last < 1 || len(before) != len(t.Counts) || t.Counts[last] == before[last] {
@@ -98,8 +98,8 @@ func (t Times) since(before []uint64) *timesView {
 }
 
 // quantile returns the time within which a share of the requests was answered. It assumes that the requests of a bucket
-// are spread evenly over the bucket. counts has the number of requests up to each bound, and last the number of all
-// requests.
+// are spread evenly over the bucket. The parameter counts has the number of requests up to each bound. Its last element
+// is the number of all requests.
 func quantile(bounds []float64, counts []uint64, share float64) float64 {
 	rank := share * float64(counts[len(counts)-1])
 	from, below := 0.0, uint64(0)

@@ -73,7 +73,7 @@ func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 // A callerView describes the caller to the page.
 type callerView struct {
 	Who       string `json:"who"`
-	Sure      bool   `json:"sure"`       // who is the name of the token
+	Sure      bool   `json:"sure"`       // the field who is the name of the token
 	MayChange bool   `json:"may_change"` // false if the caller may only read
 }
 

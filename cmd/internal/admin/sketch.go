@@ -9,14 +9,15 @@ type identity struct {
 	hash uint64     // if the rule is in a store: hash of the text, instead of key; else 0
 }
 
-// An under identifies the limit that decided about a key: by the key with its tier or quota, and also by the policy if
-// the key does not show it.
+// An under identifies the limit that decided about a key. Its key includes the tier or quota. Its policy is also needed
+// if the key does not determine the policy.
 type under struct {
 	key   engine.Key
 	limit engine.Policy
 }
 
-// An entry is a key that a sketch watches. It was seen at most count times, and at least count-missed times.
+// An entry is a key that a sketch watches. It was seen at most as often as the field count says. It was seen at least
+// count-missed times.
 type entry struct {
 	identity
 	text   string // the text of [Admin.keptOf]; "" until it is known
@@ -32,7 +33,7 @@ type entry struct {
 // So after n refusals:
 //
 //   - every key with more than n/m refusals is watched, whatever else was in the stream;
-//   - no count is more than n/m too high, and missed says by how much it may be too high.
+//   - no count is more than n/m too high, and the field missed says by how much the count may be too high.
 //
 // A flood of n new keys can therefore raise the bound, but it cannot replace a key that has more than n/m of the
 // refusals.
@@ -47,8 +48,8 @@ func newSketch(most int) sketch {
 	return sketch{most: most, entries: make([]entry, 0, most), where: make(map[identity]int, most)}
 }
 
-// add counts a key. It calls text only for a key that is likely to be shown: while there is room, or when the key is
-// seen again. So a flood of keys that come only once does not pay for their texts.
+// add counts a key. It calls the function text only while the sketch has room for another key, or when the key is seen
+// again. Other keys are unlikely to be shown. So once the sketch is full, a key that comes only once gets no text.
 func (s *sketch) add(id identity, by under, text func() string) {
 	s.seen++
 	if i, watched := s.where[id]; watched {

@@ -72,7 +72,8 @@ type topView struct {
 	All  uint64   `json:"all"` // refusals of all keys
 }
 
-// A topKey was refused at least Least times and at most Most times. These numbers include the refusals of all rules.
+// A topKey is a key that was refused often. The number of its refusals by all rules is at least the field Least, and at
+// most the field Most.
 type topKey struct {
 	Key   string    `json:"key,omitempty"` // the text of the key, if keys are shown in full
 	Hash  string    `json:"hash"`
@@ -81,7 +82,7 @@ type topKey struct {
 	Rules []topRule `json:"rules"` // the rules that refused it, the rule with the most refusals first
 }
 
-// A topRule has refused a key at least Least times.
+// A topRule is a rule that refused a key. The field Least has a lower bound on how often it refused the key.
 type topRule struct {
 	Rule  string `json:"rule"`
 	Least uint64 `json:"least"`

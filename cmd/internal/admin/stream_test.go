@@ -132,8 +132,8 @@ func TestAtMostSoManyWatch(t *testing.T) {
 	})
 }
 
-// TestTheHistoryOfFiveMinutes: the history has five minutes and no more, rules may be added and removed, and a rate is
-// the count divided by the time that has really passed.
+// TestTheHistoryOfFiveMinutes: the history has five minutes and no more. Rules may be added and removed. A rate is the
+// count divided by the time that has really passed.
 func TestTheHistoryOfFiveMinutes(t *testing.T) {
 	var h history
 	now, counts := time.Unix(1e9, 0), totals{}
@@ -160,8 +160,8 @@ func TestTheHistoryOfFiveMinutes(t *testing.T) {
 	assert.Zero(t, rates["b"][limits.Allowed], "a clock that was set back")
 }
 
-// TestTheHistoryOfADay: the history of an hour, and of a day, is stored in steps. Each step is the mean of its seconds.
-// Nothing more is stored.
+// TestTheHistoryOfADay: the history of an hour, and of a day, is stored in steps. The rate of each step is the mean
+// over its seconds. Nothing else is stored.
 func TestTheHistoryOfADay(t *testing.T) {
 	var h history
 	now, counts := time.Unix(1e9, 0), totals{}

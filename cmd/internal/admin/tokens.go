@@ -5,8 +5,8 @@ type Tokens struct {
 	Settled uint64 `json:"settled"` // so far
 	Held    int64  `json:"held"`    // tokens that are held for requests in progress
 	Unknown uint64 `json:"unknown"` // requests whose answers had no usage
-	// Half is the median of the requests' costs, as a fraction of the tokens that were held for them. Most is the 95th
-	// percentile. Both are 0 if they are unknown.
+	// The cost of each request is divided by the tokens that were held for this request. Half is the median of these
+	// ratios, and Most is their 95th percentile. Both are 0 if they are unknown.
 	Half   float64   `json:"half"`
 	Most   float64   `json:"most"`
 	Warned [3]uint64 `json:"warned"` // requests that took a key past 50, 80 and 95 % of its limit

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// enough is how many requests of a log FromLog uses for the fit. It uses the requests of the clients with the most
-// refusals.
+// enough is the largest number of requests of a log that FromLog uses for the fit. FromLog uses the requests of the
+// clients with the most refusals.
 const enough = 4000
 
 // FromLog fits limits to an access log. A request counts as refused if its answer has one of the statuses. If no
@@ -59,7 +59,7 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	return r, nil
 }
 
-// A logged has the requests of one client in a log.
+// The type logged has the requests of one client in a log.
 type logged struct {
 	requests []fit.Request
 	refused  int

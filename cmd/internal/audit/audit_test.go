@@ -34,7 +34,8 @@ var (
 	target = Target{URL: &url.URL{Scheme: "http", Host: "localhost:80", Path: "/login"}, Address: netip.MustParseAddrPort("127.0.0.1:80")}
 )
 
-// audited audits a simulated server in virtual time. p is the limit of the server, and change changes its settings.
+// audited audits a simulated server in virtual time. The parameter p is the limit of the server. The function change
+// changes the server's settings.
 func audited(t *testing.T, p engine.Policy, change func(*simulated)) *Report {
 	return auditedBy(t, Options{Requests: 1500, Time: time.Minute}, p, change)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// An Ask is a request. It is sent exactly as it is written here, because spellings matter.
+// An Ask is a request. It is sent exactly as its fields say, because spellings matter.
 type Ask struct {
 	Method, Target, Host, Proto string
 	Fields                      [][2]string

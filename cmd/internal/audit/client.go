@@ -38,8 +38,8 @@ func (t Target) TLS(protocol string) *tls.Config {
 		InsecureSkipVerify: t.Insecure}
 }
 
-// Resolve finds the address of a URL. Unless anywhere is set, it returns an error if the address is neither on this
-// machine nor in a private network: an audit is a load, and must not hit someone else's server.
+// Resolve finds the address of a URL. An audit is a load, and must not hit someone else's server. So Resolve returns an
+// error if the address is neither on this machine nor in a private network, unless the parameter anywhere is set.
 func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err error) {
 	if t.URL, err = url.Parse(text); err != nil {
 		return t, err
@@ -113,8 +113,8 @@ func (d *dialer) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	return a, err
 }
 
-// http1 sends a request over HTTP/1 and reads the answer. If the server has meanwhile closed the idle connection, it
-// tries again with a new connection.
+// http1 sends a request over HTTP/1 and reads the answer. If it uses an idle connection and the server has meanwhile
+// closed this connection, http1 tries again with a new connection.
 func (d *dialer) http1(ctx context.Context, ask Ask) (a Answer, err error) {
 	c, used := d.take(ask)
 	for {

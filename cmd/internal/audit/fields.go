@@ -67,10 +67,9 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 	return all
 }
 
-// heldBefore returns a time for each request of a log, in the given order. The time is the maximum of two times: the
-// answer time of the request itself, and the longest answer time of the admitted requests before it that still count.
-// Each of these requests may have been decided later than it was sent, by up to its answer time. Its tokens then come
-// back later by the same time.
+// heldBefore returns a duration for each request of a log, in the given order. This duration is the longest answer time
+// among the request itself and the admitted requests before it that still count. Each of these requests may have been
+// decided later than it was sent, by up to its answer time. Its tokens then come back later by the same time.
 func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Duration) []time.Duration {
 	held := make([]time.Duration, len(order))
 	took := func(i int) time.Duration { return log[i].Done.Sub(log[i].Sent) }
@@ -106,7 +105,8 @@ func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	return order, at
 }
 
-// untrue returns what is wrong with the text of a field, or "" if nothing is. slack is how much the times may be wrong.
+// untrue returns what is wrong with the text of a field, or "" if nothing is. The parameter slack is how much the times
+// may be wrong.
 func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker, found fit.Result) string {
 	whole := time.Duration(0) // by this much, a time of day in whole seconds may be too early
 	if !isSeconds(text) {

@@ -29,7 +29,8 @@ type Most struct {
 	full uint64
 }
 
-// mostOf returns the Most of a log. together is how many requests at the start of the log were sent together.
+// mostOf returns the Most of a log. The parameter together is the number of requests at the start of the log that were
+// sent together.
 func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	l := found.Limit
 	m := &Most{Within: short(l.Per), Together: together, full: l.Capacity(l.Kind)}

@@ -85,8 +85,8 @@ func TestTheMostInAPeriod(t *testing.T) {
 	}
 }
 
-// TestWhatIsExplainedIsNotTooMuch: the requests may have been decided later than they were sent. They look like an
-// excess, but the limit explains them, so the report has no excess.
+// TestWhatIsExplainedIsNotTooMuch: the requests may have been decided later than they were sent. So they look like an
+// excess, but the limit explains them, and the report has no excess.
 func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 	found := fit.Result{Returned: true, Excess: 5, Limit: fit.Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 5, Per: time.Second, Burst: 20}}}
 	assert.Zero(t, mostOf(nil, 0, found).TooMany)

@@ -29,8 +29,8 @@ func picture(log []fit.Request, found fit.Result) string {
 		columns-1, (end - begin).Round(time.Second))
 }
 
-// overTime counts the requests for each column of a picture. For the counts in model, the limit that was found decides
-// all requests again, in their order.
+// overTime counts the requests for each column of a picture. For the counts in the result model, the limit that was
+// found decides all requests again, in their order.
 func overTime(log []fit.Request, found fit.Result, begin, end time.Duration) (admitted, model, refused [columns]int) {
 	c, err := check.New(found.Limit.Limit, found.Limit.Kind)
 	if err != nil {

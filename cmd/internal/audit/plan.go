@@ -21,8 +21,8 @@ var gaps = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * 
 // cycle, a single request is sent. After each later pause, all available tokens are taken.
 var fractions = [][]float64{{1.2, 0.35}, {1.45, 0.6, 0.55}, {2.15, 0.85, 0.3}, {1.1, 0.5, 0.62}, {1.7, 0.2, 0.9}}
 
-// patterns sends the requests from which the limit is found. It does not use the last keep requests that the audit may
-// send, because later checks need them.
+// patterns sends the requests from which the limit is found. The parameter keep is the number of requests that it must
+// leave for later checks, out of the requests that the audit may send.
 func (a *auditor) patterns(ctx context.Context, keep int) {
 	a.progress("a burst")
 	_, ok := a.ask(ctx)
@@ -78,8 +78,8 @@ func (a *auditor) awaitReturn(ctx context.Context) bool {
 	return true
 }
 
-// hasReturned reports whether a token has come back. One has if a request was admitted that was sent after a refusal
-// had arrived.
+// hasReturned reports whether a token has come back. This is so if the audit has received a refusal, and a request that
+// was sent after that was admitted.
 func (a *auditor) hasReturned() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,7 +130,7 @@ func (a *auditor) saturate(ctx context.Context) bool {
 }
 
 // cycle pauses until the key is full, and then sends one request. Then it pauses for several fractions of the time in
-// which the key fills. After each of these pauses it takes all available tokens. At the end it polls. It reports
+// which the key fills. After each of these pauses it takes all available tokens. At the end it polls. cycle reports
 // whether there is time for another cycle.
 func (a *auditor) cycle(ctx context.Context, fills time.Duration, f []float64, keep int) bool {
 	wait := func(part float64) bool {
@@ -203,7 +203,7 @@ func (a *auditor) wave(ctx context.Context, n int) (refused int, ok bool) {
 func (a *auditor) drain(ctx context.Context, keep int) bool {
 	began := time.Now()
 	for i, wave := 0, 16; a.room() > keep; i++ {
-		if i >= 8 && time.Since(began) > time.Duration(i)*3*time.Millisecond { // one request at a time would take long
+		if i >= 8 && time.Since(began) > time.Duration(i)*3*time.Millisecond { // single requests would take too long
 			refused, ok := a.wave(ctx, min(wave, a.room()))
 			if !ok || refused > 0 {
 				return ok

@@ -35,7 +35,7 @@ type Report struct {
 	Undecided  []string `json:"undecided,omitempty"` // what cannot be concluded from the log, and why
 	Most       *Most    `json:"most,omitempty"`
 	AtOnce     uint64   `json:"at_once"`                // tokens of a full key
-	AtOnceFrom uint64   `json:"at_once_from,omitempty"` // all numbers from this one to AtOnceTo explain as much
+	AtOnceFrom uint64   `json:"at_once_from,omitempty"` // the smallest number that explains the log as well as AtOnce
 	AtOnceTo   uint64   `json:"at_once_to,omitempty"`
 	Queued     uint64   `json:"queued,omitempty"` // the largest number of requests that wait
 	Refusals   bool     `json:"refusals_count"`

@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/serve"
 )
 
-// A configured is a server whose limit is known.
+// The type configured is a server whose limit is known.
 type configured struct {
 	name  string
 	want  string // kind, tokens, period, at once and queued
@@ -157,7 +157,8 @@ http://ADDRESS {
 	}
 }
 
-// delayed starts a proxy and returns its address. The proxy delays everything by half of delay in each direction.
+// delayed starts a proxy and returns its address. The proxy delays everything by half of the parameter delay in each
+// direction.
 func delayed(t *testing.T, to string, delay time.Duration) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

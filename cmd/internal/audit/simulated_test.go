@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A simulated is a server in virtual time, whose limit is a limit of package engine.
+// The type simulated is a server in virtual time, whose limit is a limit of package engine.
 type simulated struct {
 	limiter *engine.Limiter
 	delay   time.Duration // delay of each answer
@@ -26,7 +26,8 @@ type simulated struct {
 	mu      sync.Mutex
 	offset  time.Duration // offset of the server's clock
 
-	// key returns the key of an Ask, which has its own bucket. answer changes the answer. Both may be nil.
+	// The function key returns the key of an Ask. Each key has its own bucket. The function answer changes the answer.
+	// Both functions may be nil.
 	key     func(Ask) string
 	answer  func(engine.Decision, *Answer)
 	maxWait time.Duration

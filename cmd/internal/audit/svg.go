@@ -24,7 +24,7 @@ const steps = 1500
 
 // WriteSVG draws the log of one key: the tokens that the key had left under the limit that was found, and below them
 // each request with the server's decision. If the limit explains the log, requests are refused when nothing is left. If
-// the log has many keys, WriteSVG draws the first. It returns an error if no limit was found.
+// the log has many keys, WriteSVG draws the log of the first key. WriteSVG returns an error if no limit was found.
 func (r *Report) WriteSVG(w io.Writer) error {
 	if !r.found.Returned {
 		return errors.New("there is no picture: no limit was found")

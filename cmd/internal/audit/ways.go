@@ -138,7 +138,7 @@ func (a *auditor) tryWays(ctx context.Context, all []*Way) bool {
 	return true
 }
 
-// tryWay sends a request in one way. It reports whether it has found out if the way passes.
+// tryWay sends a request in one way. It reports whether it has found out whether the way passes.
 func (a *auditor) tryWay(ctx context.Context, w *Way) bool {
 	if !a.drain(ctx, 8) {
 		return false

@@ -64,10 +64,11 @@ func (s *Service) fill(next *active) error {
 	return errors.Join(errs...)
 }
 
-// before has the limits of the previous configuration, each with its limiter. Its keys are the IDs of the rules.
+// The type before has the limits of the previous configuration, each with its limiter. The keys of the map are the IDs
+// of the rules.
 type before map[string][]*had
 
-// had is a previous limit with its limiter. At most one new limit continues to use this limiter.
+// The type had is a previous limit with its limiter. At most one new limit continues to use this limiter.
 type had struct {
 	limit   config.Limit
 	limiter *live.Limiter // nil: the limit had none, or a new limit already continues it
@@ -84,8 +85,8 @@ func (a *active) limiters() before {
 	return all
 }
 
-// of returns, for each rule, the previous limiter that the rule continues; nil for a new rule. If a descriptor has
-// several limits, a new limit continues the previous limit with the same algorithm and window. If there is no such
+// b.of(rules) returns, for each rule, the previous limiter that the rule continues; nil for a new rule. If a descriptor
+// has several limits, a new limit continues the previous limit with the same algorithm and window. If there is no such
 // previous limit, the new limit continues the first previous limit that no other new limit continues.
 func (b before) of(rules []*config.Rule) []*live.Limiter {
 	all := make([]*live.Limiter, len(rules))
@@ -103,8 +104,8 @@ func (b before) of(rules []*config.Rule) []*live.Limiter {
 	return all
 }
 
-// followStored makes the table of a rule in a store follow the previous tables of its descriptor. It returns the table.
-// If the rule needs no table now, it returns the previous table.
+// If the table t of a rule is in a store, followStored makes t follow the previous tables of the rule's descriptor, and
+// returns t. If the rule needs no table now, followStored returns a previous table.
 func (b before) followStored(r *config.Rule, t table) *storeTable {
 	now, ok := t.(storeTable)
 	for _, h := range b[r.ID()] {

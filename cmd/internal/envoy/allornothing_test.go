@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIsRefusedIsNeverSeen: under an all-or-nothing limit, requests with too many hits are decided concurrently
-// with other requests. They never cause the refusal of another request, not even while they are being decided.
+// TestWhatIsRefusedIsNeverSeen: under an all-or-nothing limit, a request with too many hits never causes the refusal of
+// another request, not even while both are decided concurrently.
 func TestWhatIsRefusedIsNeverSeen(t *testing.T) {
 	const file = "all_or_nothing: true\ndomain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 10}}]"
 	s, _ := newService(t, file, Options{})

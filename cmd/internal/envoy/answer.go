@@ -63,10 +63,10 @@ func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitRespon
 	return rlsv3.RateLimitResponse_OVER_LIMIT
 }
 
-// isTighter reports whether limit a, and not limit b, determines the status of their descriptor. It does if it is the
-// first in this order: limits that apply come before limits that do not, and limits that refuse come before limits that
-// admit. Of two limits that refuse, the limit that refuses for longer comes first. Of two limits that admit, the limit
-// with fewer hits left comes first.
+// isTighter reports whether limit a, and not limit b, determines the status of their descriptor. Limit a does if it
+// comes first in this order: Limits that apply come before limits that do not apply. Of the limits that apply, limits
+// that refuse come before limits that admit. Of two limits that refuse, the limit that refuses for longer comes first.
+// Of two limits that admit, the limit with fewer hits left comes first.
 func (a *ask) isTighter(b *ask) bool {
 	switch {
 	case a.applies != b.applies:

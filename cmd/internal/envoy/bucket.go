@@ -63,7 +63,7 @@ func (b Bucket) Under(p engine.Policy) Bucket {
 	return b
 }
 
-// BucketOf returns the counter in memory for key, the Key of a Decision of the rule.
+// BucketOf returns the counter in memory that has the given key. The key is the field Key of a Decision of the rule.
 func (s *Service) BucketOf(rule *config.Rule, key engine.Key) (Bucket, error) {
 	now := s.active.Load()
 	if now == nil || rule.Index >= len(now.rules) || now.rules[rule.Index].Rule != rule {

@@ -183,8 +183,8 @@ func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	return text + "}"
 }
 
-// ask returns a rate limit request with the descriptors of q, and the names of their limits. If holds is true, it
-// includes only limits that hold an estimate. If holds is false, it includes only the other limits.
+// ask returns a rate limit request with the descriptors of q, and the names of their limits. If the parameter holds is
+// true, the request includes only limits that hold an estimate. Otherwise it includes only the other limits.
 func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimitRequest, names []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,9 +232,9 @@ func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, 
 	return back
 }
 
-// Send sends a request. If a limit holds an estimate, it does what a gateway with Kuadrant does for a request whose
-// cost is known only after its answer: it reserves the estimate, checks the other limits, and then commits the cost of
-// the request. If another limit refuses, it commits the cost 0.
+// Send sends a request. If a limit holds an estimate, Send does what a gateway with Kuadrant does for a request whose
+// cost is known only after its answer. First, Send reserves the estimate and checks the other limits. Then it commits
+// the cost of the request, or the cost 0 if another limit refuses.
 func (f *filter) Send(ctx context.Context, q conformance.Request) (a conformance.Answer) {
 	request, names, err := f.ask(q, true)
 	if err != nil || len(names) == 0 {

@@ -230,8 +230,8 @@ func (a *ask) overdraw(ctx context.Context) error {
 }
 
 // takeOrLeave does what take does, except that it never counts hits beyond the limit. So no other request can see such
-// hits, not even for a moment. It keeps a receipt, so that undo can restore the counter as if the hits had never come.
-// takeOrLeave is only for counters in memory.
+// hits, not even for a moment. takeOrLeave keeps a receipt, so that undo can restore the counter as if the hits had
+// never come. takeOrLeave is only for counters in memory.
 func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	local, ok := a.table.(localTable)
 	window := a.limit.Algorithm == engine.AlgorithmFixedWindow
@@ -259,7 +259,7 @@ func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// decided stores in the ask the decision of a table that compares counters with the limit itself.
+// decided stores a decision in the ask. The decision comes from a table that itself compares counters with the limit.
 func (a *ask) decided(d engine.Decision) {
 	a.over, a.remaining, a.reset = !d.Allowed, d.Remaining, d.ResetAfter
 	if a.holds {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// of returns the three headers of a status. For the zero Headers it returns none.
+// h.of(s) returns the three headers of the status s. If h is the zero Headers, it returns none.
 func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.HeaderValue {
 	if h == (Headers{}) {
 		return nil

@@ -178,7 +178,7 @@ func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool
 	return held
 }
 
-// about returns a rate limit request that has the given descriptors and no number of hits.
+// about(domain, descriptors) returns a rate limit request that has the given descriptors and no number of hits.
 func (s *Service) about(domain string, descriptors []*commonv3.RateLimitDescriptor) (*rlsv3.RateLimitRequest, error) {
 	for i, d := range descriptors {
 		if d.GetHitsAddend() != nil || d.GetIsNegativeHits() {

@@ -10,9 +10,9 @@ import (
 )
 
 // A memo remembers counters of fixed windows in a store, if they have exceeded their limits. Until the window of such a
-// counter ends, its requests are refused without a call to the store, and their hits are not counted. A memo has a
-// fixed number of places. If two counters have the same place, the later one replaces the earlier one. All methods may
-// be called concurrently. They may be called on a nil memo, which remembers nothing.
+// counter ends, requests for this counter are refused without a call to the store, and their hits are not counted. A
+// memo has a fixed number of places. If two counters have the same place, the later one replaces the earlier one. All
+// methods may be called concurrently. They may be called on a nil memo, which remembers nothing.
 type memo struct {
 	places []atomic.Pointer[exceeded]
 	seed   maphash.Seed
@@ -32,7 +32,7 @@ type exceeded struct {
 // memoBytes is the memory that a place and its counter take. The key of a counter usually has about fifty bytes.
 const memoBytes = 128
 
-// newMemo returns a memo of at most size bytes; nil if that is less than one place.
+// newMemo returns a memo that takes at most size bytes. It returns nil if one place takes more than size bytes.
 func newMemo(size int) *memo {
 	if size < memoBytes {
 		return nil
@@ -47,7 +47,8 @@ func (m *memo) place(a *ask) *atomic.Pointer[exceeded] {
 	return &m.places[hash&uint64(len(m.places)-1)]
 }
 
-// answers decides the ask if the memo knows that its hits exceed the limit.
+// m.answers(a, now) decides the ask a if the memo knows that the hits of a exceed the limit. It reports whether it has
+// decided a.
 func (m *memo) answers(a *ask, now time.Time) bool {
 	if m == nil || a.back || a.hits == 0 || a.table == nil || a.limit.Algorithm != engine.AlgorithmFixedWindow {
 		return false

@@ -115,8 +115,9 @@ func descriptorMetadata(descriptor *commonv3.RateLimitDescriptor) *structpb.Stru
 	return &structpb.Struct{Fields: fields}
 }
 
-// merge adds the fields of one Struct (from) to another (to), except fields that it already has. Values of from belong
-// to rules, so merge copies a value if it may be changed later.
+// merge(to, from) adds the fields of one Struct to another Struct, except fields that the other Struct already has. If
+// both have a field whose value is a Struct, merge merges these two values. The values of the parameter from belong to
+// rules, so merge copies a value if it may be changed later.
 func merge(to, from *structpb.Struct) {
 	for key, value := range from.GetFields() {
 		have, there := to.Fields[key]

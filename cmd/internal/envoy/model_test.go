@@ -22,7 +22,7 @@ type modelLimit struct {
 	window int64 // seconds
 }
 
-// ask returns the expected answer to a request, in the form that told returns.
+// ask returns the expected answer to a request, in the form that the function told returns.
 func (m *model) ask(asks []modelAsk, now time.Time) string {
 	statuses, code := make([]string, len(asks)), "OK: "
 	for i, a := range asks {

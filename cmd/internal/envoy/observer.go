@@ -15,7 +15,8 @@ import (
 type Observer interface {
 	// Decided is called for each limit of each descriptor that asks for hits, except unlimited limits.
 	Decided(d Decision)
-	// Answered is called for each request after the calls of Decided. response is nil if err is not nil.
+	// Answered is called for each request after the calls of Decided. The argument response is nil if the argument err
+	// is not nil.
 	Answered(response *rlsv3.RateLimitResponse, err error)
 }
 
@@ -33,7 +34,8 @@ type Decision struct {
 	Limit engine.Policy
 }
 
-// observe passes the decisions of all asks to the observer. failed reports whether the store failed to answer.
+// observe passes the decisions of all asks to the observer. The parameter failed says whether the store failed to
+// answer.
 func (s *Service) observe(request *rlsv3.RateLimitRequest, asks []ask, failed bool) {
 	if s.options.Observer == nil {
 		return

@@ -31,14 +31,15 @@ type Options struct {
 	ResponseHeaders, RequestHeaders Headers
 	// AllHeaders reports all limits to the client, in the headers RateLimit-Policy and RateLimit.
 	AllHeaders bool
-	// DynamicMetadata puts the request and the metadata of the rules that passed into the answer.
+	// If DynamicMetadata is set, the answer contains the request and the metadata of the rules that passed.
 	DynamicMetadata bool
 	// MaxStats is the largest number of names from requests in the statistics; 0 means 10,000.
 	MaxStats int
 	// Store keeps the counters that several replicas share. If Store is nil, the counters are in memory. Otherwise each
 	// decision calls the Store, except as MemoBytes and Replicas say.
 	Store *redislimit.Client
-	// PerSecondStore keeps the counters of limits whose window is a second. nil uses Store for them.
+	// PerSecondStore keeps the counters of limits whose window is a second. If PerSecondStore is nil, Store keeps these
+	// counters.
 	PerSecondStore *redislimit.Client
 	// OnLoss says how requests are answered while a store is lost. The value Share needs Replicas.
 	OnLoss Loss
@@ -52,12 +53,13 @@ type Options struct {
 	MemoBytes int
 	// Replicas is how many replicas share the Store, 0 to 100,000. If it is not 0, token buckets of 100/s and more are
 	// decided from leases, which are tokens that the store has charged in advance. redislimit.Leased says how many more
-	// requests this may admit. Decisions of windows still call the store each time: a window has one count, which is
-	// compared with the limits of several rules and requests, and a store can lease only tokens of a single limit.
+	// requests this may admit. Each decision of a window still calls the store. The reason is that a store can lease
+	// only tokens of a single limit, but the count of a window is compared with the limits of several rules and
+	// requests.
 	Replicas int
 	// ReservationKey names a file of 32 to 4,096 random bytes with which the ids of reservations are sealed. Processes
-	// with the same file accept each other's ids. Without it the key is random, and the ids are valid for this process
-	// only.
+	// with the same file accept each other's ids. Without such a file, the key is random, and the ids are valid for
+	// this process only.
 	ReservationKey string
 	// ReservationLifetime is how long a reservation may give tokens back: 1s to 24h; 0 means 10m.
 	ReservationLifetime time.Duration

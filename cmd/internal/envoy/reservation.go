@@ -130,8 +130,8 @@ func read(text []byte) (all []part, err error) {
 	return all, nil
 }
 
-// take returns the part of the counter that a mark identifies, and the parts without it. ok is false if there is no
-// such part.
+// take finds the part of the counter that a mark identifies. It returns this part, and the rest of the parts without
+// it. The result ok is false if there is no such part.
 func take(all []part, of mark) (p part, rest []part, ok bool) {
 	for i := range all {
 		if all[i].mark == of {

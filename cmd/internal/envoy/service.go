@@ -184,8 +184,8 @@ func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (
 	return response, err
 }
 
-// asked makes the asks of a request under the active rules, and calls do to decide them. It returns the error of do, or
-// an error if the request cannot be decided.
+// asked makes the asks of a request under the active rules, and calls its parameter do to decide them. It returns the
+// error of this call, or an error if the request cannot be decided.
 func (s *Service) asked(request *rlsv3.RateLimitRequest, m marker, do func(*active, []ask) error) error {
 	switch {
 	case request.GetDomain() == "":
@@ -231,8 +231,8 @@ func (s *Service) refuse(err error) error {
 	return err
 }
 
-// ask adds to work an ask for each limit of a descriptor, with the counter of its hits. If the descriptor has no limit,
-// ask adds an ask without a limit.
+// For each limit of a descriptor, s.ask adds to the parameter work an ask with the counter of its hits. If the
+// descriptor has no limit, s.ask adds an ask without a limit.
 func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work *scratch) error {
 	descriptor, domain := request.GetDescriptors()[of], request.GetDomain()
 	a := ask{of: of, hits: max(uint64(request.GetHitsAddend()), 1), back: descriptor.GetIsNegativeHits()}
@@ -257,7 +257,7 @@ func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work
 	return nil
 }
 
-// under returns the ask a under the rule r: with its limit, its table and its counter.
+// s.under returns the ask a with the limit, the table and the counter that it has under the rule r.
 func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) ask {
 	a.rule = r
 	a.applies, a.limit, a.table, a.current = true, r.Limit, r.table, r.current

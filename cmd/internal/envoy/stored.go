@@ -86,8 +86,8 @@ func (t storeTable) follow(before storeTable) {
 	}
 }
 
-// under returns the limiter that decides by a share, and the policy of the limit. It is for a table that also counts
-// hits beyond limits.
+// t.under(l) returns the limiter that decides by a share, or else the table's limiter. It also returns the policy of
+// the limit l. This method is for a table that also counts hits beyond limits.
 func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	if t.shares != nil {
 		return t.shares, l.Policy()
@@ -146,8 +146,9 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// lost decides an ask for which the store did not answer. It admits, decides by a share or returns the error cause, as
-// OnLoss says. n is the number of hits to take. If n is 0, lost only reads the counter.
+// lost decides an ask for which the store did not answer. Depending on OnLoss, it admits the ask, decides by a share,
+// or returns the error in the parameter cause. The parameter n is the number of hits to take. If n is 0, lost only
+// reads the counter.
 func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) error {
 	t, ok := a.table.(storeTable)
 	if !ok || t.onLoss == Closed || !errors.Is(cause, redislimit.ErrStore) {

@@ -29,9 +29,9 @@ const (
 	maxTables = 64
 )
 
-// tables has the limiters. For fixed windows, there is one limiter for each length of window. Its policy admits 2^32
-// hits, because this package compares the count with the limit. For other algorithms, there is one limiter for each
-// limit.
+// tables has the limiters. For fixed windows, there is one limiter for each length of window. The policy of this
+// limiter admits 2^32 hits, because this package compares the count with the limit. For other algorithms, there is one
+// limiter for each limit.
 type tables struct {
 	open   func(kind config.Limit, policy engine.Policy) (table, error)
 	stores []*redislimit.Client
@@ -63,7 +63,7 @@ type table interface {
 	close() error
 }
 
-// A counter is the key of a counter in the form that its table needs.
+// The type counter is the key of a counter, in the form that the counter's table needs.
 type counter struct {
 	hash engine.Key // for a table in memory
 	text string     // for a table in a store
@@ -75,8 +75,8 @@ type localTable struct{ limiter *live.Limiter }
 
 func (t localTable) key(text []byte) counter { return t.keyUnder(text, engine.Quota{}) }
 
-// keyUnder does what key does, for a counter with its own limit. The counter's debts in previous limiters are charged
-// under that limit, too.
+// keyUnder does what key does, for a counter with its own limit. The counter's debts in previous limiters are also
+// charged under that limit.
 func (t localTable) keyUnder(text []byte, quota engine.Quota) counter {
 	key := t.limiter.KeyBytes(text).With(quota)
 	if formers := t.limiter.Formers(); formers.Any() {
@@ -201,8 +201,8 @@ func (t *tables) get(l config.Limit) (table, error) {
 	return t.getKind(kind(l), most, t.generation.Load())
 }
 
-// getFor does what get does, for a rule of a new configuration. wanted has the kinds of tables that the rules before it
-// need. Tables that only the previous configuration needs do not count towards maxTables.
+// getFor does what get does, for a rule of a new configuration. The parameter wanted has the kinds of tables that the
+// rules before this rule need. Tables that only the previous configuration needs do not count towards maxTables.
 func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, error) {
 	if !needsTable(l) {
 		return nil, nil
@@ -215,9 +215,9 @@ func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, er
 	return t.getKind(k, math.MaxInt, 0)
 }
 
-// getKind returns the table of a kind. If the table does not exist and there are fewer than most tables, getKind makes
-// it. asked is the generation in which a request asks for the table, or 0 for a rule. getKind stores asked under the
-// lock that keep takes.
+// getKind returns the table of a kind. If the table does not exist, getKind makes it, unless there are already as many
+// tables as the parameter most says. The parameter asked is the generation in which a request asks for the table, or 0
+// for a rule. getKind stores this generation under the lock that the method keep takes.
 func (t *tables) getKind(k config.Limit, most int, asked uint64) (table, error) {
 	t.mu.RLock()
 	found := t.byKind[k].ask(asked)
@@ -269,8 +269,8 @@ func policyOf(kind config.Limit) engine.Policy {
 
 // follow returns the table of a rule, and the limiter in this table that outlives the configuration. The table consists
 // of the limiter that the rule shares with other rules, and of the rule's previous limiters if their counts still
-// matter. before is the rule's limiter under the previous configuration; nil for a new rule. If the rule needs no table
-// now, its previous limiter is kept until the rule needs a table again.
+// matter. The parameter before is the rule's limiter under the previous configuration; nil for a new rule. If the rule
+// needs no table now, its previous limiter is kept until the rule needs a table again.
 func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (table, *live.Limiter, error) {
 	local, ok := shared.(localTable)
 	switch {

@@ -23,9 +23,9 @@ func (s *Service) recall(asks []ask) (any bool) {
 	return any
 }
 
-// each calls do for the asks that the given function selects. For counters in memory, it makes the calls in the order
-// of the request. For counters in a store, it makes the calls concurrently. In this case, only asks for the same
-// counter keep the order of the request.
+// s.each calls its last parameter for the asks that its second parameter selects. For counters in memory, it makes the
+// calls in the order of the request. For counters in a store, it makes the calls concurrently. In this case, only asks
+// for the same counter keep the order of the request.
 func (s *Service) each(asks []ask, which func(*ask) bool, do func(*ask) error) error {
 	if !s.tables.shared {
 		for i := range asks {
@@ -79,9 +79,9 @@ func queues(asks []ask, which func(*ask) bool) [][]*ask {
 }
 
 // countStored takes the hits of asks in stores. Each ask is decided separately. Then all asks that count are added to
-// the statistics. All fixed windows of a store share one script. They can, because the script of a fixed window only
-// counts and never refuses. Two kinds of asks are sent separately: asks in a cluster, because the parts of a cluster
-// can decide concurrently, and asks for a counter that the request names twice.
+// the statistics. All fixed windows of a store share one script. This is possible because the script of a fixed window
+// only counts and never refuses. In a cluster, asks are sent separately, because the parts of a cluster can decide
+// concurrently. Asks for a counter that the request names twice are also sent separately.
 func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) bool) error {
 	groups, inGroups := map[limits.Store][]*ask{}, s.tables.haveOnePart()
 	var all errgroup.Group
@@ -155,9 +155,9 @@ func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*as
 	return nil
 }
 
-// countAllOrNothingStored is countAllOrNothing in stores. Limits that may refuse share one script for each store. Asks
-// without hits, and asks that give hits back, are decided before this script. Asks whose limits cannot refuse are
-// decided after it.
+// countAllOrNothingStored does what countAllOrNothing does, for counters in stores. Limits that may refuse share one
+// script for each store. Asks without hits, and asks that give hits back, are decided before this script. Asks whose
+// limits cannot refuse are decided after it.
 func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error {
 	first := func(a *ask) bool { return a.counts() && (a.table == nil || a.back || a.hits == 0) }
 	together := func(a *ask) bool { return a.counts() && !first(a) && !a.shadow() }

@@ -3,9 +3,9 @@ package envoy
 import "sync"
 
 // uses counts the requests in progress under a configuration. When no such requests are left, the tables that the next
-// configuration does not need are closed. They must not be closed earlier, because a request may still take tokens from
-// them: a closed table in a store would not charge these tokens, and a closed table in memory would forget them. No
-// request waits for the lock.
+// configuration does not need are closed. These tables must not be closed earlier, because a request may still take
+// tokens from them: a closed table in a store would not charge these tokens, and a closed table in memory would forget
+// them. No request waits for the lock.
 type uses struct {
 	requests sync.RWMutex // each request holds it for reading
 	over     bool         // set while the lock is held for writing

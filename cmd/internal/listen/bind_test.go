@@ -88,8 +88,8 @@ func TestAServerIsKeptForItsConnections(t *testing.T) {
 	assert.Equal(t, int64(1), s.config.Limits["clients"].Open())
 }
 
-// sockets returns Sockets with one socket on a free port. handler answers its requests. The socket is closed when the
-// test ends.
+// sockets returns Sockets with one socket on a free port. The parameter handler answers the requests. The socket is
+// closed when the test ends.
 func sockets(t *testing.T, handler http.Handler, failed func(error)) (s *Sockets) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)

@@ -78,10 +78,10 @@ func (b *Body) Read(into []byte) (n int, err error) {
 }
 
 const (
-	// paceGrace is how much longer a body may take than its bytes permit at the minimum rate.
+	// paceGrace is how much longer a body may take than it would take at exactly the minimum rate.
 	paceGrace = 10 * time.Second
-	// paceSilence is how long a body may pause, however fast it was before the pause. It may pause again after it has
-	// sent as many bytes as the minimum rate gives in that time.
+	// paceSilence is the longest pause of a body, however fast the body was before. To pause for this long again, the
+	// body must first send as many bytes as the minimum rate gives in this time.
 	paceSilence = time.Minute
 	// paceStep is by how much a deadline may be wrong. Setting an exact deadline for every read would cost more.
 	paceStep = time.Second
@@ -99,7 +99,7 @@ type pace struct {
 	deadline time.Time     // the deadline that is set
 }
 
-// begin sets the deadline of a read, and is called before it.
+// begin is called before a read, and sets the deadline of this read.
 func (p *pace) begin() {
 	p.began = time.Now()
 	deadline := p.began.Add(max(p.credit, 0))

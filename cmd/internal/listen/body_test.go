@@ -137,7 +137,7 @@ func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 }
 
 // TestReadTimeoutEndsWithTheBody: if an answer takes longer than read_timeout, the client gets it nevertheless, because
-// read_timeout applies only to the body. Otherwise net/http would treat the end of the deadline as the end of the
+// read_timeout applies only to the body. If the deadline stayed set, net/http would treat its end as the end of the
 // connection.
 func TestReadTimeoutEndsWithTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

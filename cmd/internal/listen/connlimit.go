@@ -12,9 +12,9 @@ import (
 )
 
 // A ConnLimit bounds the number of open connections of all endpoints of a role together. A connection above the bound
-// gets an answer that says that the server is full, and is closed at once. If the connection waited in the system's
-// queue instead, its client could not distinguish a busy server from a server that does not work, and would wait until
-// an idle connection ends.
+// gets an answer that says that the server is full, and is closed at once. Otherwise the connection would wait in the
+// system's queue until an idle connection ends. During this time, its client could not distinguish a busy server from a
+// server that does not work.
 type ConnLimit struct {
 	most atomic.Int64 // 0 for no bound
 	open atomic.Int64

@@ -62,8 +62,8 @@ func errOfEnd(err error) error {
 	return err
 }
 
-// duplicate returns another descriptor of a socket. [net.TCPListener.File] is not used, because if its descriptor is
-// passed to another process, the socket becomes blocking for this process, too.
+// duplicate returns another descriptor of a socket. [net.TCPListener.File] is not used: if its descriptor is passed to
+// another process, the socket becomes blocking in both processes.
 func duplicate(l bound) (*os.File, error) {
 	conn, err := l.SyscallConn()
 	if err != nil {

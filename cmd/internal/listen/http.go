@@ -80,7 +80,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// count counts the connections whose end the server waits for. Hijacked connections are not counted.
+// count counts the open connections, because a server that stops waits for their end. Hijacked connections are not
+// counted.
 func (h *httpProtocol) count(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -141,9 +142,9 @@ func await(ctx context.Context, some *sync.WaitGroup) {
 	}
 }
 
-// After [Sockets.Leave] was called, withLastAnswers announces the end of each connection with the next answer on it.
-// The end of a WebSocket cannot be announced like this, because its answer has another Connection field. So WebSockets
-// are cut off later.
+// withLastAnswers returns a handler that passes requests to next. After [Sockets.Leave] was called, this handler
+// announces the end of each connection with the next answer on the connection. The end of a WebSocket cannot be
+// announced like this, because its answer has another Connection field. So WebSockets are cut off later.
 func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() && r.Header.Get("Upgrade") == "" {

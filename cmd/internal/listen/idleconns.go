@@ -144,10 +144,11 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, countedOf(conn))
 }
 
-// started returns a handler that does two things before it calls next. If the connection was dropped, it ends the
-// request. Then it replaces the deadline of the header by readTimeout for the body; 0 means none. net/http cannot do
-// this. The deadline of the header stays for requests that net/http answers without a handler, such as a request with
-// an unknown Expect. Without this deadline, net/http would wait forever for the bodies of such requests.
+// started returns a handler that first checks whether the connection was dropped. If so, it ends the request. Otherwise
+// it replaces the deadline of the header by a deadline for the body, and then calls next. The parameter readTimeout is
+// the time until the deadline for the body; 0 means no deadline. net/http cannot replace the deadline like this. The
+// deadline of the header stays for requests that net/http answers without a handler, such as a request with an unknown
+// Expect. Without this deadline, net/http would wait forever for the bodies of such requests.
 func started(next http.Handler, readTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, is := r.Context().Value(connKey{}).(*Conn)

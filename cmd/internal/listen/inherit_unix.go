@@ -51,7 +51,7 @@ func Inherit() (*Inherited, error) {
 func Passed(files []*os.File) (*Inherited, error) { return inheritFiles(nil, files) }
 
 // Inherit returns the sockets, for the process that replaces another. [Inherited.Tell] writes to outcome and closes it.
-// If Inherit returns an error, it closes outcome, too.
+// If Inherit returns an error, Inherit itself closes outcome.
 func (h *Handed) Inherit(outcome io.WriteCloser) (*Inherited, error) {
 	inherited, err := inheritFiles(h.sockets, h.files)
 	if err != nil {
@@ -62,8 +62,8 @@ func (h *Handed) Inherit(outcome io.WriteCloser) (*Inherited, error) {
 	return inherited, nil
 }
 
-// inheritFiles makes listeners from descriptors, and closes the descriptors. sockets is nil if systemd has passed the
-// descriptors.
+// inheritFiles makes listeners from descriptors, and closes the descriptors. The parameter sockets is nil if systemd
+// has passed the descriptors.
 func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) {
 	i := &Inherited{}
 	for n, file := range files {
@@ -80,8 +80,8 @@ func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) 
 	return i, nil
 }
 
-// inheritFile returns the listener of a descriptor. address is the socket's address in the previous weir process; ""
-// for a socket of systemd.
+// inheritFile returns the listener of a descriptor. The parameter address is the socket's address in the previous weir
+// process; "" for a socket of systemd.
 func inheritFile(file *os.File, address string) (bound, error) {
 	defer file.Close()
 	if err := checkListening(int(file.Fd())); err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These are the number of the first descriptor that systemd may pass, and the largest number of descriptors.
+// systemd passes descriptors from the number firstPassed on, and at most mostPassed of them.
 const (
 	firstPassed = 3
 	mostPassed  = math.MaxInt32 - firstPassed

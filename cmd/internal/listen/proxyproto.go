@@ -12,8 +12,8 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// A proxyProtocol reads the address of the client from the start of a connection, where a load balancer has written it
-// in the PROXY protocol, version 1 or 2.
+// A proxyProtocol reads the address of the client from the start of a connection. A load balancer has written the
+// address there, in the PROXY protocol, version 1 or 2.
 type proxyProtocol struct {
 	trusts  func(netip.Addr) bool // reports whether a peer is such a load balancer
 	timeout time.Duration         // for reading the header

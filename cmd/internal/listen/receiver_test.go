@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A noting is a connection that notes the deadlines that are set on it. Its Read calls during.
+// A noting is a connection that notes the deadlines that are set on it. Its method Read calls the function in the field
+// during.
 type noting struct {
 	streamConn
 	set    []time.Time

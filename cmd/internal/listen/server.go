@@ -25,8 +25,8 @@ type Protocol interface {
 	Scheme() string
 	// Serve accepts connections until the listener fails, and returns its error.
 	Serve(net.Listener) error
-	// Outlast waits until all connections whose end the protocol can announce have ended, or until ctx is done. No new
-	// connections are accepted.
+	// Outlast waits for the connections whose end the protocol can announce to the client. It returns when all of them
+	// have ended, or when ctx is done. No new connections are accepted.
 	Outlast(ctx context.Context)
 	// Shutdown waits until the requests in progress have ended. When ctx is done, it cuts off the remaining connections
 	// and returns an error.
@@ -49,7 +49,8 @@ func (s *Sockets) newServer(e Endpoint) *server {
 	return h
 }
 
-// start accepts connections until the listener is retired. If accepting ends for any other reason, start calls failed.
+// start accepts connections until the listener is retired. If accepting ends for any other reason, start calls the
+// function failed.
 func (h *server) start(l *listener, failed func(error)) {
 	h.listener, h.served = l, make(chan struct{})
 	go func() {

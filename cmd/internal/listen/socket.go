@@ -50,9 +50,9 @@ func (s *Sockets) holder(address string) string {
 	return ""
 }
 
-// The parameter wanted says whether the socket must share its port with other processes. checkReusePort returns an
-// error if the socket does not do what wanted says. A socket gets this property when it is bound, and cannot change it
-// later.
+// checkReusePort returns an error in two cases: the parameter wanted is true, but the socket does not share its port
+// with other processes; or wanted is false, but the socket shares its port. After a socket was bound, this property
+// cannot be changed.
 func (s *socket) checkReusePort(wanted bool) error {
 	is, err := reusePort(s.bound)
 	if err != nil || is == wanted {

@@ -101,8 +101,8 @@ func (c *Changes) Abandon() {
 	}
 }
 
-// Apply makes the changes without waiting. It closes the sockets that are no longer needed. Their servers have at most
-// atMost to finish the requests in progress.
+// Apply makes the changes without waiting. It closes the sockets that are no longer needed. The parameter atMost is the
+// longest time that the servers of these sockets have to finish the requests in progress.
 func (c *Changes) Apply(atMost time.Duration) {
 	s := c.sockets
 	s.open = nil

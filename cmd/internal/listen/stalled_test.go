@@ -163,8 +163,8 @@ func TestAnyProgressCounts(t *testing.T) {
 	assert.Equal(t, 1, n)
 }
 
-// TestDeadlinesAreSetSeldom: no deadline is set for an answer if the current one is still good enough, although
-// net/http clears deadlines before each request. A deadline that net/http has set ends when net/http clears it.
+// TestDeadlinesAreSetSeldom: net/http clears deadlines before each request. Nevertheless, no new deadline is set for an
+// answer if the current deadline is still good enough. A deadline that net/http has set ends when net/http clears it.
 func TestDeadlinesAreSetSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &deadlineConn{}

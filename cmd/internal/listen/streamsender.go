@@ -24,8 +24,9 @@ type StreamSender struct {
 // piece is how much of an answer a client must accept within the timeout. It is the size of a frame.
 const piece = 16 << 10
 
-// NewStreamSender returns the StreamSender for an answer. It returns nil over HTTP/1, or if send is 0. The complete
-// answer may take at most write; 0 means no bound.
+// NewStreamSender returns the StreamSender for an answer. It returns nil over HTTP/1, or if the parameter send is 0.
+// This parameter is the timeout of the StreamSender. The parameter write is the longest time for the complete answer; 0
+// means no bound.
 func NewStreamSender(w http.ResponseWriter, r *http.Request, send, write time.Duration) *StreamSender {
 	if r.ProtoMajor < 2 || send == 0 {
 		return nil

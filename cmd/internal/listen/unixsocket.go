@@ -47,5 +47,5 @@ var localAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
 func (localConn) RemoteAddr() net.Addr { return localAddr }
 
 // LocalAddr implements [net.Conn]. It does not return the address of the Unix socket, because package httplimit does
-// not trust a peer's address if the local address is one of a Unix socket.
+// not trust a peer's address if the local address is the address of a Unix socket.
 func (localConn) LocalAddr() net.Addr { return localAddr }

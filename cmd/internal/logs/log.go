@@ -57,7 +57,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// SetLevel sets the level to that of new settings. The format does not change.
+// SetLevel sets the level of the log to the level in the new settings. The format does not change.
 func (l *Log) SetLevel(settings rulefile.Log) { l.level.Set(settings.Level) }
 
 // Close writes the lines that still wait, for at most a second. Later lines are lost.

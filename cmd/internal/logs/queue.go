@@ -33,7 +33,7 @@ func newQueue(out io.Writer, notice func(io.Writer, int)) *queue {
 	return q
 }
 
-// Write implements [io.Writer]. line is one line. It always succeeds.
+// Write implements [io.Writer]. The parameter line has exactly one line. Write always succeeds.
 func (q *queue) Write(line []byte) (int, error) {
 	q.mu.Lock()
 	if q.closed || q.waiting.Len()+len(line) > maxQueued {

@@ -18,10 +18,10 @@ const (
 	maxKinds = 256
 )
 
-// A repeats is an [slog.Handler] that logs the first warnings or errors of a kind at once, and counts those that
-// follow. At the end of a period it logs the last of these, with their number in the attribute "repeated". Records are
-// of one kind if they have the same level, the same message and the same attributes of their logger. Records of lower
-// levels pass unchanged.
+// A repeats is an [slog.Handler] that logs the first warnings or errors of a kind at once, and counts the records of
+// this kind that follow. At the end of a period, it logs the last of the counted records. The attribute "repeated" has
+// the number of counted records. Records are of one kind if they have the same level, the same message and the same
+// attributes of their logger. Records of lower levels are logged unchanged.
 type repeats struct {
 	next   slog.Handler
 	logger string // the attributes of the logger

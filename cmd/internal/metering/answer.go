@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// An answer passes on the answer to a request, and reads the request's cost in it.
+// An answer passes on the answer to a request, and reads the request's cost from this answer.
 type answer struct {
 	http.ResponseWriter
 	q        *Request

@@ -12,8 +12,8 @@ import (
 	paths "github.com/weir-go/weir/httplimit/reading"
 )
 
-// usageAdds returns by how many bytes the body of a request becomes longer if it gets stream_options.include_usage. ok
-// is false if the body is not an object.
+// usageAdds returns by how many bytes the body of a request becomes longer if it gets stream_options.include_usage. The
+// result ok is false if the body is not an object.
 func usageAdds(body []byte) (longer int, ok bool) {
 	ok = eachOption(body, func(from, to int, text string) { longer += len(text) - (to - from) })
 	return longer, ok
@@ -29,10 +29,10 @@ func addUsage(body []byte, longer int) []byte {
 	return append(out, body[done:]...)
 }
 
-// eachOption calls put for each stream_options of a body, with the range to replace and the replacement. If two members
-// have the same name, servers use the last one, and some servers ignore case. So if there is no stream_options, or if
-// the last one is spelled with other letters in upper case, put is also called for a new one at the end. eachOption
-// returns false if the body is not an object.
+// eachOption calls the function put for each stream_options of a body, with the range to replace and the replacement.
+// If two members have the same name, servers use the last one, and some servers ignore case. So if there is no
+// stream_options, or if the last one is spelled in another way, put is also called for a new stream_options at the end.
+// eachOption returns false if the body is not an object.
 func eachOption(body []byte, put func(from, to int, text string)) bool {
 	const name, usageMember = "stream_options", `"include_usage":true`
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -88,10 +88,10 @@ func nameOf(text []byte) string {
 	return string(name)
 }
 
-// askForUsage inserts include_usage into plain, the decompressed body of a request. The parameter text is the body as
-// it came. It returns the body that is passed on, and the body that is read. If the body could be decompressed, it is
-// passed on uncompressed. If the body is JSON although its encoding says otherwise, the header keeps the encoding,
-// because the upstream may ignore encodings. askForUsage returns the errors of claim.take.
+// askForUsage inserts include_usage into the body of a request. The parameter plain is the decompressed body, and the
+// parameter text is the body as it came. It returns the body that is passed on, and the body that is read. If the body
+// could be decompressed, it is passed on uncompressed. If the body is JSON although its encoding says otherwise, the
+// header keeps the encoding, because the upstream may ignore encodings. askForUsage returns the errors of claim.take.
 func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool) (passed, read []byte, err error) {
 	longer, ok := usageAdds(plain)
 	if !ok {

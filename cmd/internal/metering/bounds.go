@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// These are the bounds of answers that requests of each API can have.
+// These variables say in which fields the requests of each API can bound the answer.
 var (
 	boundsOfChat      = &usage.Bounds{Fields: [][]string{{"max_completion_tokens"}, {"max_tokens"}}}
 	boundsOfMessages  = &usage.Bounds{Fields: [][]string{{"max_tokens"}}} // also of OpenAI's completions

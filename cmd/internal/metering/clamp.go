@@ -59,8 +59,8 @@ func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	return c
 }
 
-// read reads an object whose members' paths begin with path. If the object can have bounds and has none, read notes a
-// place for one. It returns false if the text is not JSON or needs too many edits.
+// read reads an object. The paths of its members begin with the parameter path. If the object can have bounds and has
+// none, read notes a place for one. It returns false if the text is not JSON or needs too many edits.
 func (c *cut) read(d *jsontext.Decoder, path string) bool {
 	if _, err := d.ReadToken(); err != nil {
 		return false
@@ -93,8 +93,8 @@ func (c *cut) read(d *jsontext.Decoder, path string) bool {
 	return len(c.edits) <= maxBounds
 }
 
-// value notes the value of a member. The value ends at the offset end of the body. value reports whether the member has
-// exactly the name of a bound.
+// value notes the value of a member. The parameter end is the offset in the body at which the value ends. The result
+// reports whether the member has exactly the name of a bound.
 func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
 	e, folded, null := edit{from: end - len(value), to: end}, usage.Fold(member), value.Kind() == 'n'
 	field, exact := c.of.Find(member)
@@ -111,8 +111,8 @@ func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
 	return exact
 }
 
-// place notes the end of an object as a place for a bound, if bounds belong into this object. object is "" for the body
-// itself. The parameter has says whether the object has a bound already.
+// place notes the end of an object as a place for a bound, if bounds belong into this object. The parameter object is
+// the name of the object; "" for the body itself. The parameter has says whether the object has a bound already.
 func (c *cut) place(object string, end int, has bool) {
 	before, after := `"`+c.of.Fields[0][0]+`":`, ""
 	switch inside := len(c.of.Object) > 0; {
@@ -138,7 +138,8 @@ func (c *cut) note(object string) { c.found = c.found || slices.Contains(c.of.Ob
 // size returns the largest length that the body can have with other bounds.
 func (c *cut) size() int { return len(c.body) + len(c.edits)*64 }
 
-// to returns the body with all bounds lowered to most, which is at least 1. If the body has no bound, it gets one.
+// to returns the body, with all bounds lowered to the parameter most. This parameter is at least 1. If the body has no
+// bound, it gets one.
 func (c *cut) to(most uint64) (body []byte) {
 	from := 0
 	body = make([]byte, 0, c.size())
@@ -157,7 +158,8 @@ func (c *cut) to(most uint64) (body []byte) {
 	return append(body, c.body[from:]...)
 }
 
-// cuttable reports whether the bounds of the request can be lowered. For example, they cannot if the body is signed.
+// cuttable reports whether the bounds of the request can be lowered. For example, the bounds in a signed body cannot be
+// lowered.
 func (q *Request) cuttable() bool { return q.cut != nil && !q.embeds && !q.body.IsBatch() }
 
 // isSigned reports whether the header has a field that would not match a changed body, such as a digest.

@@ -71,7 +71,8 @@ func (s *States) Keep(meters *Meters) {
 	maps.DeleteFunc(s.of, func(rule string, _ *State) bool { return meters.Of(rule) == nil })
 }
 
-// NewMeter returns the meter of a rule whose Tokens is set. match reports whether the rule applies to a request.
+// NewMeter returns the meter of a rule whose Tokens is set. The function match reports whether the rule applies to a
+// request.
 func NewMeter(rule *rulefile.Rule, match func(*http.Request) bool, states *States) (*Meter, error) {
 	m := &Meter{Rule: rule.Name, tokens: rule.Tokens, match: match, state: states.Of(rule.Name)}
 	switch rule.Tokens.From.Kind {
@@ -116,7 +117,8 @@ func (m *Meter) weights(q *Request) usage.Weights {
 	return m.tokens.Count.Of(q.model())
 }
 
-// units returns how many tokens of the limit a request takes. input and output are its estimated tokens.
+// units returns how many tokens of the limit a request takes. The parameters input and output are the estimated tokens
+// of the request.
 func (m *Meter) units(q *Request, input, output uint64) uint64 {
 	return m.scaled(m.weights(q).Estimate(input, output))
 }

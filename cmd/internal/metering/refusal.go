@@ -62,7 +62,7 @@ func errorOf(api rulefile.API, status int, text string) any {
 	return object{"error": object{"message": text, "type": "tokens", "param": nil, "code": "rate_limit_exceeded"}}
 }
 
-// WriteFields writes the header fields in which the APIs report what is left. They are about the rule that has the
+// WriteFields writes the header fields in which the APIs report what is left. The fields describe the rule that has the
 // least left.
 func (ms *Meters) WriteFields(h http.Header, res *httplimit.Result, now time.Time) {
 	var least [2]*httplimit.Check

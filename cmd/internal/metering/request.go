@@ -123,8 +123,9 @@ func (q *Request) model() string {
 	return ""
 }
 
-// isLike reports whether the request is like other requests for its model, so that their usual cost can be learned from
-// it and used for it. The request must have been read completely and must not be a batch.
+// isLike reports whether the request is like other requests for its model. If so, the usual cost of these requests can
+// be learned from it, and can be used as its estimate. The request must have been read completely and must not be a
+// batch.
 func (q *Request) isLike() bool { return q.whole && !q.body.IsBatch() }
 
 // apiOf returns the API to which a path belongs.

@@ -113,8 +113,8 @@ func (c *claim) giveSpare() {
 }
 
 // sizeOf returns the most memory that a buffer of n bytes can take. The allocator has only certain sizes, and rounds up
-// to the next one. Up to 32 KiB, a size is larger than the one before by at most about an eighth and 16 bytes. Above 32
-// KiB, the sizes are the multiples of a page.
+// to the next one. Up to 32 KiB, each size is at most about an eighth plus 16 bytes larger than the previous size.
+// Above 32 KiB, the sizes are the multiples of a page.
 func sizeOf(n int) int64 {
 	if n <= 32<<10 {
 		return int64(n + n/8 + 16)

@@ -64,7 +64,7 @@ func TestRoom(t *testing.T) {
 	assert.Less(t, in.taken.Load(), int64(10_000*(4<<10)))
 }
 
-// A stalled is a reader that returns its bytes, then sends to stalls, and then waits for end.
+// A stalled is a reader that returns its bytes, then sends to the channel stalls, and then waits for the channel end.
 type stalled struct {
 	io.Reader
 	stalls, end chan struct{}
@@ -200,8 +200,8 @@ func TestAskingInACompressedBody(t *testing.T) {
 	}
 }
 
-// TestShareOfAClient: the bodies of one client that are above 64 KiB together use at most an eighth of the room. A body
-// that is the client's only one may use more.
+// TestShareOfAClient: only bodies that are longer than 64 KiB count. Together, all such bodies of one client use at
+// most an eighth of the room. If a client has only one such body, this body may use more.
 func TestShareOfAClient(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 64 << 20})
 	const ann, bob, nobody = "192.0.2.1", "192.0.2.2", "unix"

@@ -23,7 +23,7 @@ type watch struct {
 	key         watched
 	left, limit uint64
 	at          time.Time
-	from, then  sample // the rate is measured since the sample from; later, the sample then replaces it
+	from, then  sample // the rate is measured since the sample in from; later, the sample in then replaces this sample
 }
 
 // A watched identifies a key, in memory or in a store.

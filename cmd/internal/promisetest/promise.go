@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/limitertest/fronttest"
 )
 
-// Promise runs package limitertest against a front. unit is the unit to which the front rounds waits. skip has the
-// promises that the front does not make, with the reasons.
+// Promise runs package limitertest against a front. The front rounds waits to the parameter unit. The parameter skip
+// has the promises that the front does not make, with the reasons.
 func Promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc {
 	return func(t *testing.T, of conformance.Subjects) {
 		fronttest.Fronts{

@@ -19,7 +19,7 @@ type clientAbort struct {
 
 // delayAbort returns the request for the upstream. Its context does not end when the client goes, but when the server
 // ends. If the body breaks off, the client may have gone while the upstream has the header and may be working. So the
-// error of the body is delayed, too, but for at most the time longest, because the transport does not bound this wait.
+// error of the body is also delayed. The parameter longest bounds this delay, because the transport does not bound it.
 // The caller must call the returned function when the request has ended.
 func (x *Exchange) delayAbort(r *http.Request, server context.Context, longest time.Duration) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))

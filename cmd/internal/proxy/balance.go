@@ -12,7 +12,7 @@ import (
 )
 
 // A balancer is the [http.RoundTripper] of a proxy. It chooses a server for each request. If it cannot connect to the
-// server, it chooses another one. No request is executed twice by this, because nothing has been sent yet.
+// server, it chooses another one. This does not execute any request twice, because nothing has been sent yet.
 type balancer struct {
 	*pool
 	h2c bool // the servers support only HTTP/2

@@ -24,7 +24,7 @@ type Exchange struct {
 	deadline            time.Duration // deadline of a gRPC call, counted from epoch; 0 for none
 }
 
-// An answer keeps the header fields of the upstream's answer and the fields of the caller apart.
+// An answer separates the header fields of the upstream's answer from the fields of the caller.
 type answer struct {
 	waiting bool        // the header of the final answer has not arrived
 	interim http.Header // the header of informational answers; nil before the first
@@ -44,7 +44,7 @@ func exchangeOf(r *http.Request) *Exchange {
 	return x
 }
 
-// expired reports whether the deadline of a gRPC call is over. The client has then given up, or is about to.
+// expired reports whether the deadline of a gRPC call is over. The client has then given up, or is about to give up.
 func (x *Exchange) expired() bool { return x.deadline != 0 && time.Since(epoch) >= x.deadline }
 
 // answered notes that the header of the final answer has arrived.

@@ -22,9 +22,10 @@ type Forwarding struct {
 
 // set writes X-Forwarded-For, -Host and -Proto and X-Real-IP. The X-Forwarded fields of a trusted proxy are kept, and
 // the proxy's address is appended to X-Forwarded-For. The fields of other peers are removed. [httputil.ReverseProxy]
-// has already removed X-Forwarded-For, and also Forwarded, because this proxy would be missing in it.
+// has already removed X-Forwarded-For. It has also removed Forwarded, because this proxy would be missing in that
+// field.
 //
-// It writes the same as [httputil.ProxyRequest.SetXForwarded], but does not allocate for the values.
+// set writes the same values as [httputil.ProxyRequest.SetXForwarded], but does not allocate for them.
 func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	trusted := f.trusts(r.In.RemoteAddr)
 	out := r.Out.Header

@@ -62,8 +62,8 @@ func (p *pool) close() {
 	p.checks.Wait()
 }
 
-// acquire chooses a server for a request, and counts the request until the server is released. tried has the servers
-// that could not be reached. If all servers have been tried, acquire returns nil.
+// acquire chooses a server for a request, and counts the request until the server is released. The parameter tried has
+// the servers that could not be reached. If all servers have been tried, acquire returns nil.
 func (p *pool) acquire(tried []*member) *member {
 	if len(p.members) == 1 && len(tried) == 0 {
 		return p.members[0].acquire()

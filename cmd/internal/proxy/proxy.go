@@ -115,9 +115,9 @@ func (p *Proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// moveHeader moves the header of an upstream's answer to the answer to the client. No field is in both. ReverseProxy
-// would copy the fields, with an allocation for each. The media type of an event stream stays in the upstream's answer,
-// because ReverseProxy reads it there, so that it passes on events at once.
+// moveHeader moves the header of an upstream's answer to the answer to the client. No field may be in both.
+// ReverseProxy would copy the fields, with an allocation for each. The media type of an event stream stays in the
+// upstream's answer. ReverseProxy reads it there, and therefore passes on events at once.
 func moveHeader(from, to http.Header) {
 	mediaType := from["Content-Type"]
 	maps.Copy(to, from)
@@ -128,7 +128,7 @@ func moveHeader(from, to http.Header) {
 	}
 }
 
-// isEvents reports whether a media type is the one of event streams.
+// isEvents reports whether a media type is the media type of event streams.
 func isEvents(mediaType []string) bool {
 	const events = "text/event-stream"
 	return len(mediaType) > 0 && len(mediaType[0]) >= len(events) && strings.EqualFold(mediaType[0][:len(events)], events)

@@ -8,10 +8,13 @@ import (
 	"strings"
 )
 
-// An admitted request must be executed only once, but net/http may send a request without a body again. It does so if a
-// server closes, without an answer, a connection that was kept open. Over HTTP/2, it does so up to six times if the
-// server resets the stream. A header field of the client (Idempotency-Key) can permit it, too. The functions below
-// permit one more attempt for methods that change nothing, and none for other methods.
+// An admitted request must be executed only once, but net/http may send a request without a body again in three cases:
+//
+//   - The server closes a connection that was kept open, without an answer.
+//   - An HTTP/2 server resets the stream. In this case, net/http may send the request again up to six times.
+//   - The client permits it with a header field (Idempotency-Key).
+//
+// The functions below permit one more attempt for methods that change nothing, and none for other methods.
 
 // A resend bounds how often one request is sent.
 type resend struct {
@@ -52,8 +55,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 		r.Body, r.GetBody = io.NopCloser(&s.body), nil
 		return
 	}
-	// With such a body, the request would have no Content-Length. So the fields that permit sending it again are
-	// renamed: net/http looks for the canonical names only.
+	// This request gets no such body, because with it, the request would have no Content-Length. Instead, the header
+	// fields that permit sending the request again are renamed: net/http looks for the canonical names only.
 	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if values, is := r.Header[name]; is {
 			delete(r.Header, name)

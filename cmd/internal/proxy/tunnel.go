@@ -27,8 +27,8 @@ const (
 //
 // If one end finishes sending and the other end does not react, ReverseProxy alone would wait forever. Meanwhile, the
 // request would count as in flight, and keep two files open. So when one end has finished, the other end may continue
-// only while it sends something every few seconds. If an end accepts nothing for a minute, the tunnel ends, too,
-// because in that case the end of the other direction can never be passed on.
+// only while it sends something every few seconds. The tunnel also ends if an end accepts nothing for a minute, because
+// in that case the end of the other direction can never be passed on.
 type tunnel struct {
 	mu               sync.Mutex
 	client, upstream tunnelEnd
@@ -150,8 +150,8 @@ func (e *tunnelEnd) CloseWrite() error {
 // Close implements [io.Closer]. It closes both connections.
 func (e *tunnelEnd) Close() error { return e.tunnel.Close() }
 
-// A hijackedEnd is the client's end as a net.Conn. Its Read, Write and Close are those of the tunnelEnd, because it is
-// embedded at a lower depth than the net.Conn.
+// A hijackedEnd is the client's end as a net.Conn. Its methods Read, Write and Close come from the tunnelEnd and not
+// from the net.Conn, because the tunnelEnd is embedded at a lower depth.
 type hijackedEnd struct {
 	*tunnelEnd
 	hijackedConn

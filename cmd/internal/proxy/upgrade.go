@@ -12,8 +12,8 @@ import (
 // return an error, and this error would count as a failure of the upstream.
 //
 // After a change of the protocol, weir copies bytes and sees no requests. So if a client could change to h2c, it could
-// send any number of requests for the price of one. WebSocket transports messages and no HTTP requests. The fields are
-// removed from the incoming request, because [httputil.ReverseProxy] reads them before it calls Rewrite.
+// send any number of requests, and the limits would count only one. WebSocket transports messages and no HTTP requests.
+// The fields are removed from the incoming request, because [httputil.ReverseProxy] reads them before it calls Rewrite.
 func stripUpgrade(r *http.Request, h2c bool) {
 	if !h2c && isWebSocket(r) {
 		return

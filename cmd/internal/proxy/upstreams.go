@@ -80,9 +80,9 @@ type Set struct {
 	pools      map[poolKey]*refcount.Value[*pool]
 }
 
-// Open returns a Set and its proxies, in the order of the upstreams. If the previous Set, before, also has a server,
-// the new Set uses the same connections to it, and keeps what is known about it. The parameter before is nil if there
-// is no previous Set. The caller must close the Set.
+// Open returns a Set and its proxies, in the order of the upstreams. The parameter before is the previous Set, or nil
+// if there is none. If the previous Set also has a server, the new Set uses the same connections to this server, and
+// keeps what is known about it. The caller must close the Set.
 func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 	if before == nil {
 		before = &Set{}

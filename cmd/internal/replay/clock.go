@@ -14,8 +14,8 @@ type clock struct{ unixNanos atomic.Int64 }
 // now returns the latest stamp so far.
 func (c *clock) now() time.Time { return time.Unix(0, c.unixNanos.Load()) }
 
-// advance moves the clock forward to stamp, if stamp is later, and returns the clock's time. Only the replay itself
-// calls it.
+// advance moves the clock forward to the parameter stamp if this time is later, and returns the clock's time. Only the
+// replay itself calls it.
 func (c *clock) advance(stamp time.Time) time.Time {
 	now := c.now()
 	if stamp.After(now) {

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// exactReport applies a limit to a log with exact rational arithmetic. It parses the lines with its own simple code,
-// and keeps the buckets of package reference in a map, so that a reader can easily check it.
+// exactReport applies a limit to a log with exact rational arithmetic. It is easy to check by reading it: it parses the
+// lines with its own simple code, and keeps the buckets of package reference in a map.
 func exactReport(t *testing.T, log string, tokens float64, period time.Duration, burst uint64) *Report {
 	t.Helper()
 	type client struct {

@@ -19,8 +19,8 @@ type jsonReport struct {
 	RefusedKeys []jsonKey `json:"refused_keys"`
 }
 
-// jsonOrder has the number of requests that were out of order, by how much they were late at most, and how many lines
-// were skipped because their date is far from the dates around them.
+// jsonOrder has the number of requests that were out of order, and the longest time by which one of them was late. It
+// also has the number of lines that were skipped because their date is far from the dates around them.
 type jsonOrder struct {
 	Late     uint64  `json:"out_of_order"`
 	MostLate float64 `json:"out_of_order_seconds"`

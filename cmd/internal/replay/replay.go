@@ -98,8 +98,9 @@ func (r *run) close() {
 // An action handles one request.
 type action func(e *accesslog.Entry, now time.Time) error
 
-// read passes every request of the log to sorted, in the order of time. If asLogged is true, read also passes it to
-// asLogged, in the order of the log. In the order of the log, a late request counts at the latest time before it.
+// read calls the function sorted with every request of the log, in the order of time. If the field asLogged of the run
+// is true, read also calls the function asLogged with every request, in the order of the log. In the order of the log,
+// a late request counts at the latest time before it.
 func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 	var failed error
 	log.Logged(nil)

@@ -29,7 +29,8 @@ func replay(t *testing.T, log io.Reader, rate engine.Rate, burst uint64, options
 	}, accesslog.NewLog(log))
 }
 
-// line returns one line of a log: a request of host, second seconds after a fixed instant.
+// line returns one line of a log. The line has a request of the client host. The parameter second is the number of
+// seconds between a fixed instant and the request.
 func line(host string, second int) string {
 	at := time.Date(2015, time.May, 17, 10, 0, second, 0, time.UTC)
 	return fmt.Sprintf("%s - - [%s] \"GET / HTTP/1.1\" 200 1\n", host, at.Format("02/Jan/2006:15:04:05 -0700"))

@@ -28,9 +28,9 @@ type attempt struct {
 }
 
 // repeat replays a log with little memory. If this is not enough, it starts over with room for all keys, or with more
-// lines for sorting. If the log must be sorted, the requests are also decided in the order of the log. For a stream,
-// reading it again would need a copy of it. So its replay begins with room for all keys, and also decides the requests
-// in the order of the log. Only sorting on disk is left for another attempt.
+// lines for sorting. If the log must be sorted, the requests are also decided in the order of the log. A stream can be
+// read again only from a copy. To avoid this, the replay of a stream begins with room for all keys, and also decides
+// the requests in the order of the log. Only sorting on disk is left for another attempt.
 func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, error) {
 	a := attempt{room: allRoom, asLogged: true}
 	if log.Reopens() {

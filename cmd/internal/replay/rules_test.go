@@ -42,11 +42,11 @@ func TestAllOrNothing(t *testing.T) {
 - {name: shadow, rate: 1/h, burst: 1, shadow: true}
 `
 	a := func(host string) string { return logLine(host, 0, "GET /a HTTP/1.1", "200") }
-	r := runRules(t, rules, a("h1")+ // all admit it: both has 2 left, mine and the shadow have none left for h1
-		a("h1")+ // mine refuses, both keeps its 2, and the shadow rule is not asked
-		a("h2")+ // all admit it: both has 1 left
-		logLine("h1", 0, "GET /b HTTP/1.1", "200")+ // admitted, and the shadow would have refused: both has 0 left
-		a("h3")+ // both refuses, mine keeps its token for h3
+	r := runRules(t, rules, a("h1")+ // all admit it: "both" has 2 left, "mine" and "shadow" have none left for h1
+		a("h1")+ // "mine" refuses it, "both" keeps its 2, and "shadow" is not asked
+		a("h2")+ // all admit it: "both" has 1 left
+		logLine("h1", 0, "GET /b HTTP/1.1", "200")+ // admitted, but refused without shadow mode: "both" has 0 left
+		a("h3")+ // "both" refuses it, "mine" keeps its token for h3
 		a("h3"), RulesOptions{})
 	both, mine, shadow := r.Rules[0], r.Rules[1], r.Rules[2]
 	assert.Equal(t, [4]uint64{6, 3, 2, 1}, [4]uint64{both.Matched, both.Allowed, both.Refused, both.Elsewhere})

@@ -87,8 +87,8 @@ func (r *UsageReport) Close() error {
 	return r.Trace.Close()
 }
 
-// NewUsage returns the report of a log. It has no results until Try is called. If keep is true, the requests are stored
-// for a suggestion.
+// NewUsage returns the report of a log. It has no results until Try is called. If the parameter keep is true, the
+// requests are stored for a suggestion.
 func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	r := &UsageReport{Field: log.Key, Summed: log.Summed, Untimed: log.Untimed, numbers: map[string]uint32{}, requests: log.Requests,
 		Log: Log{
@@ -117,8 +117,9 @@ func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	return r, nil
 }
 
-// Try checks the requests against a policy with each of the estimates. If there are none, it uses three: learned, the
-// mean cost and none. A request is settled when it ends, or at once if the log does not have its duration.
+// Try checks the requests against a policy with each of the estimates. If estimates is empty, Try uses three estimates:
+// "learned", the mean cost, and "none". A request is settled when it ends, or at once if the log does not have its
+// duration.
 func (r *UsageReport) Try(policy engine.Policy, estimates []Estimate) error {
 	if len(estimates) == 0 {
 		mean := min(max(r.Tokens/r.Requests, 1), mostTokens)

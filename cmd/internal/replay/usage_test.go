@@ -75,8 +75,8 @@ func TestEstimatesOfALog(t *testing.T) {
 	}
 }
 
-// TestLearnedFromALog: from the 21st request of a model on, learned holds 1.2 times the cost that 95 of 100 requests do
-// not exceed.
+// TestLearnedFromALog: from the 21st request of a model on, the estimate "learned" holds 1.2 times the cost that 95 of
+// 100 requests do not exceed.
 func TestLearnedFromALog(t *testing.T) {
 	var lines []string
 	for i := range 30 {

@@ -119,7 +119,7 @@ func plain(d time.Duration) string {
 // chartHeight is the height, in pixels, of the area in which a chart is drawn.
 const chartHeight = 180
 
-// legend returns a legend. entries has a color, then its text, then the next color, and so on.
+// legend returns a legend. The parameter entries has a color, then its text, then the next color, and so on.
 func legend(entries ...string) template.HTML {
 	var keys []chart.Key
 	for i := 0; i+1 < len(entries); i += 2 {

@@ -96,7 +96,8 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// TestTheTableSaysWhatTheBarsSay: the bars add up to the number of requests, and so does the table next to them.
+// TestTheTableSaysWhatTheBarsSay: the bars add up to the number of requests. The rows of the table next to them add up
+// to the same number.
 func TestTheTableSaysWhatTheBarsSay(t *testing.T) {
 	p := made(t)
 	var requests, refused uint64
@@ -150,7 +151,8 @@ func usagePage(t *testing.T) *UsagePage {
 	return &UsagePage{Source: "usage.jsonl", Top: 10, Report: r, Suggestion: s}
 }
 
-// TestTheUsagePage: the page of a usage log has the numbers of each estimate, what is not known, and the suggestion.
+// TestTheUsagePage: the page of a usage log has the numbers of each estimate and the suggestion. It also says what is
+// not known.
 func TestTheUsagePage(t *testing.T) {
 	p := usagePage(t)
 	var out strings.Builder

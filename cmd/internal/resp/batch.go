@@ -29,8 +29,8 @@ func (b *batch) begin(c *conn) {
 	b.negative, b.fileLimits, b.fileTables = c.settings.Negative, c.settings.Limits, c.settings.Tables
 }
 
-// key returns the key for a text under a quota. The zero quota means the limit of the table. key charges the key with
-// what it owes to previous limiters.
+// key returns the key for a text under a quota. The zero quota means the limit of the table. The method also charges
+// the key with the tokens that it owes to previous limiters.
 func (t Table) key(text []byte, quota engine.Quota) engine.Key {
 	k := t.Limiter.KeyBytes(text).With(quota)
 	if t.Formers.Any() {
@@ -56,8 +56,8 @@ func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) 
 	return t, t.key(l.key(text), quota), true
 }
 
-// ofTable returns the table of a key's limit. It finds the limit by its name in the key. ok is false if the limit has
-// no separate table.
+// ofTable returns the table of a key's limit. The key contains the name of the limit. The result ok is false if the
+// limit has no separate table.
 func (b *batch) ofTable(text []byte) (t Table, ok bool) {
 	name, _, isNamed := bytes.Cut(text, []byte{':'})
 	if isNamed {
@@ -100,14 +100,14 @@ func (b *batch) run(c *conn, known *command, args [][]byte) {
 	known.run(c, b, args)
 }
 
-// fail answers an error, and counts it.
+// fail answers with an error, and counts it.
 func (b *batch) fail(text string) {
 	b.decide() // earlier commands are answered first
 	b.counts.errors++
 	b.failure(text)
 }
 
-// broken answers a mistake in the protocol, which ends the connection.
+// broken answers a mistake in the protocol with an error, and makes the connection end.
 func (b *batch) broken(c *conn, err error) {
 	b.fail("ERR " + err.Error())
 	b.counts.broken++

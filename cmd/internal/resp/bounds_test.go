@@ -19,7 +19,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// memory is a connection without a network. Read takes bytes from in until it is empty. Write drops them.
+// memory is a connection without a network. Read takes bytes from the field in until this field is empty. Write drops
+// all bytes.
 type memory struct {
 	net.Conn
 	in   []byte
@@ -219,8 +220,8 @@ func TestChangedSettings(t *testing.T) {
 	assert.Equal(t, "*5 :1 :1 :0 :60 :60", ask())
 }
 
-// TestShutdownAnswersWhatItHasRead: at a shutdown, connections that wait for a command end at once. A connection whose
-// commands were read ends when these are answered.
+// TestShutdownAnswersWhatItHasRead: at a shutdown, connections that wait for a command end at once. If commands were
+// already read from a connection, this connection ends when the commands are answered.
 func TestShutdownAnswersWhatItHasRead(t *testing.T) {
 	var reads atomic.Int64
 	answer := make(chan struct{})

@@ -142,8 +142,8 @@ func TestAgreesWithRedisCell(t *testing.T) {
 	}
 }
 
-// TestMonthlyLimits: a table for long limits answers for every limit, and at any nanosecond, as a table for shorter
-// limits does.
+// TestMonthlyLimits: a table for long limits gives the same answers as a table for shorter limits. This holds for every
+// limit, and at any nanosecond.
 func TestMonthlyLimits(t *testing.T) {
 	for _, longest := range []time.Duration{52 * 24 * time.Hour, 365 * 24 * time.Hour} {
 		for nanos := range int64(33) {

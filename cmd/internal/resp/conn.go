@@ -76,7 +76,7 @@ func (c *conn) serve() {
 	c.finish()
 }
 
-// enter gets the current settings. The caller must call leave when it no longer uses them.
+// enter gets the current settings. The caller must call the function leave when it no longer uses these settings.
 func (c *conn) enter() (leave func()) {
 	settings := c.server.Settings()
 	if settings == nil {
@@ -209,8 +209,8 @@ const (
 	lastBytes      = 1 << 20
 )
 
-// finish tells the client that no more answers follow, and then reads what the client has sent meanwhile. If a
-// connection with unread data were closed, this would send a reset, which can overtake the last answer.
+// finish tells the client that no more answers follow, and then reads what the client has sent meanwhile. Closing a
+// connection with unread data would send a reset, and the reset can overtake the last answer.
 func (c *conn) finish() {
 	type half interface{ CloseWrite() error }
 	most := lastWords

@@ -89,7 +89,7 @@ func TestLateAndForgedHolds(t *testing.T) {
 	}
 }
 
-// TestHoldsOutliveATable: if an id was made under the previous table, it gives nothing back in the new one, but the
+// TestHoldsOutliveATable: if an id was made under the previous table, it gives nothing back in the new table, but the
 // cost beyond the estimate is charged. The id can still be used only once.
 func TestHoldsOutliveATable(t *testing.T) {
 	d := open(t)

@@ -64,9 +64,9 @@ func TestNamedLimits(t *testing.T) {
 	}
 }
 
-// TestNamedLimitsAfterAReload: if a reload changes the numbers of a limit, what was taken still counts. If the limit of
-// a queued command no longer exists at EXEC, this command gets an error, and the others of the transaction are
-// executed. A hold under such a limit can be settled.
+// TestNamedLimitsAfterAReload: if a reload changes the numbers of a limit, tokens that were taken before still count.
+// If the limit of a queued command no longer exists at EXEC, this command gets an error, but the other commands of the
+// transaction are executed. A hold under such a limit can be settled.
 func TestNamedLimitsAfterAReload(t *testing.T) {
 	d := openNamed(t)
 	c := d.dial()

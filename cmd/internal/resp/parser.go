@@ -85,8 +85,8 @@ func tooLong(most bounds) error {
 	return broken("a command of more than %d bytes", most.command)
 }
 
-// number parses the digits from index at on, and their line end. The result next is the index after the line end, or 0
-// if the line end has not arrived yet.
+// number parses the digits that begin at the index in the parameter at, and the line end after them. The result next is
+// the index after the line end, or 0 if the line end has not arrived yet.
 func number(text []byte, at int, what string) (n int64, next int, err error) {
 	line := text[at:min(len(text), at+lineMax)]
 	end := bytes.IndexByte(line, '\n')
@@ -134,9 +134,9 @@ func (p *parser) inline(text []byte, most bounds) (int, error) {
 	return end + 1, nil
 }
 
-// word parses the word at index at in a line. It writes the word over the text from which it was parsed. This is
-// possible because no word is longer than its text. Parts of a word may be in quotes. In "...", there are the escapes
-// of C and \xHH. In '...', the only escape is \'.
+// word parses the word of a line that begins at the index in the parameter at. It writes the word over the text from
+// which it was parsed. This is possible because no word is longer than its text. Parts of a word may be in quotes. In
+// "...", there are the escapes of C and \xHH. In '...', the only escape is \'.
 func word(line []byte, at int) (word []byte, next int, err error) {
 	to := at
 	begin := to
@@ -156,8 +156,9 @@ func word(line []byte, at int) (word []byte, next int, err error) {
 	return line[begin:to], at, nil
 }
 
-// quoted copies the text between at and the closing quote to the index to. It returns the end of the copy, and the
-// index after the quote. A space or the end of the line must follow the quote.
+// quoted copies the text up to the closing quote. The text begins at the index in the parameter at, and the copy begins
+// at the index in the parameter to. quoted returns the end of the copy, and the index after the quote. A space or the
+// end of the line must follow the quote.
 func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
 	for at < len(line) && line[at] != quote {
 		c, n := line[at], 1

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A place is the room for one request in flight. It is certainly counted for its lifetime. These are the bounds of this
-// lifetime.
+// A place is the room for one request in flight. If the place is not released, it is counted at least for its lifetime.
+// These are the bounds of this lifetime.
 const (
 	MinPlace = time.Second
 	MaxPlace = sealed.MaxLifetime / 2 // a place may count for twice its lifetime, and its id must be valid that long

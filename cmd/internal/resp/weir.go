@@ -27,7 +27,7 @@ func (l *limit) key(text []byte) []byte {
 	return slices.Concat([]byte(l.name), []byte{':'}, text)
 }
 
-// isName reports whether a text can be the name of a limit in the rule file. No rate is such a text.
+// isName reports whether a text can be the name of a limit in the rule file. The text of a rate cannot be such a name.
 func isName(text []byte) bool {
 	return len(text) > 0 && (text[0]|' ' >= 'a' && text[0]|' ' <= 'z')
 }

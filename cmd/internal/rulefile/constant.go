@@ -40,8 +40,8 @@ func constantOf(p engine.Policy) Constant {
 	return Counted
 }
 
-// ConstantOf returns the Constant of a tier. tier is its number from [Tiers.Of]. If requests of the tier are counted,
-// ConstantOf returns Counted.
+// ConstantOf returns the Constant of a tier. The parameter tier is the number of the tier from [Tiers.Of]. If requests
+// of the tier are counted, ConstantOf returns Counted.
 func (r *Rule) ConstantOf(tier int) Constant {
 	if tier == 0 {
 		return r.Constant

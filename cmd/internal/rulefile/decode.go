@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// maxNodes bounds the number of values that are read. A value that aliases name counts once for each alias. So a short
-// file cannot expand without bound.
+// maxNodes bounds the number of values that are read. If aliases refer to a value, the value counts once for each
+// alias. So a short file cannot expand without bound.
 const maxNodes = 200_000
 
 // A decoder reads the nodes of a file and collects the mistakes. docs/decisions/0018-a-decoder-of-our-own.md says why

@@ -10,7 +10,7 @@ func Single(r Rule) *File {
 	return f
 }
 
-// NewRule returns a rule for all requests, with the address as the key. The rule has the name, and defaults for
+// NewRule returns a rule for all requests, with the address as the key. The rule has the given name, and defaults for
 // everything else except the policy. The caller must set the policy.
 func NewRule(name string) Rule {
 	t := &ruleText{}

@@ -28,7 +28,7 @@ type Changes struct {
 	RedisTable  Continuity
 	RedisReason string
 
-	// Other has the names of the file's keys that have changed, except keys that other fields of Changes are about.
+	// Other has the names of the file's keys that have changed, except keys for which Changes has another field.
 	// RuleChange.Other has the changed keys of a rule.
 	Other []string
 }
@@ -112,8 +112,9 @@ func Compare(before, now *Rule) RuleChange {
 	return c
 }
 
-// Correct corrects a change that keeps the limiter. has are the policies that the limiter really has. If the limiter is
-// in a state folder, another process may have set them, so they can differ from the policies of the previous file.
+// Correct corrects a change that keeps the limiter. The parameter has contains the policies that the limiter really
+// has. If the limiter is in a state folder, another process may have set them, so they can differ from the policies of
+// the previous file.
 func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	if slices.Equal(has, now.Policies()) {
 		return
@@ -129,7 +130,7 @@ func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	c.From = before.limits()
 }
 
-// another returns why the counts of the previous rule cannot be used, or "" if they can.
+// r.another(before) returns why the counts of the previous rule cannot be used, or "" if they can.
 func (r *Rule) another(before *Rule) string {
 	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 	switch {
@@ -196,7 +197,7 @@ func named(path string) string {
 	return path
 }
 
-// missing returns the listeners of a that are not in b.
+// missing(a, b) returns the listeners that are in the list a but not in the list b.
 func missing(a, b []Listener) (all []Listener) {
 	for _, l := range a {
 		if !slices.ContainsFunc(b, l.Equal) {

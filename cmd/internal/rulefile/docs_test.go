@@ -72,8 +72,8 @@ rule search (shadow: counts, never refuses)
 `, out.String())
 }
 
-// TestTheExamplesOfOperations: the rule files in docs/operations.md can be loaded, too. Files with http: belong to
-// other programs.
+// TestTheExamplesOfOperations: the rule files in docs/operations.md can be loaded. The test leaves out files with
+// http:, because they belong to other programs.
 func TestTheExamplesOfOperations(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/operations.md")
 	require.NoError(t, err)

@@ -163,7 +163,8 @@ func mayOverlap(a, b *reading.Match) bool {
 	return false
 }
 
-// begins reports whether p may begin with q. It compares p and q only up to the first part that matches anything.
+// begins(p, q) reports whether the path p may begin with the path q. It compares the two paths only up to the first
+// part that matches anything.
 func begins(p, q reading.Path) bool {
 	if p.IsText() || q.IsText() {
 		return true
@@ -175,7 +176,8 @@ func begins(p, q reading.Path) bool {
 	return strings.HasPrefix(plain(p), plain(q))
 }
 
-// covers reports whether it is obvious that every request that meets m also meets of.
+// covers reports whether the first match obviously covers the second match: every request that meets the second match
+// also meets the first match.
 func covers(m, of *reading.Match) bool {
 	within := func(narrow, wide []string) bool {
 		return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(s string) bool { return !slices.Contains(wide, s) })
@@ -252,7 +254,7 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 const muchMemory = 32 << 30
 
 // MemoryWarning returns a warning if the limits may need much memory, and otherwise "". On a machine with less memory
-// than that, the server refuses the file.
+// than the limits need, the server refuses the file.
 func (f *File) MemoryWarning() string {
 	total, most := uint64(0), uint64(0)
 	var largest *Rule

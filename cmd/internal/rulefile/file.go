@@ -49,7 +49,7 @@ type Listener struct {
 	TLS     *TLS        // nil for none
 	// ProxyProtocol says that the connections of trusted proxies begin with a header of the PROXY protocol.
 	ProxyProtocol bool
-	// ReusePort permits other processes of the same user to listen on the port, too (SO_REUSEPORT).
+	// With ReusePort, other processes of the same user may also listen on the port (SO_REUSEPORT).
 	ReusePort bool
 }
 
@@ -69,7 +69,8 @@ func (l Listener) String() string {
 const reusable = ", beside other processes"
 
 // TLS has the names of the files of a certificate. A relative name in the rule file is relative to the directory of the
-// rule file. The names here begin with this directory. Load has read the files once, to check them.
+// rule file. In CertFile and KeyFile, such a name begins with this directory. Load has read the files once, to check
+// them.
 type TLS struct{ CertFile, KeyFile string }
 
 // Admin has the settings of the administrator's endpoint, for example for metrics.
@@ -155,7 +156,7 @@ const (
 type Response struct {
 	Body        Body
 	RetryJitter time.Duration // at most this much is added to Retry-After, at random
-	Refusal     Refusal       // for rules that have no Refusal of their own
+	Refusal     Refusal       // for rules without a Refusal
 }
 
 // Body is the form of the body of a refusal.

@@ -26,8 +26,8 @@ type Source struct {
 // SourceKind is the kind of a Source.
 type SourceKind string
 
-// These are the values of SourceKind. A request may have no such header, cookie or query parameter. It always has a
-// value for each of the other kinds.
+// These are the values of SourceKind. A request may not have the header, cookie or query parameter of a Source. For
+// each of the other kinds, every request has a value.
 const (
 	SourceIP     SourceKind = "ip" // the client's address, as ClientIP finds it
 	SourceHeader SourceKind = "header"

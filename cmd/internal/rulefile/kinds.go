@@ -27,7 +27,8 @@ func (k kind[V]) within(span string) kind[V] {
 	return k
 }
 
-// one returns the kind of a value that parse reads from a single text. parse may refuse the text.
+// one(s, parse) returns the kind of a value that the function parse makes from a single text. This function may refuse
+// the text.
 func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string) V) kind[V] {
 	return kind[V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *V) {
@@ -98,7 +99,7 @@ func whole[V int | uint64](low, high uint64) kind[V] {
 	}
 }
 
-// bare is like KindOf, but returns numbers as they are written.
+// bare does what the function KindOf does, but returns numbers as they are written.
 func bare(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float") && len(n.Value) < 40 {
 		return n.Value
@@ -141,7 +142,8 @@ func short(d time.Duration) string {
 	return d.String()
 }
 
-// seconds returns the kind of a time of whole seconds, up to high. because is the reason, for errors.
+// seconds returns the kind of a time of whole seconds, up to high. The parameter because is the part of an error that
+// says why only whole seconds are valid.
 func seconds(high time.Duration, because string) kind[time.Duration] {
 	k := duration(0, high)
 	read := k.read
@@ -221,8 +223,9 @@ func chosen[V any](words []string, values []V) kind[V] {
 	})
 }
 
-// list returns the kind of a list that is not empty. A single value counts as a list with one item. For each item, each
-// is called with the previous items and the new item, and may refuse the new item. each may be nil.
+// list returns the kind of a list that is not empty. A single value counts as a list with one item. The parameter each
+// is a function that is called for each item, with the previous items and the new item. This function may refuse the
+// new item. The parameter each may be nil.
 func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, before []V, v V)) kind[[]V] {
 	return kind[[]V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *[]V) {
@@ -266,7 +269,7 @@ func optional[V any](k kind[V]) kind[*V] {
 	}
 }
 
-// mapping returns the kind of a section. of returns the section for a struct.
+// mapping returns the kind of a section. Its parameter of is a function that returns the section for a struct.
 func mapping[T any](of func(*T) section) kind[T] {
 	return kind[T]{
 		read: func(d *decoder, n *yaml.Node, _ string, into *T) {

@@ -37,8 +37,8 @@ func Load(path string) (*File, error) {
 	return f.unless(d)
 }
 
-// Parse parses the text of a rule file. name is the name of the file in messages. File names in the text are relative
-// to the directory of name, but Parse reads no files. The error is of type [yamlfile.Errors].
+// Parse parses the text of a rule file. The parameter name is the name of the file in messages. File names in the text
+// are relative to the directory of this file, but Parse reads no files. The error is of type [yamlfile.Errors].
 func Parse(name string, text []byte) (*File, error) {
 	f, d := parse(name, text)
 	return f.unless(d)

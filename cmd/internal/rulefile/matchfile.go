@@ -163,8 +163,8 @@ var header = one(textSchema, func(d *decoder, n *yaml.Node, _, s string) string 
 	return name
 })
 
-// fields reads a mapping of names to the values that a request must have. nameOf checks and converts a name, and form
-// converts a value to the form in which values are compared.
+// fields reads a mapping of names to the values that a request must have. The function nameOf checks and converts a
+// name. The function form converts a value to the form in which values are compared.
 func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) (string, bool),
 	form func(name, value string) string) (all []reading.Field) {
 	d.filled(n, what, func(key, value *yaml.Node) {

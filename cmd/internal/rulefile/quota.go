@@ -50,7 +50,8 @@ const (
 // Numbers returns a checker for the numbers in the file or the hash. The caller must close it.
 func (q *Quota) Numbers() (*spec.Quotas, error) { return q.limit.Quotas() }
 
-// Field returns the reader of the rule's header. unit is the unit of its tokens; "" means requests.
+// Field returns the reader of the rule's header. The parameter unit is the unit of the tokens in the header; "" means
+// requests.
 func (q *Quota) Field(unit string) *quotas.Field {
 	return &quotas.Field{Limit: q.limit, Name: q.Item, Unit: unit}
 }
@@ -245,7 +246,7 @@ func (t *ruleText) quotaOf(l *spec.Limit) {
 	}
 }
 
-// resolved returns the quota of a rule. plans has the policies of the quota's plans.
+// resolved returns the quota of a rule. The parameter plans has the policies of the quota's plans.
 func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	q := t.Quota
 	q.Max, q.limit = l.Quota, *l

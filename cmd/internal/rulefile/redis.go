@@ -17,7 +17,7 @@ import (
 )
 
 // Redis has the settings of the listener for Redis clients. The commands of the clients have the numbers of a limit, or
-// the name of one of Limits.
+// the name of a limit in the field Limits.
 type Redis struct {
 	Address      string
 	Mode         fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
@@ -42,8 +42,8 @@ func (f *File) RedisAlone() bool { return f.Redis != nil && f.Decide == nil && l
 // Policy returns the policy of the table.
 func (r *Redis) Policy() engine.Policy { return engine.TokenBuckets(r.Longest) }
 
-// NewLimiter returns the limiter. The caller must close it. It returns an error only if the machine does not have
-// enough memory.
+// NewLimiter returns the limiter. The caller must close the limiter. NewLimiter returns an error only if the machine
+// does not have enough memory.
 func (r *Redis) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
 	return engine.New(r.Policy(), append(own, options...)...)

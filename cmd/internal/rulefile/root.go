@@ -200,7 +200,8 @@ func (s *Server) section() section {
 	}}
 }
 
-// connections returns the kind of a number of connections. standard is its standard value, such as ByOpenFiles.
+// connections returns the kind of a number of connections. The parameter standard is the standard value of this number,
+// such as ByOpenFiles.
 func connections(standard int) kind[int] {
 	k := whole[int](0, 1<<30)
 	k.fill = func(into *int) { *into = standard }

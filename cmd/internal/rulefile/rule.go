@@ -49,7 +49,7 @@ func (t *Tiers) Of(value string) int {
 }
 
 // Cost says how many tokens a request takes. If Header is set, the request takes the number in this header. If the
-// request does not have the header, or its value is not a whole number above 0, the request takes Default. It never
+// request does not have the header, or its value is not a whole number above 0, the request takes Default. No request
 // takes more than Max.
 type Cost struct {
 	Header       string // canonical name; "" if every request takes Default

@@ -32,7 +32,7 @@ func parseState(d *decoder, n *yaml.Node, what, s string) string {
 const debtSuffix = ".debts"
 
 // checkState gives a file in the state folder to each rule that counts on this machine, and another file to the Redis
-// clients. If a rule is in a store, it gets files in the state folder for the tokens that it owes to the store.
+// clients. A rule that is in a store gets files in the state folder for the tokens that the rule owes to the store.
 func (d *decoder) checkState(f *File, at *yaml.Node) {
 	if f.State == "" {
 		return
@@ -68,9 +68,9 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 }
 
 // stateName returns the name of the rule's file. The name depends on what is counted and how, but not on the numbers of
-// the limits, because these can change within the file. It also depends on the layout that this program reads. So if a
-// rule changes in another way, or if the layout changes, the program starts a new file. A process with the old rule or
-// layout keeps the old file.
+// the limits, because these can change within the file. The name also depends on the layout that this program reads. So
+// if a rule changes in another way, or if the layout changes, the program starts a new file. A process with the old
+// rule or layout keeps the old file.
 func (r *Rule) stateName() string { return layoutName(r.stateStem()) }
 
 // layoutName returns the name of the file in the layout of this program.
@@ -101,7 +101,8 @@ func (r *Rule) stateStem() string {
 }
 
 // debtStem returns the beginning of the names of the files with the tokens that the rule owes to the store. It contains
-// only some of the properties that must be the same before a file can be used. The files store the others.
+// only some of the properties that must be the same before a file can be used. The files themselves store the other
+// properties.
 func (r *Rule) debtStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error

@@ -17,7 +17,7 @@ import (
 // entries.
 type entry struct {
 	name     string
-	standard string // value if a file lacks the key, as a file would write it; "" for the zero value
+	standard string // value if a file does not have the key, as a file would write it; "" for the zero value
 	help     string // for the reference and the schema
 	missing  string // what to write, if the key is mandatory; "" if it is not
 	instead  string // text for the reference, if standard alone would not be true
@@ -53,7 +53,7 @@ func at[V any](name string, k kind[V], into *V, standard, help string) entry {
 	}
 }
 
-// needed makes the entry mandatory. hint says what to write.
+// needed makes the entry mandatory. The parameter hint says what to write.
 func (e entry) needed(hint string) entry {
 	e.missing = hint
 	return e
@@ -83,7 +83,7 @@ func (e entry) comparing(value func() any) entry {
 	return e
 }
 
-// saying adds a line with a label to the summary. If says returns "", there is no line.
+// saying adds a line with a label to the summary. If the function says returns "", there is no line.
 func (e entry) saying(label string, says func() string) entry {
 	return e.listing(label, func() []string {
 		if line := says(); line != "" {
@@ -93,7 +93,7 @@ func (e entry) saying(label string, says func() string) entry {
 	})
 }
 
-// listing is like saying, but for several lines.
+// e.listing does what the method saying does, but for several lines.
 func (e entry) listing(label string, says func() []string) entry {
 	e.label, e.says = label, says
 	return e
@@ -106,7 +106,8 @@ type section struct {
 	entries []entry
 	brief   string // if the value is not a mapping, this entry gets it; "" for none
 	open    bool   // keys that begin with x- are ignored
-	// check finds mistakes that involve several entries. seen has the values that are present, by their keys.
+	// check finds mistakes that involve several entries. The argument seen has the values that are present, by their
+	// keys.
 	check func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node)
 
 	anyOf [][]string // for the schema: lists of keys of which one list must be present

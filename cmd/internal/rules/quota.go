@@ -77,7 +77,8 @@ func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 // not be called while requests are in progress.
 func (r *Rule) UseHash(table *quotas.Live) { r.lookup.table = table }
 
-// read calls the function by with a reader for the rule's keys and plans, and returns the table that by returns.
+// read makes a reader for the rule's keys and plans, passes it to the function by, and returns the table that this
+// function returns.
 func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	q := l.of
 	numbers, err := q.Numbers()

@@ -19,7 +19,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// compileIn returns the rules of a file, or the error. The folder of the file has a plans.csv with the text of plans.
+// compileIn returns the rules of a file, or the error. The folder of the file has a plans.csv with the text in the
+// parameter plans.
 func compileIn(t *testing.T, plans, text string) ([]*Rule, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,7 +63,8 @@ func TestTheLimitOfAKey(t *testing.T) {
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "a b"), "unlimited"},
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "emil"), "none: every request is refused"},
 		{"key: header:X-Key, quota: {file: plans.csv}", get(), rate(6)},
-		// An address in the file does not apply to a header with this text, because a client could write it.
+		// An address in the file does not apply to a header with the same text, because a client could write such a
+		// header.
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "192.0.2.1"), rate(1)},
 		{"key: header:X-Key or none, quota: {file: plans.csv}", get("X-Key", "192.0.2.1"), rate(6)},
 		{"key: header:Authorization, quota: {file: plans.csv}", get("Authorization", "bearer  V"), rate(9)},
@@ -137,8 +139,8 @@ func deciding(t *testing.T, rule *Rule) func(r *http.Request, n int) int {
 	}
 }
 
-// TestManyTiers: a rule may have more tiers than a limiter can have. Each request is limited by its own tier, and if a
-// key changes to another tier, what it has taken still counts.
+// TestManyTiers: a rule may have more tiers than a limiter can have. Each request is limited by its own tier. If a key
+// changes to another tier, the tokens that it has taken still count.
 func TestManyTiers(t *testing.T) {
 	for _, algorithm := range []string{"token-bucket", "fixed-window", "sliding-window", "sliding-log", "batch-refill"} {
 		var text strings.Builder
@@ -169,8 +171,8 @@ func TestManyTiers(t *testing.T) {
 	}
 }
 
-// TestFilesOfWindows: for fixed windows and sliding logs, a file gives limits up to the rule's max. The period is the
-// rule's.
+// TestFilesOfWindows: for fixed windows and sliding logs, a file gives limits up to the rule's max. The period of these
+// limits is the period of the rule.
 func TestFilesOfWindows(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "fixed-window, aligned: true", "sliding-window", "sliding-log"} {
 		all, err := compileIn(t, "anna,50/h\nberta,3/h\n",

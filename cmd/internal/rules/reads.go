@@ -6,9 +6,9 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// Reads lists what a rule reads from a request. It is for requests that are not completely known, such as those of a
-// log. It lists only headers, cookies, query parameters and the host, because the client, the method and the path are
-// known for every request.
+// Reads lists what a rule reads from a request. It is for requests that are not completely known, such as the requests
+// of a log. It lists only headers, cookies, query parameters and the host, because the client, the method and the path
+// are known for every request.
 type Reads struct {
 	Match []rulefile.Source // to decide whether the rule applies
 	Key   []rulefile.Source // to find the bucket

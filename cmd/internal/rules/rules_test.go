@@ -38,7 +38,7 @@ func keyOf(t *testing.T, l httplimit.Limit, r *http.Request) engine.Key {
 	return key
 }
 
-// TestTypedKeys: if an operator types a value into the form, this finds the bucket of the requests with this value.
+// TestTypedKeys: if an operator types a value into the form, the form finds the bucket of the requests with this value.
 func TestTypedKeys(t *testing.T) {
 	all := compile(t, `
 client_ip: {ipv6_prefix: 56}
@@ -156,7 +156,7 @@ rules:
 	}
 }
 
-// TestReads: every source that a request may lack is listed, under what it is read for.
+// TestReads: every source that a request may lack is listed, in the field that says for which purpose it is read.
 func TestReads(t *testing.T) {
 	all := compile(t, `
 rules:

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// Typed returns a request whose key in the rule is the key that a person typed. texts has one text for each part of the
-// rule's key. So [Rule.Limit] finds the intended key for this request. If a part can be an address or something else, a
-// text that looks like an address counts as an address.
+// Typed returns a request whose key in the rule is the key that a person typed. The parameter texts has one text for
+// each part of the rule's key. The limit of [Rule.Limit] then finds the intended key for this request. If a part can be
+// an address or something else, a text that looks like an address counts as an address.
 func (r *Rule) Typed(texts []string) *http.Request {
 	request := blank()
 	for i, sources := range r.Key {

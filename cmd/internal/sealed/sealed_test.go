@@ -51,8 +51,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestUses: if an id is used many times concurrently, exactly one use is the first. A use after the id's lifetime is
-// reported as late, once in a lifetime.
+// TestUses: if an id is used many times concurrently, exactly one use is reported as First. A use after the id's
+// lifetime is reported as Late, but only once per lifetime.
 func TestUses(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	clock := func() time.Time { return now }
@@ -104,8 +104,8 @@ func TestUses(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestUsesWithoutRoom: if there is no room for an id, its use is reported as NoRoom, and so are later uses. None is
-// reported as the first use.
+// TestUsesWithoutRoom: if there is no room for an id, its first use and its later uses are reported as NoRoom. No use
+// of this id is reported as First.
 func TestUsesWithoutRoom(t *testing.T) {
 	u, err := NewUses(time.Minute, 1)
 	require.NoError(t, err)

@@ -34,8 +34,8 @@ type Sealer struct {
 	use string
 }
 
-// New returns a sealer with a random key, so its ids are valid only in this process. use names the purpose of the ids.
-// An id with another purpose counts as forged.
+// New returns a sealer with a random key, so its ids are valid only in this process. The parameter use names the
+// purpose of the ids. An id with another purpose counts as forged.
 func New(use string) *Sealer {
 	s := &Sealer{use: use}
 	_, _ = rand.Read(s.key[:]) // never fails
@@ -79,7 +79,8 @@ func (s *Sealer) cipher(salt []byte) cipher.AEAD {
 
 var nonce [12]byte
 
-// Seal returns the id of a receipt, as base64url text. After expires, the id gives nothing back.
+// Seal returns the id of a receipt, as base64url text. After the time in the parameter expires, the id gives nothing
+// back.
 func (s *Sealer) Seal(receipt []byte, expires time.Time) string {
 	id := make([]byte, saltBytes, Overhead+len(receipt))
 	_, _ = rand.Read(id) // never fails

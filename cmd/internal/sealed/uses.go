@@ -48,8 +48,8 @@ type Uses struct {
 }
 
 // NewUses returns Uses in the memory of a process. It is made for the given number of ids that are used within their
-// lifetimes. There is room for about three quarters of them, and the others get [NoRoom]. It returns an error for
-// numbers out of range.
+// lifetimes. There is room for about three quarters of these ids. For further ids, the result is [NoRoom]. It returns
+// an error for numbers out of range.
 func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return nil, err
@@ -91,8 +91,8 @@ func (u *Uses) WithClock(now func() time.Time) *Uses {
 }
 
 // Expires returns the time until which an id that is sealed now gives tokens back. The parameter asked is the lifetime
-// that the client asks for; 0 if it does not ask. The id gets this lifetime, but at most Lifetime. If asked is 0, it
-// gets Usual.
+// that the client asks for; 0 if it does not ask. The id gets this lifetime, but at most the lifetime in the field
+// Lifetime. If the parameter asked is 0, the id gets the lifetime in the field Usual.
 func (u *Uses) Expires(asked time.Duration) time.Time {
 	if asked <= 0 {
 		asked = u.Usual

@@ -43,8 +43,8 @@ func Read(name, what string) (string, error) {
 	return string(text), nil
 }
 
-// Lines returns the lines of a text without surrounding spaces. It skips empty lines. It returns an error if there is
-// no other line, or if there are more than Max.
+// Lines returns the lines of a text without surrounding spaces. It skips empty lines. It returns an error if no lines
+// remain, or if more than Max lines remain.
 func Lines(text, what string) (all []string, err error) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -57,7 +57,8 @@ func Lines(text, what string) (all []string, err error) {
 	return all, nil
 }
 
-// Find returns the index of the hash of a secret among hashes, or -1 if it is not there. It always compares all hashes.
+// Find returns the index in hashes of the hash of a secret. It returns -1 if hashes does not have this hash. It always
+// compares all hashes.
 func Find(hashes []Hash, secret []byte) int {
 	hash, found := HashOf(secret), -1
 	for i := range hashes {

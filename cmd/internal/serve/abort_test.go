@@ -18,9 +18,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// unheeding returns an upstream that answers when it has received from let, and sends the body when it has received
-// again. It also stops when the context of the request ends, in the same way as a real connection to an upstream is
-// closed.
+// unheeding returns an upstream that waits twice for a value from the channel let. After the first value it answers,
+// and after the second value it ends the body. It also stops when the context of the request ends, because a real
+// connection to an upstream is closed then, too.
 func unheeding(let chan struct{}) roundTripper {
 	wait := func(ctx context.Context) error {
 		select {

@@ -167,8 +167,8 @@ func (s *Server) openActions(f *rulefile.File) error {
 	return nil
 }
 
-// buildActing is like build, but also moves the actions to the file's state folder. After an error they stay in the
-// previous folder.
+// buildActing does what build does, and also moves the actions to the file's state folder. After an error, the actions
+// stay in the previous folder.
 func (s *Server) buildActing(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (*generation, error) {
 	if err := s.openActions(file); err != nil {

@@ -146,8 +146,8 @@ func TestABannedRule(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: was ended" id=1 what="ban of the rule a" who=bob`), 1)
 }
 
-// TestABanOfAnAddressOfMany: a ban of an address that many clients share needs a confirmation, too. weir recognizes
-// such an address by the header fields of its requests.
+// TestABanOfAnAddressOfMany: a ban of an address that many clients share needs a confirmation. weir recognizes such an
+// address by the header fields of its requests.
 func TestABanOfAnAddressOfMany(t *testing.T) {
 	s := start(t, behind+"rules: [{name: users, key: \"header:X-Key or ip\", rate: 1000/h, burst: 1000}]\n")
 	for i := range 6 {
@@ -221,7 +221,7 @@ func TestWhoActs(t *testing.T) {
 	assert.Equal(t, 401, resp.StatusCode)
 }
 
-// TestABanForOtherProxies: /decide refuses banned requests, too, with the status that the proxy expects.
+// TestABanForOtherProxies: if a request is banned, /decide refuses it with the status that the proxy expects.
 func TestABanForOtherProxies(t *testing.T) {
 	s, ask := startDecide(t, administered+"rules: [{name: a, rate: 1/h, burst: 100}]")
 	s.act(200, "ban", `"network":"203.0.113.1"`)

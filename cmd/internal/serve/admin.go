@@ -15,7 +15,8 @@ import (
 )
 
 // observer returns the [admin.Admin] for a file. If only the address of the endpoint has changed, observer returns the
-// current Admin, so its counters continue. Otherwise it returns a new Admin. fresh reports whether it is new.
+// current Admin, so its counters continue. Otherwise it returns a new Admin. The result fresh says whether the returned
+// Admin is new.
 func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin, fresh bool, err error) {
 	want, had := f.Admin, before.file.Admin
 	switch {

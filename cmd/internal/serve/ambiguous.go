@@ -12,7 +12,7 @@ import (
 )
 
 // fieldsRead lists the headers, cookies and query parameters that the rules of a file use. A rule uses only one value
-// of each. It also says whether a rule uses the host, and whether a path must have only one reading.
+// of each. fieldsRead also says whether a rule uses the host, and whether a path must have only one reading.
 type fieldsRead struct {
 	headers []string // canonical names
 	cookies []string
@@ -29,7 +29,7 @@ func newFieldsRead(f *rulefile.File, all []*rules.Rule) fieldsRead {
 	for _, rule := range all {
 		reads := rule.Reads()
 		for _, s := range reads.Match {
-			read.host = read.host || s.Kind == rulefile.SourceHost // of headers, all values are read
+			read.host = read.host || s.Kind == rulefile.SourceHost // a match reads all values of a header
 		}
 		for _, s := range slices.Concat(reads.Key, reads.Tier, reads.Cost) {
 			read.add(s)
@@ -60,8 +60,8 @@ func (read *fieldsRead) add(s rulefile.Source) {
 
 // check returns an error if a request has two different values of one of the fields. The limits would use one of the
 // two values, and the server perhaps the other. So a client could choose its bucket with one value, and identify itself
-// to the server with the other. check also returns an error for a path that servers read in different ways, if the file
-// refuses such paths, and for a request that would take too long to read.
+// to the server with the other. If the file refuses paths that servers read in different ways, check also returns an
+// error for such a path. It also returns an error for a request that would take too long to read.
 func (read *fieldsRead) check(r *http.Request) error {
 	if what := reading.TooLong(r); what != "" {
 		return fmt.Errorf("%s would take too long to read in all ways in which servers do", what)

@@ -56,7 +56,7 @@ func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestAMethodThatIsNone: an invalid method counts as the client's fault, too. Over HTTP/2, a method may be any text.
+// TestAMethodThatIsNone: an invalid method counts as the client's fault. Over HTTP/2, a method may be any text.
 func TestAMethodThatIsNone(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: {url: [\""+url+"\", \""+url+

@@ -52,7 +52,8 @@ func newBudget(files uint64, f *rulefile.File) budget {
 	return b
 }
 
-// divide distributes most connections among clients, proxies that ask for decisions, and Redis clients.
+// divide distributes connections among clients, proxies that ask for decisions, and Redis clients. The parameter most
+// is the number of connections.
 func (b *budget) divide(most int64, f *rulefile.File) {
 	b.clients, b.decisions, b.redis = most, most, most
 	parts := int64(0)
@@ -83,8 +84,8 @@ const (
 	minPerClient   = 16
 )
 
-// perClient returns how many connections one client may have; 0 means no bound. said is the number in the rule file.
-// all is the number of connections of all clients.
+// perClient returns how many connections one client may have; 0 means no bound. The parameter said is the number in the
+// rule file, and the parameter all is the number of connections of all clients.
 func perClient(said int, all int64) int64 {
 	if said != rulefile.ByShare {
 		return int64(said)

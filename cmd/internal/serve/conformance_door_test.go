@@ -221,8 +221,8 @@ func (a *asking) questions(q conformance.Request) (places, holds, takes []questi
 	return places, holds, takes, nil
 }
 
-// all sends one command about several keys. The command takes tokens from all of them or from none. all returns the id,
-// and the limits that refused.
+// a.all sends one command about several keys. The command takes tokens from all of them or from none. a.all returns the
+// id, and the limits that refused.
 func (a *asking) all(name string, questions []question) (id string, answer conformance.Answer) {
 	words := []string{name, fmt.Sprint(len(questions))}
 	for _, one := range questions {

@@ -54,8 +54,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// completing sends each request as a call of a model. max_tokens in its body is the cost of the request, so a rule with
-// tokens holds this cost.
+// completing sends each request as a call of a model. The member max_tokens in the body of the request is the cost of
+// the request, so a rule with tokens holds this cost.
 type completing struct{ *http.Transport }
 
 func (c completing) RoundTrip(r *http.Request) (*http.Response, error) {

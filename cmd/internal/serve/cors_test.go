@@ -92,8 +92,8 @@ func TestAPreflightIsCountedWithoutCORS(t *testing.T) {
 	}
 }
 
-// TestABrowserReadsARefusal: in a browser, a script of another origin sends a request that needs a preflight. It can
-// read the status and the times of the refusal.
+// TestABrowserReadsARefusal: in a browser, a script of another origin sends a request that needs a preflight. The
+// script can read the status and the times of the refusal.
 func TestABrowserReadsARefusal(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

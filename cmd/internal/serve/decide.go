@@ -75,10 +75,10 @@ func refusalStatus(u *url.URL) (int, error) {
 	return status, nil
 }
 
-// describedRequest returns the request that a proxy asks about. Traefik and Caddy write X-Forwarded-Uri and -Method;
-// configurations of nginx often write X-Original-URI and -Method. A proxy writes one of these pairs, and may pass on
-// the other pair as its client has sent it. If both pairs are present and differ, describedRequest returns an error,
-// because a client could otherwise choose the request on which the rules decide.
+// describedRequest returns the request that a proxy asks about. Traefik and Caddy write X-Forwarded-Uri and
+// X-Forwarded-Method. Configurations of nginx often write X-Original-URI and X-Original-Method. A proxy writes one of
+// these pairs, and may pass on the other pair as its client has sent it. If both pairs are present and differ,
+// describedRequest returns an error, because a client could otherwise choose the request on which the rules decide.
 func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
 	if err != nil {

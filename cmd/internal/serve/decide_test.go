@@ -126,7 +126,7 @@ func TestDecideRefusesATargetThatEndsInABlankOfLatin1(t *testing.T) {
 }
 
 // TestEveryRefusalHasTheStatusThatTheProxyWants: without its store, a closed limit answers 503. nginx would treat a 503
-// as a sign that weir is down, and let the request pass. So this answer has the wanted status, too.
+// as a sign that weir is down, and let the request pass. So this answer must also have the status that the proxy wants.
 func TestEveryRefusalHasTheStatusThatTheProxyWants(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		answer := httptest.NewRecorder()

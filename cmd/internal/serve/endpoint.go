@@ -21,7 +21,7 @@ const (
 // endpoints returns all endpoints of a file.
 func endpoints(f *rulefile.File) (all []listen.Endpoint) {
 	untimed := httpSettings(&f.Server)
-	untimed.ReadTimeout, untimed.WriteTimeout = 0, 0 // event streams and profiles may take long
+	untimed.ReadTimeout, untimed.WriteTimeout = 0, 0 // event streams and profiles may take a long time
 	for _, l := range f.Listen {
 		all = append(all, endpoint(clients, l, httpSettings(&f.Server)))
 	}
@@ -70,7 +70,8 @@ func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {
 	return all
 }
 
-// protocol returns the protocol of an endpoint's connections. over is the TLS configuration; nil for none.
+// protocol returns the protocol of an endpoint's connections. The parameter over is the TLS configuration; nil for
+// none.
 func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
 	if e.Role == redisClients {
 		return &resp.Server{

@@ -111,7 +111,7 @@ func testFramework(t *testing.T, upstream string) {
 	require.NoError(t, err)
 	all, err := rules.Compile(file, ip)
 	require.NoError(t, err)
-	keys := map[string]map[string]string{} // by field and value read by a server: the key, and a request with this key
+	keys := map[string]map[string]string{} // by the field and value that a server has read: requests by their keys
 	requests, refused, many := 0, 0, 0
 	for field, spelled := range spellingsOf() {
 		for _, spelling := range spelled {

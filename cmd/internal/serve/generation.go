@@ -49,7 +49,7 @@ type held struct {
 	upstreams  *proxy.Set                                      // nil before there are any
 }
 
-// A front is the chain of handlers that a request passes, from its client to the handler behind the limits.
+// A front is the chain of handlers through which a request goes, from its client to the handler behind the limits.
 type front struct {
 	ip       *httplimit.ClientIP
 	rules    []*rules.Rule

@@ -21,7 +21,8 @@ func failGRPC(w http.ResponseWriter, code int, detail string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Grpc-Status", strconv.Itoa(code))
-	h.Set("Grpc-Message", url.PathEscape(detail)) // gRPC requires escapes except for printable ASCII, and permits more
+	// gRPC requires escapes for all characters except printable ASCII, and permits the other escapes of PathEscape.
+	h.Set("Grpc-Message", url.PathEscape(detail))
 	w.WriteHeader(http.StatusOK)
 }
 

@@ -65,8 +65,8 @@ func TestRefusedGRPC(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=6 allowed=5 refused=1 upstream_failures=0\n")
 }
 
-// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream knows the client's deadline, too. If the upstream gives up
-// the call before the client does, this does not count as a failure of the upstream.
+// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream knows the client's deadline, so it may give up the call
+// before the client does. This does not count as a failure of the upstream.
 func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	s, client := startGRPC(t, func(ctx context.Context) error {
 		<-ctx.Done()

@@ -45,8 +45,8 @@ func (s *Server) readHashes(g, before *generation) error {
 	return nil
 }
 
-// progress returns a function that reads a hash with read. While the function reads, it calls told every
-// [progressEvery], with the number of fields that were read so far.
+// progress returns a function that reads a hash with the parameter read. While this function reads, it calls the
+// parameter told every [progressEvery], with the number of fields that were read so far.
 func progress(read rules.Hash, now func() time.Time, told func(fields int)) rules.Hash {
 	return func(ctx context.Context, name string, yield func(field, value string) error) error {
 		fields, last := 0, now()

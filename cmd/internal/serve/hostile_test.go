@@ -94,8 +94,8 @@ func TestHostileRequestsAreDecided(t *testing.T) {
 }
 
 // BenchmarkHostileRequests measures the decision on 10,000 hostile requests of 64 KiB with 64 rules. Then it runs the
-// slowest request again, alternating with a plain request of the same size. It reports the time of the slowest request
-// as a multiple of the time of the plain request.
+// slowest request again, alternating with a plain request of the same size. The benchmark reports the time of the
+// slowest request as a multiple of the time of the plain request.
 func BenchmarkHostileRequests(b *testing.B) {
 	decide := deciding(b)
 	least := func(r *http.Request, best time.Duration) time.Duration {

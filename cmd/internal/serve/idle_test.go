@@ -84,7 +84,8 @@ func memory() int {
 // idleClients is an environment variable. If it is set, this program acts as the clients of a server.
 const idleClients = "WEIR_TEST_IDLE_CLIENTS"
 
-// beIdleClients opens the connections, and sends a request on each of them. It does so again for every line of orders.
+// beIdleClients opens the connections, and sends a request on each of them. It does so again for every line that it
+// reads from the parameter orders.
 func beIdleClients(address string, orders io.Reader, reports io.Writer) error {
 	conns := make([]net.Conn, idle)
 	for i := range conns {

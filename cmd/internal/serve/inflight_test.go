@@ -21,7 +21,8 @@ import (
 )
 
 // slowly starts an upstream. For /hold, it sends the header and a part of the body, and ends the answer when the test
-// calls let. For /echo, it changes to a protocol that echoes lines until the connection is closed.
+// calls the returned function let. For /echo, it changes to a protocol that echoes lines until the connection is
+// closed.
 func slowly(t *testing.T) (url string, let func(*http.Response)) {
 	var held sync.Map // channels for which answers wait, by the field Hold of the answer
 	var last atomic.Int64
@@ -198,7 +199,7 @@ func TestARefusalInFlightIsLogged(t *testing.T) {
 }
 
 // TestInFlightInTheStore: two machines share a limit on requests in flight. If the first machine has a request in
-// flight, the page of the second machine says that the key must wait until a request is over. It gives no time.
+// flight, the page of the second machine says that the key must wait until a request is over. The page gives no time.
 func TestInFlightInTheStore(t *testing.T) {
 	upstream, let := slowly(t)
 	store := miniredis.RunT(t)

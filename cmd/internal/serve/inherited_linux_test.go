@@ -60,7 +60,7 @@ func TestAnAddressThatWeirItselfHas(t *testing.T) {
 	s := start(t, "listen: "+address+"\n"+one)
 	_, port, err := net.SplitHostPort(s.address())
 	require.NoError(t, err)
-	s.path = filepath.Join(t.TempDir(), "weir.yaml") // not where it watches
+	s.path = filepath.Join(t.TempDir(), "weir.yaml") // not the file that the server watches
 	s.write("listen: \":" + port + "\"\n" + one)
 	assert.EqualError(t, s.Reload(), "cannot listen on :"+port+": weir has it already, at "+address+" for clients"+advice)
 

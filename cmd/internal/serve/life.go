@@ -63,7 +63,8 @@ func (l *life) fail(err error) {
 }
 
 // takeTurn waits for the turn. It returns a function that ends the turn. If the server ends while takeTurn waits,
-// takeTurn returns false. It does not wait longer, because an upgrade may have the turn for a long time.
+// takeTurn returns false. takeTurn does not wait longer than that, because an upgrade may have the turn for a long
+// time.
 func (l *life) takeTurn() (done func(), ok bool) {
 	select {
 	case l.turn <- struct{}{}:

@@ -21,7 +21,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// replace replaces the page; nil means none. The event streams of the previous page end, so that their connections end.
+// p.replace(next) replaces the current page by the parameter next; nil means no page. The event streams of the previous
+// page end, so that their connections end.
 func (p *page) replace(next *admin.Admin) {
 	if last := p.admin.Swap(next); last != nil && last != next {
 		_ = last.Close() // Close always returns nil

@@ -30,7 +30,7 @@ func snippet(t *testing.T, language, port string, replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(conf)
 }
 
-// example returns the first text in a document that is in a language and contains a word.
+// example returns the first text in a document that is in the given language and contains the given word.
 func example(t *testing.T, document, language, with string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../docs", document))
@@ -57,9 +57,9 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// Each of these functions starts a program with a configuration from the document, and returns its address. If there is
-// an upstream, the program asks weir about each request and passes the request to the upstream. If upstream is "", it
-// passes requests to weir.
+// Each of these functions starts a program with a configuration from the document, and returns its address. If the
+// parameter upstream names an upstream, the program asks weir about each request and passes the request to this
+// upstream. If the parameter is "", the program passes requests to weir.
 
 func startNginx(t *testing.T, weir, upstream string) string {
 	t.Helper()

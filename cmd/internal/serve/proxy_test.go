@@ -236,7 +236,7 @@ func TestHalfABodyIsTheClientsFault(t *testing.T) {
 		return resp.StatusCode
 	}
 	assert.Equal(t, 400, status(true))
-	// The header must arrive within this time, too, even on a busy machine.
+	// The timeout is not shorter than this, because the header must also arrive within it, even on a busy machine.
 	s.change("server: {read_timeout: 1s}\nupstream: " + upstream + "\n" + one)
 	assert.Equal(t, 408, status(false))
 	s.stop()

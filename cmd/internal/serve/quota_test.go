@@ -98,7 +98,7 @@ func TestMoreTiersThanALimiterHas(t *testing.T) {
 		return b.String() + "}}}]\n"
 	}
 	s := start(t, tiers(14, 0))
-	assert.Equal(t, 3, passed(s, "v2", 3)) // of 4
+	assert.Equal(t, 3, passed(s, "v2", 3)) // of 4 tokens
 	s.change(tiers(15, 0))
 	assert.Contains(t, s.log.String(), "because each request brings its own limit now; what keys have used still counts")
 	assert.Equal(t, 1, passed(s, "v2", 9))

@@ -29,7 +29,7 @@ func (s *Server) redisSettings() *resp.Settings {
 // openRedis puts the tables and settings for Redis clients into g. It uses existing tables if possible, and otherwise
 // makes new tables.
 //
-// undo has the previous limits of existing tables that were changed.
+// The result undo has the previous limits of existing tables that were changed.
 func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
 	if g.file.Redis == nil {
 		return nil, nil
@@ -62,9 +62,10 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 	return undo, nil
 }
 
-// handOverBucket is called when a limit changes from a token bucket to another algorithm. Its keys then owe tokens in
-// the common table, and handOverBucket makes the limit's own table take over these debts. While the previous generation
-// still decides by the token buckets, the debts stay in the common table. When that generation ends, it releases them.
+// handOverBucket is called when a limit changes from a token bucket to another algorithm. The keys of this limit then
+// owe tokens in the common table, and handOverBucket makes the limit's own table take over these debts. While the
+// previous generation still decides by the token buckets, the debts stay in the common table. When that generation
+// ends, it releases them.
 func (s *Server) handOverBucket(before *generation, name string, to *live.Limiter) error {
 	own := before.buckets[name]
 	if own == nil {
@@ -79,7 +80,8 @@ func (s *Server) handOverBucket(before *generation, name string, to *live.Limite
 	return own.HandOver(to)
 }
 
-// openRedisTable is openRedis for the common table, without the limits that have separate tables.
+// openRedisTable does what openRedis does, but only for the common table and not for the limits that have separate
+// tables.
 func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes) error {
 	want := g.file.Redis
 	passwords, err := want.Passwords()
@@ -146,7 +148,7 @@ type redisCollector struct {
 // A rising turns the sum of several counters into a number that does not decrease if one of the counters is removed.
 type rising struct{ last, gone uint64 }
 
-// at returns the number that does not decrease. n is the sum of the counters that still exist.
+// r.at(n) returns the number that does not decrease. The parameter n is the sum of the counters that still exist.
 func (r *rising) at(n uint64) uint64 {
 	if n < r.last {
 		r.gone += r.last - n

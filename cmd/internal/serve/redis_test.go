@@ -20,7 +20,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// redisFile returns a file with only a listener for Redis clients. more has other settings of the listener.
+// redisFile returns a file with only a listener for Redis clients. The parameter more has other settings of the
+// listener.
 func redisFile(more string) string {
 	return "redis: {address: \"127.0.0.1:0\", max_keys: 100" + more + "}\n"
 }
@@ -165,7 +166,7 @@ func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 			window := strings.Replace(window, "sliding-window", algorithm, 1)
 			s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 			c := dialRedis(t, s.redisAddress())
-			assert.Contains(t, says(t, c, "WEIR.CHARGE a LIMIT login COST 15"), "lost :0") // seven and a half hours
+			assert.Contains(t, says(t, c, "WEIR.CHARGE a LIMIT login COST 15"), "lost :0") // full after 7.5 hours
 			assert.Contains(t, says(t, c, "WEIR.TAKE b LIMIT login COST 2"), "allowed :1")
 			s.rewrite(redisFile(window))
 			for hour := range 4 { // in each hour, two tokens come back to the bucket, and two to the limit
@@ -371,8 +372,8 @@ func plainOver(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// TestMetricsOfRedis: the metrics about Redis clients exist only if there is a listener for them. INFO has some of
-// these numbers, too.
+// TestMetricsOfRedis: the metrics about Redis clients exist only if there is a listener for them. INFO also has some of
+// these numbers.
 func TestMetricsOfRedis(t *testing.T) {
 	s := startRedis(t, "admin: 127.0.0.1:0\n"+redisFile(""))
 	c := dialRedis(t, s.redisAddress())

@@ -95,7 +95,8 @@ func TestTheFileIsWatched(t *testing.T) {
 	assert.Equal(t, "200", s.statuses(1))
 	s.write("rules: none")
 	s.waitFor("reload failed")
-	require.NoError(t, os.WriteFile(s.path, []byte("listen: 127.0.0.1:0\n"+one), 0o600)) // not by a new file
+	// This write changes the file in place. The method write replaces the file by a new one.
+	require.NoError(t, os.WriteFile(s.path, []byte("listen: 127.0.0.1:0\n"+one), 0o600))
 	s.waitFor("generation=2")
 	assert.Equal(t, "429", s.statuses(1))
 }

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A hangUp is an upstream that answers requests. While closes is set, the upstream reads a request and then closes the
+// A hangUp is an upstream that answers requests. While its field closes is set, it reads a request and then closes the
 // connection instead of answering.
 type hangUp struct {
 	url      string
@@ -79,8 +79,8 @@ func (c *hangUp) keep(s *running, n int) {
 }
 
 // TestOneTokenOneExecution: a server closes connections that were kept open, and sends no answer to the request on
-// them. It gets such a request at most twice. If the method of a request may change something, the server gets the
-// request only once, no matter what the client writes.
+// them. The server gets such a request at most twice. If the method of a request may change something, the server gets
+// the request only once, no matter what the client writes.
 func TestOneTokenOneExecution(t *testing.T) {
 	upstream := newHangUp(t)
 	for _, servers := range []string{upstream.url, "[\"" + upstream.url + "\", \"" + upstream.url + "/b\"]"} {
@@ -144,8 +144,8 @@ func TestAServerThatComesBack(t *testing.T) {
 	assert.Equal(t, "1", s.metric("weir_upstream_retries_total"))
 }
 
-// resets starts a server for HTTP/2. The server ends the first answerAfter streams with an error code, and answers
-// later streams. It also counts the streams.
+// resets starts a server for HTTP/2. The server ends the first streams with an error code, as many as the parameter
+// answerAfter says, and answers later streams. It also counts the streams.
 func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, streams *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,8 +5,9 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// limiter puts the limiter of a rule into g: the existing one if possible, or else a new one. undo has the previous
-// numbers of the limits that limiter may have changed, including limits in a file that other processes use, too.
+// s.limiter puts the limiter of a rule into g: the existing one if possible, or else a new one. The result undo has the
+// previous numbers of the limits that s.limiter may have changed, including limits in a file that other processes use,
+// too.
 //
 // If a rule counts no request (rate: 0, rate: unlimited), it keeps its limiter, because it may count again later.
 func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rulefile.RuleChange) (undo []ruleLimits, err error) {

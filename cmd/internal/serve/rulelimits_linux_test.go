@@ -131,7 +131,7 @@ func TestWhatAKilledProcessHadAnnouncedIsPutBack(t *testing.T) {
 	words := wordsOf(t, s, 0)
 	limits := s.stateLimits()
 	const policyWords = 7
-	for at := int64(0); at <= 2*policyWords; at++ { // plan 1 is the current one; the next is in the place of plan 0
+	for at := int64(0); at <= 2*policyWords; at++ { // plan 1 is the current plan; the next plan replaces plan 0
 		word := words.get(plansAt + planBytes + 8*at)
 		switch at {
 		case 4, 7, 4 + policyWords, 7 + policyWords: // the limit and the room, of the base and of the policy

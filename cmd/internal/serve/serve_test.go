@@ -54,7 +54,7 @@ type running struct {
 	asleep, wake chan time.Duration // the Sleep of the server sends to asleep and then receives from wake
 }
 
-// one is a rule of one request per hour with a burst of 5, so exactly five requests pass.
+// The constant one is a rule of one request per hour with a burst of 5, so exactly five requests pass.
 const one = "rules: [{name: default, rate: 1/h, burst: 5, max_keys: 100}]\n"
 
 // start starts a server with a rule file. If the file has no listener, the server listens on a free port.
@@ -107,7 +107,7 @@ type replaced struct {
 	with atomic.Pointer[http.RoundTripper] // replaces the connections to all servers; nil if they are not replaced
 }
 
-// of is the function Transport of [Config].
+// x.of is the value of the field Transport of [Config].
 func (x *replaced) of(_ proxy.Target, own http.RoundTripper) http.RoundTripper {
 	x.own = append(x.own, own.(*http.Transport))
 	return roundTripper(func(r *http.Request) (*http.Response, error) {

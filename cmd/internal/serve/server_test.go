@@ -128,7 +128,7 @@ func TestASlowHeaderIsCutOff(t *testing.T) {
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
 	_, err := io.Copy(io.Discard, conn) // until the server closes the connection
 	assert.NoError(t, err)
-	s.change(one) // with the 20 ms, a normal request on a busy machine could be cut off, too
+	s.change(one) // with 20 ms, a normal request could also be cut off on a busy machine
 	assert.Equal(t, "200", s.statuses(1))
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// TestIdleConnectionsMakeRoom: if there is no room for a new connection, the connection that has been idle for longest
-// is closed. Connections with a request in progress are not closed.
+// TestIdleConnectionsMakeRoom: if there is no room for a new connection, the connection that has been idle for the
+// longest time is closed. Connections with a request in progress are not closed.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	entered, finish := make(chan struct{}), make(chan struct{})
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -48,14 +48,14 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		idle = append(idle, conn)
 		rested()
 	}
-	ask(idle[0]) // now the second connection has been idle for longest
+	ask(idle[0]) // now the second connection has been idle for the longest time
 	rested()
 	ask(s.dial(""))
 	_, err := idle[1].Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
 	ask(idle[0])
 	ask(idle[2])
-	for range 40 { // connections that have sent half a header make room, too
+	for range 40 { // connections that have sent half a header also make room
 		s.dial("GET / HTTP/1.1\r\nX-Slow: ")
 	}
 	ask(s.dial(""))

@@ -16,14 +16,15 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// stated returns a rule file with the rule in the constant one, and with a state folder. more has other settings of the
-// rule.
+// stated returns a rule file with the rule in the constant one, and with a state folder. The parameter more has other
+// settings of the rule.
 func stated(dir, more string) string {
 	return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: 5, max_keys: 100%s}]\n", dir, more)
 }
 
 // TestARestartHandsOutNoFreshBucket: with a state folder, a restarted server and a concurrent server use the same
-// buckets. Another rule starts with full buckets. The same rule does, too, if its state is in another folder.
+// buckets. Another rule starts with full buckets. The same rule also starts with full buckets if its state is in
+// another folder.
 func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, stated(dir, ""))
@@ -156,7 +157,8 @@ func TestAStateOfAnotherLayout(t *testing.T) {
 	assert.FileExists(t, other)
 }
 
-// numbered returns a rule file with a state folder, a rule with the given burst, and the other text in more.
+// numbered returns a rule file with a state folder, a rule with the given burst, and the other text in the parameter
+// more.
 func numbered(dir string, burst int, more string) string {
 	return fmt.Sprintf("state: %s\nrules:\n- {name: default, key: global, rate: 1/h, burst: %d, max_keys: 100}\n%s", dir, burst, more)
 }
@@ -182,7 +184,7 @@ func TestNumbersOfAServerThatFails(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, numbered(dir, 4, ""))
 	second := start(t, numbered(dir, 100, ""))
-	first.path = filepath.Join(t.TempDir(), "weir.yaml") // not where it watches
+	first.path = filepath.Join(t.TempDir(), "weir.yaml") // not the file that the server watches
 	first.write(numbered(dir, 1, "- {name: broken, rate: 1/h, max_keys: 100}\n"))
 	file, err := rulefile.Load(first.path)
 	require.NoError(t, err)
@@ -219,7 +221,7 @@ func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 }
 
 // TestWhatBecomesOfTheFilesIsLogged: the log says once that another process has changed the limits, and once that the
-// file is lost. When either is over, the log says that once, too.
+// limits are those of the rule file again. It says once that the file is lost, and once that the file is back.
 func TestWhatBecomesOfTheFilesIsLogged(t *testing.T) {
 	dir, seen := t.TempDir(), map[string]stateSeen{}
 	numbers := func(burst int) string {

@@ -53,7 +53,8 @@ func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	}
 }
 
-// lookAt does for the file of one limiter what lookAtStates does for all files. want has the policies in the rule file.
+// lookAt does for the file of one limiter what lookAtStates does for all files. The parameter want has the policies in
+// the rule file.
 func lookAt(limiter *engine.Limiter, want []engine.Policy, log *slog.Logger, before stateSeen) (now stateSeen) {
 	if err := limiter.Stats().FileLost; err != nil {
 		now.lost = err.Error()

@@ -17,9 +17,9 @@ import (
 //  5. Within the rest of shutdown_timeout, the tokens that this machine has admitted while the store was lost are
 //     charged to the store.
 //
-// After an upgrade, another process has the ports, including the administrator's port, so they are closed here at once.
-// For half of shutdown_timeout, an idle connection may get one more answer. The reason is that a client may send a
-// request at the moment at which the server closes the connection. The client could then not know whether the request
+// After an upgrade, another process has the ports, including the administrator's port, so this process closes them at
+// once. For half of shutdown_timeout, an idle connection may get one more answer. The reason is that a client may send
+// a request at the moment at which the server closes the connection. The client could then not know whether the request
 // counts.
 func (s *Server) stop() {
 	s.sockets.Leave()

@@ -11,9 +11,9 @@ import (
 )
 
 // openStore puts the store of g's rules into g: the current store if it does not change, or else a new one. A server
-// can start even if the store does not answer. It cannot if a rule would then answer 503, or if a rule has the limits
-// of its keys in the store. If the store does not answer at a reload or an upgrade, the reload or upgrade fails,
-// because the running server knows what keys have used.
+// can start even if the store does not answer, with two exceptions: the start fails if a rule would then answer 503, or
+// if a rule has the limits of its keys in the store. If the store does not answer at a reload or an upgrade, the reload
+// or upgrade fails, because the running server knows what keys have used.
 func (s *Server) openStore(g, before *generation) error {
 	want, had := g.file.Store, before.file.Store
 	if !hasHash(g.file) && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool { return r.Store != nil }) {

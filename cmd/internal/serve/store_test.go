@@ -98,13 +98,13 @@ func TestWhatALostStoreMeans(t *testing.T) {
 		t.Run(c.policy, func(t *testing.T) {
 			store := miniredis.RunT(t)
 			s := start(t, "server: {shutdown_timeout: 100ms}\n"+stored(store.Addr(), ", on_loss: "+c.policy))
-			assert.Equal(t, "200 200 200 200 200", s.statuses(5)) // a refusal would be remembered
+			assert.Equal(t, "200 200 200 200 200", s.statuses(5)) // not one more, because a refusal would be remembered
 			store.Close()
 			assert.Equal(t, c.want, s.statuses(4))
 			_, metrics := s.askAdmin("/metrics")
 			assert.Contains(t, metrics, `weir_rule_store_fallbacks_total{rule="default"} 4`)
 			assert.NotContains(t, metrics, "weir_store_failures_total 0\n")
-			require.Eventually(t, func() bool { // the store must not have answered for 200 ms
+			require.Eventually(t, func() bool { // the store is lost when it has not answered for 200 ms
 				s.statuses(1)
 				_, metrics = s.askAdmin("/metrics")
 				return strings.Contains(metrics, "weir_store_lost_parts 1\n")

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// TestAShutWindowEndsTheStream: if a client of HTTP/2 does not read an answer, short or long, the stream is reset. Its
-// request no longer counts as in flight, and the connection to the upstream is closed. Other streams of the connection
-// stay open.
+// TestAShutWindowEndsTheStream: if a client of HTTP/2 does not read an answer, short or long, the stream is reset. The
+// request then no longer counts as in flight, and the connection to the upstream is closed. Other streams of the
+// connection stay open.
 func TestAShutWindowEndsTheStream(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"long": func(w http.ResponseWriter, _ *http.Request) {

@@ -289,7 +289,7 @@ func TestAborts(t *testing.T) {
 		{"delivered", "", "", 1}, {"delivered", someText, "", 4}, {"delivered", someText + lastBytes, "", 100},
 		{"drain 1m", someText, lastBytes, 100}, {"drain 1m", someText, "", 500},
 	} {
-		began, left := make(chan struct{}), make(chan struct{}) // began: the client has received before
+		began, left := make(chan struct{}), make(chan struct{}) // began: the client has received c.before
 		m := startModel(t, tokenRule("estimate: 500, abort: "+c.abort), func(w http.ResponseWriter, r *http.Request) {
 			if c.before != "" {
 				w.Header().Set("Content-Type", sseType)
@@ -322,7 +322,7 @@ func TestAborts(t *testing.T) {
 		}
 		leave()
 		<-ended
-		if c.after == lastBytes { // the rest is sent when weir has noticed
+		if c.after == lastBytes { // the rest is sent when weir has noticed that the client has gone
 			assert.Eventually(t, func() bool { return m.traffic.inFlight.Load() == 1 }, time.Second, time.Millisecond)
 		}
 		close(left)
@@ -487,7 +487,7 @@ func TestHostileUsageIsNotTaken(t *testing.T) {
 }
 
 // TestOnce (pitfall 30): if an answer has two usages, it is settled once, and the larger usage is charged. If a client
-// sends a request again, it is a new request.
+// sends a request again, this counts as a new request.
 func TestOnce(t *testing.T) {
 	for _, c := range [][3]int{{100, 100, 100}, {100, 150, 150}, {100, 50, 100}} {
 		stream := "data: " + usageOf(c[0]) + "\n\ndata: " + usageOf(c[1]) + "\n\n" + endEvent

@@ -62,8 +62,8 @@ func TestModelsThatAreNotThere(t *testing.T) {
 	m.isSettled("tokens", 10)
 }
 
-// TestNoReader (attacker): a stream that the client does not read is ended by send_timeout. Its cost is the number of
-// held tokens, or the number of tokens that the model has sent if this is larger.
+// TestNoReader (attacker): a stream that the client does not read is ended by send_timeout. The cost of the request is
+// the number of held tokens or the number of tokens that the model has sent, whichever is larger.
 func TestNoReader(t *testing.T) {
 	ended, sent := make(chan struct{}), 0
 	rule := "{name: tokens, key: global, rate: 1000000000/h, tokens: {estimate: 500}}"

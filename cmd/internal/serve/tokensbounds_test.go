@@ -19,8 +19,8 @@ import (
 
 // exact returns a server that reads a request exactly as OpenAI's API does: keys have one spelling, and the last of
 // several members with the same name counts. It streams as many tokens as the request permits, or 5,000 if the request
-// has no bound. If the request asks for a usage, the stream reports the usage. For each answer, the number of tokens
-// that were sent is added to served.
+// has no bound. If the request asks for a usage, the stream reports the usage. For each answer, the server adds the
+// number of tokens that it has sent to the parameter served.
 func exact(seen func() string, served *atomic.Int64, then func(*http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := seen()
@@ -58,8 +58,8 @@ func startExact(t *testing.T, rules string, served *atomic.Int64, then func(*htt
 	return m
 }
 
-// ignored has members of a body that look like bounds of 1 token. The last of them looks like two such bounds. Servers
-// of OpenAI's API ignore them.
+// ignored has members of a body that look like bounds of 1 token. The last of these members looks like two such bounds.
+// Servers of OpenAI's API ignore all these members.
 var ignored = []string{
 	`"MAX_TOKENS":1`, `"num_predict":1`, `"max_new_tokens":1`, `"options":{"num_predict":1}`, `"max_output_tokens":1`,
 	`"generationConfig":{"maxOutputTokens":1}`, `"parameters":{"max_new_tokens":1}`, `"inferenceConfig":{"maxTokens":1}`,

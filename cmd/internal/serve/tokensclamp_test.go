@@ -105,8 +105,9 @@ func TestClampKeepsTheLimit(t *testing.T) {
 	assert.GreaterOrEqual(t, m.used("tokens"), 9000, "all but some prompts is used")
 }
 
-// TestClampCompressed: if the bound in a compressed body is lowered, the body is passed on uncompressed. Otherwise it
-// is passed on unchanged. A signed body is never changed: its complete cost is held, or the request is refused.
+// TestClampCompressed: if the bound in a compressed body is lowered, the body is passed on uncompressed. If the bound
+// is not lowered, the body is passed on unchanged. A signed body is never changed: its complete cost is held, or the
+// request is refused.
 func TestClampCompressed(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var encoding string

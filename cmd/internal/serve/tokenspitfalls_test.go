@@ -114,8 +114,8 @@ func TestAskedForNobody(t *testing.T) {
 	assert.Equal(t, someText+endEvent, got)
 }
 
-// TestShadowsAreNoRatio: if a rule in shadow mode would have refused a request, it holds nothing. So weir learns no
-// ratio of cost to held tokens from this request, and charges nothing.
+// TestShadowsAreNoRatio: if a rule in shadow mode would have refused a request, no tokens are held for the request. So
+// weir learns no ratio of cost to held tokens from this request, and charges nothing.
 func TestShadowsAreNoRatio(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: 6000")+"]\nadmin: {address: \"127.0.0.1:0\"}\n#", answers(200, jsonType, usageOf(6000)))
 	m.act(200, "shadow", `"rule":"tokens","confirm":true`)

@@ -18,8 +18,8 @@ import (
 type traffic struct {
 	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0: a connection that was cut off without an answer
 	inFlight atomic.Int64
-	// requests counts all requests, including decisions for other proxies. allowed counts the requests that no rule has
-	// refused.
+	// The field requests counts all requests, including decisions for other proxies. The field allowed counts the
+	// requests that no rule has refused.
 	requests, allowed atomic.Uint64
 
 	seconds  [answerers]prometheus.Observer

@@ -110,7 +110,7 @@ func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 }
 
 // Ask returns the status of the answer to a request, and the name of the rule that refuses the request, or "" if none
-// does. upstream is the status with which the upstream would answer.
+// does. The parameter upstream is the status with which the upstream would answer.
 func (t *Trial) Ask(r *http.Request, upstream int) (status int, by string) {
 	dropPerHop(r, t.file)
 	if err := t.Refused(r); err != nil {

@@ -72,7 +72,7 @@ type halves interface {
 	CloseWrite() error
 }
 
-// A tunnelled is a WebSocket through a server. The test has both ends, and moves the time.
+// The type tunnelled is a WebSocket through a server. The test has both ends, and moves the time.
 type tunnelled struct {
 	client, upstream halves
 	ended            chan struct{}      // closed when the request has ended
@@ -186,7 +186,7 @@ func (s *tunnelled) endsIn(t *testing.T, d time.Duration) {
 	assert.False(t, s.isOpen(), "after %v", d)
 }
 
-// takeAll reads everything that arrives at the ends. Otherwise they would not even accept the alerts with which TLS
+// takeAll reads everything that arrives at the ends. Otherwise the ends would not even accept the alerts with which TLS
 // ends.
 func (*tunnelled) takeAll(ends ...halves) {
 	for _, end := range ends {

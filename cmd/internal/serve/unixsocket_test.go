@@ -123,7 +123,7 @@ func TestEveryListenerHasABound(t *testing.T) {
 	}
 }
 
-// TestRedisOnAUnixSocket: Redis clients can use a Unix socket, too, and a reload changes its mode.
+// TestRedisOnAUnixSocket: Redis clients can use a Unix socket. A reload can change the mode of its file.
 func TestRedisOnAUnixSocket(t *testing.T) {
 	path := filepath.Join(socketDir(t), "r")
 	s := startRedis(t, "redis: {address: \"unix:"+path+"\", mode: 600, max_keys: 100}\n")

@@ -49,8 +49,8 @@ func startHypercorn(t *testing.T) string {
 	return address
 }
 
-// smuggle sends a request that asks to change to h2c, and then logins requests POST /login. It returns the status of
-// the first answer, and how many of the POST requests were answered.
+// smuggle sends a request that asks to change to h2c. Then it sends POST /login, as many times as the parameter logins
+// says. It returns the status of the first answer, and how many of the POST requests were answered.
 func smuggle(t *testing.T, address, upgrade string, logins int) (status, answered int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)

@@ -101,8 +101,9 @@ func filesOf(f *rulefile.File) []string {
 // A sum is a hash of the contents of files.
 type sum [sha256.Size]byte
 
-// fingerprint returns the hash of the contents of files. A file that cannot be read counts as a special content. A pipe
-// or a device counts as a special content, too, because reading it would take the data away from its next reader.
+// fingerprint returns the hash of the contents of files. A file that cannot be read counts as having a special content.
+// A pipe or a device also counts as having a special content, because reading it would take the data away from its next
+// reader.
 func fingerprint(files []string) sum {
 	all := sha256.New()
 	for _, name := range files {
@@ -112,7 +113,7 @@ func fingerprint(files []string) sum {
 		} else if err != nil {
 			_, _ = io.WriteString(one, "no file")
 		} else {
-			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // a failed read changes the sum, too
+			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // a failed read also changes the sum
 			_ = file.Close()
 		}
 		all.Write(one.Sum(nil))

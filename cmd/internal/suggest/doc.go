@@ -6,8 +6,8 @@
 // each period, and the answer is stable. If rate and burst were both free, many pairs would refuse the same keys, and a
 // few requests would decide which pair looks best.
 //
-// Shares are shares of keys and not of requests, because a single crawler can make any share of the requests, and makes
-// more requests the longer a log is.
+// Shares are shares of keys and not of requests. The reason is that a single crawler can make any share of the
+// requests, and that its number of requests grows with the length of the log.
 //
 // Each rule is considered separately. Package replay has noted which requests its middleware counts under the rule,
 // with their keys and costs. For a single limit, a middleware only takes tokens, and gives them back if the rule

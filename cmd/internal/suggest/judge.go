@@ -148,7 +148,7 @@ func (p *pass) run() error {
 	return p.requests.each(p.request)
 }
 
-// request passes q to each candidate that may refuse requests of q's key.
+// The method request gives q to each candidate that may refuse requests with the same key as q.
 func (p *pass) request(q *trace.Request) bool {
 	at, day := p.first[q.Key], dayOf(q)
 	for judges := p.judges[q.Key]; judges != 0; judges &= judges - 1 {
@@ -162,7 +162,8 @@ func (p *pass) request(q *trace.Request) bool {
 	return true
 }
 
-// take takes the cost of a request from a candidate, and gives it back if the answer to the request does.
+// take takes the cost of a request from a candidate. It gives the cost back if the answer to the request gives tokens
+// back.
 func (p *pass) take(c *candidate, at uint32, q *trace.Request) bool {
 	if q.Cost > c.quota.Tokens {
 		return false

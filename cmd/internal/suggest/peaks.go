@@ -75,8 +75,9 @@ type bound struct {
 //
 // A bucket that is refilled in batches may have fewer tokens than a bucket that is refilled evenly, but the difference
 // is always less than a batch. A window refuses a key nothing if the key never asks for more than the window's tokens
-// within the time of two windows. What a key asks for in this time is at most its peak at a rate, plus what the rate
-// empties in two windows. This is true of aligned and sliding windows, too.
+// within the time of two windows. For any rate, the tokens that a key asks for in this time are at most the key's peak
+// at this rate, plus the tokens that a bucket loses at this rate in two windows. This is true of aligned and sliding
+// windows, too.
 func boundOf(p engine.Policy) bound {
 	b := bound{most: float64(p.Limit()), pace: -1}
 	rate := p.Rate().PerSecond() * (1 - 1./512)
@@ -97,8 +98,8 @@ func boundOf(p engine.Policy) bound {
 }
 
 // mayRefuse reports whether the limit may refuse the key anything. It accounts for rounding: the engine rounds the time
-// of each token up by at most a nanosecond. At the fastest rate that is tried, this costs less than one token in 512,
-// and one token at the end.
+// of each token up by at most a nanosecond. At the fastest rate that is tried, rounding costs the key less than one
+// token in 512, and one token at the end.
 func (p *peaks) mayRefuse(b bound, key int) bool {
 	total := float64(p.totals[key])
 	if total+1+total/512 <= b.most {

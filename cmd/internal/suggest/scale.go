@@ -75,7 +75,8 @@ func (r *requests) curves(rule *rulefile.Rule, periods []time.Duration, progress
 		if none < 0 {
 			continue
 		}
-		// Higher limits refuse nothing either, and no goal needs more than a multiple of this limit.
+		// This limit refuses nothing, so higher limits refuse nothing either. No goal needs more than abusiveTimes
+		// times this limit.
 		need := abusiveTimes * c.Points[none].Rate.Tokens
 		if enough := slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens >= need }); enough >= 0 {
 			c.Points = c.Points[:enough+1]

@@ -12,11 +12,10 @@ import (
 )
 
 const (
-	// ordinary is the percentage of keys that may ask for more than all others without being abusive. If a limit
-	// refuses at most this percentage, it counts as enough for all others.
+	// ordinary is the percentage of keys that may ask for more than all other keys without being abusive. If a limit
+	// refuses at most this percentage of the keys, it counts as enough for all other keys.
 	ordinary = 1
-	// abusiveTimes is the factor from which on a key is abusive: it asks for this many times what is enough for all
-	// others.
+	// A key is abusive if it asks for at least abusiveTimes times the limit that is enough for all other keys.
 	abusiveTimes = 2
 	// supports is how many periods of a limit a log must cover. If it covered fewer, a key might only by chance have
 	// had many requests.
@@ -165,7 +164,8 @@ func (s *Suggestion) allowed() uint64 {
 	return uint64(math.Floor(s.percent()*float64(s.KeyDays)/100 + 1e-9))
 }
 
-// lowest returns the index of the lowest limit that refuses at most allowed keys.
+// lowest returns the index of the lowest limit of the curve that refuses at most the number of keys that s.allowed
+// returns.
 func (s *Suggestion) lowest(c *Curve) int {
 	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Refused <= s.allowed() })
 }
@@ -211,6 +211,6 @@ func (s *Suggestion) choose(own, span time.Duration) {
 	s.Reason = fmt.Sprintf("%d times %v, which is enough for 99 of 100 keys of a day", abusiveTimes, p.Rate)
 }
 
-// supported reports whether a log of length span is long enough for a period. The times in a log are whole seconds, so
-// the last second of the log counts, too.
+// supported reports whether a log is long enough for a period. The parameter span is the length of the log. The times
+// in a log are whole seconds, so the last second of the log is added to this length.
 func supported(period, span time.Duration) bool { return period <= (span+time.Second)/supports }

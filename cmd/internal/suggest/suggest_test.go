@@ -55,9 +55,9 @@ func find(t *testing.T, settings string, goal Goal, requests ...trace.Request) *
 	return s
 }
 
-// crowd returns requests of the given number of keys within 20 minutes. Each key has three requests within a second.
-// The last key has one request in each of the first seconds. The parameter last is the number of these requests. The
-// first key has one more request at the end.
+// crowd returns requests of the given number of keys within 20 minutes. Each key except the last has three requests
+// within a second. The last key has one request per second from the start, and the parameter last is the number of
+// these requests. The first key has one more request at the end.
 func crowd(keys, last int) (all []trace.Request) {
 	for i := range 1200 {
 		if i%10 == 0 && i/10 < keys-1 {
@@ -74,8 +74,8 @@ func crowd(keys, last int) (all []trace.Request) {
 	return append(all, at(1199)...)
 }
 
-// TestAbusiveKeys: the suggested limit is twice what 99 of 100 keys need. These keys need three tokens at once, and so
-// do 100 of 101 keys.
+// TestAbusiveKeys: the suggested limit is twice the limit that is enough for 99 of 100 keys. In this log, three tokens
+// at once are enough for 100 of 101 keys.
 func TestAbusiveKeys(t *testing.T) {
 	s := find(t, "rate: 1/s", Goal{Abusive: true}, crowd(101, 100)...)
 	require.NotNil(t, s.Point())
@@ -208,8 +208,8 @@ func TestAmounts(t *testing.T) {
 	assert.NotPanics(t, func() { amounts(1, math.MaxUint64) })
 }
 
-// logs runs a test with the excerpt of a log. If WEIR_ACCESS_LOG names the complete log, it also runs the test with
-// that.
+// logs runs a test with the excerpt of a log. If WEIR_ACCESS_LOG names the complete log, it also runs the test with the
+// complete log.
 func logs(t *testing.T, test func(t *testing.T, log string)) {
 	for name, log := range map[string]string{
 		"excerpt": "../replay/testdata/apache_access_excerpt.log", "whole": os.Getenv("WEIR_ACCESS_LOG"),

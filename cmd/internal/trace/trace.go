@@ -100,7 +100,7 @@ func (t *Trace) spill() (err error) {
 	return nil
 }
 
-// what is the purpose of the temporary file.
+// The constant what names the purpose of the temporary file.
 const what = "the requests of each rule"
 
 // Close removes the temporary file. After that, the trace is empty.

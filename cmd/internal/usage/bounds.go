@@ -60,7 +60,7 @@ func (b *Bounds) Find(path string) (field int, exact bool) {
 }
 
 // fold changes a key to lower case in place, and returns it. It also folds the long s and the Kelvin sign to s and k,
-// as servers do that ignore the case of keys.
+// because servers that ignore the case of keys do this.
 func fold(key []byte) []byte {
 	out := key[:0]
 	for i := 0; i < len(key); i++ {
@@ -81,9 +81,9 @@ func fold(key []byte) []byte {
 // Fold returns an object's key in lower case, because some servers compare keys in this form.
 func Fold(key string) string { return string(fold([]byte(key))) }
 
-// A tally counts the bounds of a body, or of an item of a batch. A field counts as a bound if its spelling is exactly
-// the server's. If the body has the field more than once, in any spelling, the field counts only if each of its values
-// is a bound.
+// A tally counts the bounds of a body, or of an item of a batch. A field counts as a bound if it is spelled exactly as
+// the server spells it. If the body has the field more than once, in any spelling, the field counts only if each of its
+// values is a bound.
 type tally struct {
 	largest uint64 // the largest value that looks like a bound
 	fields  [maxBounds]struct {

@@ -68,9 +68,9 @@ func (r *raw) isWhole() bool {
 	return !r.isNothing() && r.bad&adds == 0
 }
 
-// usage makes a Usage from the numbers of any API. Anthropic's cached tokens are in addition to the input. Those of
-// OpenAI and Gemini are part of the input. For Bedrock, this depends on the model, and the total shows which case it
-// is.
+// usage makes a Usage from the numbers of any API. Anthropic's cached tokens are in addition to the input. The cached
+// tokens of OpenAI and Gemini are part of the input. For Bedrock, this depends on the model, and the total shows which
+// case it is.
 func (r *raw) usage() Usage {
 	u := Usage{Input: r.n[fInput], Output: r.n[fOutput] + r.n[fThoughts], Cost: r.n[fCost]}
 	u.NoInput = !r.is(fInput) && !r.is(fTotal)

@@ -131,8 +131,8 @@ func (f *frames) line(s *Scanner, p []byte) int {
 // maxBegan is the length of the longest beginning of a line that hold stores.
 const maxBegan = maxShape + 8 // 8 is for the name of a field
 
-// hold stores the beginning of a line until the rest of the line comes. document is the part of the line that is the
-// beginning of a document. hold reports whether it has stored the line.
+// hold stores the beginning of a line until the rest of the line comes. The parameter document is the part of the line
+// that is the beginning of a document. hold reports whether it has stored the line.
 func (f *frames) hold(s *Scanner, line, document []byte) bool {
 	if len(line) > maxBegan || !s.shape.begins(document) {
 		return false

@@ -192,7 +192,8 @@ func (a *asker) field(d *document, f field, k kind, text []byte) {
 	}
 }
 
-// path returns the path of the current value from the depth from on, in its original spelling.
+// path returns the part of the current value's path that begins at the depth in the parameter from, in its original
+// spelling.
 func (a *asker) path(d *document, from int) string {
 	return strings.Join(a.keys[from:min(d.depth+1, maxKeys)], ".")
 }
@@ -214,8 +215,8 @@ func (a *asker) name(ok bool, model string) {
 // Bound parses a bound from the text of a number. The result is at most [MaxField]. It is 0 if the text bounds nothing.
 func Bound(text []byte) uint64 { return bound(text, MaxField) }
 
-// bound parses a number above 0. If the number is larger than most, it returns most. For any other text, it returns 0.
-// It treats 100.0 and "100" as 100, because servers do so.
+// bound parses a number above 0. If the number is larger than the parameter most, bound returns this parameter. For any
+// other text, it returns 0. It treats 100.0 and "100" as 100, because servers do so.
 func bound(text []byte, most uint64) uint64 {
 	n, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && n == 0 || !(n >= 1) {

@@ -63,8 +63,8 @@ func (s *Scanner) Write(p []byte) {
 }
 
 // Step reads bytes from the start of a piece that is not empty, and returns how many it has read. It reads at most up
-// to the end of an event. If several events in a row have only text, it may read up to the end of the last one. event
-// reports whether it has reached such an end.
+// to the end of an event. If several events in a row have only text, it may read up to the end of the last one. The
+// result event reports whether it has reached such an end.
 func (s *Scanner) Step(p []byte) (n int, event bool) {
 	s.stops = true
 	return s.frames.step(s, p)
@@ -78,8 +78,9 @@ func (s *Scanner) End() {
 	s.final = s.final || s.raw.isWhole()
 }
 
-// Usage returns the usage that the answer has reported so far. The result known says that the answer has had at least
-// one of the fields. The result final says that the usage is the one from the end of the answer.
+// Usage returns the usage that the answer has reported so far. The result known reports whether the answer has had at
+// least one of the fields. The result final reports whether this usage is final, because it comes from the end of the
+// answer.
 func (s *Scanner) Usage() (u Usage, known, final bool) {
 	return s.raw.usage(), !s.raw.isNothing(), s.final
 }

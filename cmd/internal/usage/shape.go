@@ -84,9 +84,9 @@ func (s *shape) vary() {
 }
 
 // matches reports whether a piece begins with a complete line that has the shape. It returns the length of the line
-// without its end, and how many bytes of text the line has. prefix is the text before a document. If it is not "",
-// matches includes further lines of the shape. If ends is set, it includes only lines after which the next such
-// document begins.
+// without its end, and how many bytes of text the line has. The parameter prefix is the text before a document. If
+// prefix is not "", matches includes further lines of the shape. If the parameter ends is true, it includes only lines
+// after which the next such document begins.
 func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	if !s.known {
 		return 0, 0, false
@@ -100,7 +100,8 @@ func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok
 	return n, text, ok
 }
 
-// compare is like matches, for lines that differ only in the given holes. If prefix is "", it compares only one line.
+// compare is like matches, for lines that differ only in the given holes. If the parameter prefix is "", compare
+// compares only one line.
 func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	first, last := len(s.line), len(s.line)
 	if len(holes) > 0 {
@@ -151,8 +152,9 @@ func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n
 	return n, text, true
 }
 
-// The parameter rest begins with texts and the bytes between them. texts returns how many bytes of rest these are, and
-// the size of these texts without escapes.
+// texts measures the texts at the beginning of the parameter rest. Between two of these texts are the bytes in the
+// parameter between. texts returns how many bytes of rest the texts and the bytes between them take, and the size of
+// the texts without escapes.
 func texts(rest, between []byte) (n, size int) {
 	for {
 		end, special := n, uint64(0)
@@ -184,8 +186,8 @@ func texts(rest, between []byte) (n, size int) {
 const maxBetween = 128
 
 // follow notes the bytes between a line of the shape and the next line with a document. They begin at the last varying
-// hole of the line, and end at the first varying hole of the next. rest is what follows the line. Only lines without
-// data may be between the two.
+// hole of the line, and end at the first varying hole of the next line. The parameter rest has the bytes after the
+// line. Only lines without data may be between these two lines.
 func (s *shape) follow(rest []byte, prefix string, first, last int) {
 	rest = rest[:min(len(rest), maxBetween)]
 	for at := 0; ; {
@@ -210,8 +212,7 @@ func isEnd(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == '\n' || len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n'
 }
 
-// If the content of a hole in a line differs from the hole's content in the shape's line, note marks the hole as
-// varying.
+// note compares a line with the shape's line. It marks each hole whose contents differ in the two lines as varying.
 func (s *shape) note(line []byte) {
 	moved := 0 // how much longer the line is so far
 	for i := range s.holes {
@@ -326,8 +327,8 @@ func specials(word uint64) uint64 {
 }
 
 // passes reports whether a piece begins with a complete line that need not be read because it has the known shape. It
-// counts the text of the line, and returns the length of the line without its end. prefix is the text before a
-// document. If it is not "", passes includes further lines of the shape.
+// counts the text of the line, and returns the length of the line without its end. The parameter prefix is the text
+// before a document. If prefix is not "", passes includes further lines of the shape.
 func (s *Scanner) passes(piece []byte, prefix string) (n int, ok bool) {
 	n, text, ok := s.shape.matches(piece, prefix, s.stops)
 	if ok {

@@ -77,7 +77,7 @@ func (f fields) count(name string) (uint64, error) {
 	return n, nil
 }
 
-// times returns when a request began, and how long it took. took is 0 if this is unknown.
+// times returns when a request began, and how long it took. The result took is 0 if the duration is unknown.
 func (f fields) times() (at time.Time, took time.Duration, err error) {
 	text := f.first(timeNames)
 	if text == "" {

@@ -53,7 +53,7 @@ const (
 // if the files have no request. If a record cannot be used, it is skipped and counted.
 func Read(names []string, o Options) (*Log, error) { return readUpTo(names, o, maxRequests) }
 
-// readUpTo is like Read, but it reads at most as many requests as the parameter most says.
+// readUpTo is like Read, but the parameter most is the largest number of requests that it reads.
 func readUpTo(names []string, o Options, most int) (*Log, error) {
 	r := &reader{options: o, most: most, log: &Log{}, texts: map[string]string{}}
 	for _, name := range names {
@@ -97,7 +97,8 @@ func (r *reader) open(name string) error {
 	return r.read(f)
 }
 
-// read reads a file. It has one JSON value per line, or one JSON value that takes several lines, or it is a table.
+// read reads a file. The file has one JSON value per line, or one JSON value that takes several lines, or it is a
+// table.
 func (r *reader) read(from io.Reader) error {
 	in := bufio.NewReaderSize(from, 64<<10)
 	start, err := in.Peek(512)

@@ -45,7 +45,7 @@ func (r *reader) values(in *bufio.Reader) error {
 	}
 }
 
-// nextLine returns a line without its line end, and whether more follows.
+// nextLine returns a line without its line end. The result more reports whether more text follows.
 func nextLine(in *bufio.Reader) (line []byte, more bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')

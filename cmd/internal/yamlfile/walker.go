@@ -49,7 +49,7 @@ func (w *Walker) IsFull() bool { return w.full }
 
 // Visit counts a value and returns it. If it is an alias, it returns the node that the alias names. The parameter most
 // is the largest number of values. If there are more values, the walk ends and notes a mistake with the text tooMany,
-// which is a format with one verb for most. If the walk has ended, Visit returns nil.
+// which is a format with one verb for the parameter most. If the walk has ended, Visit returns nil.
 func (w *Walker) Visit(n *yaml.Node, most int, tooMany string) *yaml.Node {
 	if w.full {
 		return nil

@@ -79,8 +79,8 @@ func (r Request) Clients(t *testing.T) {
 	})
 }
 
-// Forged checks that a client has only one bucket, even if it sends a different X-Forwarded-For with each request. url
-// is the URL at which the example listens.
+// Forged checks that a client has only one bucket, even if it sends a different X-Forwarded-For with each request. The
+// parameter url is the URL at which the example listens.
 func (r Request) Forged(t *testing.T, url string) {
 	t.Helper()
 	r.Holds(t, func(i int) bool {

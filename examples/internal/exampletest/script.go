@@ -16,8 +16,8 @@ import (
 )
 
 // ports contains the ports in the configurations of the examples, in this order: the port for clients, the port of
-// weir, weir's admin port, the port of weir behind other proxies, the port of the server behind weir, and the port on
-// which weir serves clients of Redis.
+// weir, weir's admin port, the port of weir behind other proxies, the port of the server behind weir, the port for
+// clients of Redis.
 var ports = []string{":8000", ":8080", ":8081", ":8090", ":3000", ":6380"}
 
 // Weir returns the path of weir. The script with-weir in the folder examples builds it.

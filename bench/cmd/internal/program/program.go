@@ -17,9 +17,9 @@ func NewMisuse(err error) Misuse { return Misuse{err} }
 // ExitCode returns 80, the status that kong uses for a command line that it cannot parse.
 func (Misuse) ExitCode() int { return 80 }
 
-// Run parses the arguments of the process into command, and calls the command's Run method. command is a pointer to a
-// struct whose tags kong can read. An error ends the process. The status is 80 for a Misuse or for arguments that
-// cannot be parsed, and otherwise 1.
+// Run parses the arguments of the process into command, and calls the command's Run method. The parameter command is a
+// pointer to a struct whose tags kong can read. An error ends the process. The status is 80 for a Misuse or for
+// arguments that cannot be parsed, and otherwise 1.
 func Run(command any, name, description string) {
 	parser := kong.Must(command,
 		kong.Name(name),

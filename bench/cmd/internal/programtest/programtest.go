@@ -25,7 +25,8 @@ func Main(m *testing.M, program func()) {
 	os.Exit(m.Run())
 }
 
-// Execute runs the program with arguments. environment is added to the variables of this process.
+// Execute runs the program with arguments. The program gets the variables in environment, in addition to the variables
+// of this process.
 func Execute(t *testing.T, environment []string, arguments ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	self, err := os.Executable()

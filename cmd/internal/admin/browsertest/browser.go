@@ -104,7 +104,7 @@ func (b *Browser) Evaluate(expression string, value any) {
 	b.Do(chromedp.Evaluate(expression, value))
 }
 
-// Set sets the value of a field by events such as a user causes.
+// Set sets the value of a field with the same events that a user would cause.
 func (b *Browser) Set(field, value string) {
 	b.t.Helper()
 	b.Evaluate(fmt.Sprintf(`(() => {

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// rest is how many tokens most checks leave of a budget. The number is small so that it can be measured precisely,
-// however large the budget is.
+// rest is a number of tokens. Most checks first spend a budget until only this number is left. The number is small so
+// that it can be measured precisely, however large the budget is.
 const rest = 1500
 
-// cost returns a check that the gateway charges exactly what act costs. act returns these costs.
+// cost returns a check that the gateway charges exactly what a call of act costs. The function act returns this cost.
 func cost(act func(context.Context, *key) (want span, err error)) func(context.Context, *auditor) (string, error) {
 	return func(ctx context.Context, a *auditor) (string, error) {
 		var want span
@@ -133,7 +133,7 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 }
 
 // stream returns a play that streams a chat. It streams a text with the given number of tokens, and then the events in
-// more.
+// the parameter more.
 func stream(tokens int, more string) play {
 	return fixed(sseType, chatText(strings.Repeat("word ", tokens*4/5))+more)
 }

@@ -30,7 +30,7 @@ func freeAddress(t *testing.T) string {
 
 const tokens = 10_000
 
-// audited audits the gateway at a URL. model is the address at which the gateway expects the model.
+// audited audits the gateway at a URL. The parameter model is the address at which the gateway expects the model.
 func audited(t *testing.T, gateway, model string, all []check) *Report {
 	t.Helper()
 	u, err := url.Parse(gateway)

@@ -100,7 +100,7 @@ func isBudget(ctx context.Context, a *auditor) (string, error) {
 	return fmt.Sprintf("%v tokens", left), err
 }
 
-// parallel sends requests at the same time that cost ten times the budget in total.
+// parallel sends requests that cost ten times the budget in total, all at the same time.
 func parallel(ctx context.Context, a *auditor) (string, error) {
 	k := a.fresh()
 	each := k.Tokens * 10 / together

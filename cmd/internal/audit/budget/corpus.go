@@ -33,8 +33,8 @@ func corpus() (all []check) {
 
 // fixture returns the check of one answer. The answer is repeated until its cost can be measured.
 func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
-	// The number of held tokens must differ from the number of charged tokens, so that the check can tell which of them
-	// the gateway counts.
+	// The number of held tokens must differ from the number of charged tokens, so that the check can tell which of the
+	// two numbers the gateway counts.
 	total, times, bound := int(f.Says.Total), 20, 16
 	if f.Final {
 		times, bound = max(rest*6/10/max(total, 1), 1), int(f.Says.Output)+150

@@ -60,8 +60,8 @@ func (g *gateway) begin(key string, r *http.Request) (end func()) {
 
 func (g *gateway) is(fault string) bool { return g.fault == fault }
 
-// take takes tokens of a key if that many tokens are left. If must is set, it takes them in any case. A negative number
-// gives tokens back.
+// take takes tokens of a key if that many tokens are left. If the parameter must is set, it takes them in any case. A
+// negative number gives tokens back.
 func (g *gateway) take(key string, tokens int, must bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

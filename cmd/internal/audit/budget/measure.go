@@ -39,7 +39,7 @@ type span struct{ least, most int }
 
 func (s span) String() string { return fmt.Sprintf("%d to %d", max(s.least, 0), s.most) }
 
-// may reports whether the two spans overlap, so the two numbers may be equal.
+// s.may(want) reports whether the two spans overlap. If they do, the two numbers may be equal.
 func (s span) may(want span) bool { return s.least <= want.most && s.most >= want.least }
 
 // fresh returns a key that was not used before.
@@ -57,7 +57,7 @@ type answer struct {
 	err    error
 }
 
-// refused reports whether the gateway itself has answered, and says that there is no budget left.
+// refused reports whether the gateway itself has answered that there is no budget left.
 func (a answer) refused() bool {
 	return !a.passed && a.err == nil && (a.status == http.StatusTooManyRequests || a.status == http.StatusForbidden ||
 		a.status == http.StatusPaymentRequired)
@@ -133,8 +133,8 @@ func readUntil(r io.Reader, text string) (all []byte, err error) {
 
 type object = map[string]any
 
-// chat returns a request for a chat. The prompt is the mark of the play with this number. more has additional fields. A
-// bound of 0 means no bound.
+// chat returns a request for a chat. The prompt is the mark of the play with the given number. The parameter more has
+// additional fields. A bound of 0 means no bound.
 func (k *key) chat(number, bound int, more object) asked {
 	body := object{"model": k.Model, "messages": []object{{"role": "user", "content": mark + strconv.Itoa(number)}}}
 	if bound != 0 {
@@ -180,7 +180,7 @@ func (k *key) keep(ctx context.Context, rest int) error {
 }
 
 // left finds out how many tokens of a budget are left. It sends requests that cost unit tokens each, until one is
-// refused, or until the requests have cost three times the tokens in of. A gateway that holds an estimate refuses when
+// refused, or until the requests have cost three times the parameter of. A gateway that holds an estimate refuses when
 // less than a unit is left. A gateway that does not hold an estimate may admit more tokens than are left.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
@@ -196,8 +196,8 @@ func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	}
 }
 
-// charged measures what act costs. It uses a new key, and first spends its budget except for the number of tokens in
-// of. It measures the rest with requests of unit tokens each.
+// charged measures what act costs. It uses a new key, and first spends so much of the key's budget that as many tokens
+// are left as the parameter of says. After the call of act, it measures the rest with requests of unit tokens each.
 func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) error) (span, error) {
 	k := a.fresh()
 	if err := k.keep(ctx, of); err != nil {

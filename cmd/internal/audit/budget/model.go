@@ -59,7 +59,7 @@ func (m *model) stop() error {
 	return err
 }
 
-// add makes a new mark. p answers the requests with this mark. add returns the number of the mark.
+// m.add(p) makes a new mark, and returns the number of this mark. The play p answers the requests with this mark.
 func (m *model) add(p play) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,14 +23,14 @@ type Request struct {
 type Limit struct {
 	Kind check.Promise
 	check.Limit
-	// Phase is how long after each multiple of the period a window begins. If Phase is Anchored, the first request
-	// begins the first window. After that, windows follow each other without a gap, until a window has no request. The
-	// next request then begins a new window.
+	// Each window begins when the time Phase has passed after a multiple of the period. If Phase is Anchored, the first
+	// request begins the first window instead. After that, windows follow each other without a gap, until a window has
+	// no request. The next request then begins a new window.
 	Phase time.Duration
 	// Refusals says that refused requests are charged, too.
 	Refusals bool
-	// Queued is not 0 if the limit makes requests wait. It is the largest number of requests that wait, so up to this
-	// many requests of a burst are delayed.
+	// Queued is the largest number of requests that wait, so up to this many requests of a burst are delayed. It is 0
+	// if the limit does not make requests wait.
 	Queued uint64
 }
 
@@ -44,16 +44,16 @@ type clock struct {
 	latest map[string]time.Duration
 }
 
-// Clock returns a function that converts the times of requests to the times that determine the limit's windows. It must
-// be called for the requests in their order.
+// Clock returns a function that converts the times of requests to the times that determine the limit's windows. The
+// returned function must be called for the requests in their order.
 func (l Limit) Clock() func(key string, at time.Duration) time.Duration { return newClock(l).at }
 
 func newClock(l Limit) *clock {
 	return &clock{limit: l, anchor: map[string]time.Duration{}, latest: map[string]time.Duration{}}
 }
 
-// at returns the converted time of an event. For anchored windows, the time never goes back, and the event may begin a
-// window.
+// c.at returns the converted time of an event. For anchored windows, the time never goes back, and the event may begin
+// a window.
 func (c *clock) at(key string, at time.Duration) time.Duration {
 	if c.limit.Phase != Anchored {
 		return at - c.limit.Phase
@@ -87,7 +87,7 @@ type Result struct {
 	Fewest, Most uint64
 	// RefusalsUnsure says that a limit that does not charge refused requests explains the log nearly as well.
 	RefusalsUnsure bool
-	// Excess is how many requests, at least, were admitted beyond the limit at the worst instant.
+	// At the worst instant, at least Excess requests were admitted beyond the limit.
 	Excess uint64
 	// Tolerance is how much the times of the log may be wrong.
 	Tolerance time.Duration
@@ -101,7 +101,8 @@ func (r Result) Confidence() float64 {
 	return moreBy(r.Misfits, r.RunnerUpMisfits)
 }
 
-// moreBy converts the difference between the misfits of other limits and misfits to a number from 0 to 1.
+// moreBy returns a number from 0 to 1, which is larger the more the parameter others exceeds the parameter misfits. The
+// parameter others is the number of misfits of another limit.
 func moreBy(misfits, others int) float64 {
 	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
 }
@@ -114,8 +115,8 @@ func sure(all []candidate) float64 {
 	return moreBy(all[0].misfits, all[1].misfits)
 }
 
-// Log fits every kind of limit to a log. Times in a server's log are rounded down to resolution. For times that a
-// client measured, resolution is 0.
+// Log fits every kind of limit to a log. Times in a server's log are rounded down to multiples of the parameter
+// resolution. For times that a client measured, this parameter is 0.
 func Log(requests []Request, resolution time.Duration) (Result, error) {
 	f := newFitter(requests, resolution)
 	if f.refused == 0 {
@@ -174,7 +175,7 @@ type fitter struct {
 type event struct {
 	check.Event
 	tolerance time.Duration
-	held      time.Duration // it was decided at most this much after At, or before At if it is a refusal
+	held      time.Duration // the request was decided at most this much after At, or before At if it was refused
 }
 
 // newFitter orders the requests of a log. If requests were in progress at the same time, the admitted requests come
@@ -228,7 +229,7 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 }
 
 // waiting finds out whether admitted requests wait for their turn. If they do, their answers take much longer than the
-// answers to refused requests. It also finds the interval at which the waiting requests leave.
+// answers to refused requests. The function also finds the interval at which the waiting requests leave.
 func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []time.Duration) {
 	if resolution > 0 || len(excess) == 0 {
 		return
@@ -268,9 +269,9 @@ func (f *fitter) look() {
 	}
 }
 
-// judge replays the log under a limit. For each decision, it calls the function on. explained says whether the limit
-// explains the decision. excess says by how many tokens an admission exceeds the limit. judge continues as long as on
-// returns true.
+// judge replays the log under a limit. For each decision, it calls on(explained, excess). The argument explained says
+// whether the limit explains the decision. The argument excess says by how many tokens an admission exceeds the limit.
+// judge continues as long as the function on returns true.
 //
 // Each request was decided at an unknown time between its sending and its answer. A decision is explained if it is
 // right for some choice of these times. judge tries only two choices: either every admission was decided as early as
@@ -307,8 +308,8 @@ func (f *fitter) misfits(l Limit, most int) (n int) {
 }
 
 // most returns the largest number of tokens that one key has used of its burst or of its window, as the limit counts
-// them. usual is the most frequent number of tokens that keys had used when they were refused. If too many requests
-// were admitted at one time, usual is lower than most.
+// them. The result usual is the most frequent number of tokens that keys had used when they were refused. If too many
+// requests were admitted at one time, the result usual is lower than the result most.
 func (f *fitter) most(l Limit) (most, usual uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1

@@ -82,11 +82,11 @@ func (r *replay) next(e event) (explained bool, excess uint64) {
 	return explained, excess
 }
 
-// A blocked is a key that has no room, or had none before.
+// The type blocked is a key that has no room, or had none before.
 type blocked struct {
 	until time.Duration // the last time without room
 	ever  bool
-	held  []charge // admissions that were delayed, each longer than all later ones
+	held  []charge // admissions that were delayed, each for longer than all later ones
 }
 
 type charge struct{ at, held time.Duration }

@@ -76,7 +76,7 @@ type finder struct {
 }
 
 // periods returns the usual periods that a log may show, and other periods in between. Each of these other periods is
-// longer than the period before it by the fraction step.
+// longer than the period before it, by the fraction in the parameter step.
 func (f *fitter) periods(step float64) (all []time.Duration) {
 	for _, d := range usual {
 		if d <= f.span {
@@ -236,8 +236,8 @@ func (of *finder) usualPeriod() {
 // widest is the largest relative difference between the best numbers and the numbers that replace them.
 const widest = 0.04
 
-// instead replaces the best numbers by other numbers if these explain nearly as many decisions. It reports whether it
-// has replaced them.
+// of.instead replaces the best numbers by other numbers if these explain nearly as many decisions. It reports whether
+// it has replaced them.
 func (of *finder) instead(change func(*Limit)) bool {
 	near := candidate{misfits: math.MaxInt - 1}
 	l := of.best.limit
@@ -279,8 +279,9 @@ func (of *finder) phased(others []candidate) {
 	}
 }
 
-// at tries windows of a length that begin at a phase. bucket is the best bucket. For a limit with batch refills, at
-// tries refills with half to twice the rate of the bucket.
+// of.at(per, phase, bucket) tries windows of the length per that begin at the given phase. If the kind of limit is a
+// bucket with batch refills, it tries refills with half to twice the rate of the parameter bucket, which is the best
+// bucket.
 func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
 	if l.Kind != check.BatchRefill {
@@ -309,7 +310,7 @@ func (f *fitter) queue(l *Limit) {
 		}
 	}
 	slices.SortStableFunc(leaving.events, func(a, b event) int { return int(a.At - b.At) })
-	for i := range leaving.events { // it matters more that they are apart than by how much
+	for i := range leaving.events { // that there are intervals matters more than how long they are
 		leaving.events[i].tolerance += f.apart / 4
 	}
 	for gone := uint64(1); gone < l.Burst; gone++ {

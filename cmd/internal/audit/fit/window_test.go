@@ -12,8 +12,9 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// windowLog returns the log of a server whose windows begin with a request. A request takes half a millisecond, and so
-// does its answer. One in twenty of these is delayed by less than held, as on a busy machine.
+// windowLog returns the log of a server whose windows begin with a request. A request takes at least half a millisecond
+// to the server, and so does its answer on the way back. One in twenty of these requests and answers is delayed by less
+// than the parameter held, as on a busy machine.
 func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Request) {
 	random := rand.New(rand.NewPCG(seed, 35))
 	c, err := check.New(check.Limit{Tokens: 15, Per: per, Burst: 1}, check.FixedWindow)
@@ -32,7 +33,7 @@ func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Reques
 		c.Add(check.Event{At: now, N: 1, Allowed: allowed})
 		now += way()
 		log = append(log, Request{Sent: sent, Done: now, Allowed: allowed})
-		if !allowed { // wait, and sometimes pause for long, as an audit does
+		if !allowed { // wait, and sometimes pause for a long time, as an audit does
 			if now += 125 * time.Millisecond; random.IntN(8) == 0 {
 				now += time.Duration(random.Int64N(int64(2 * per)))
 			}

@@ -21,7 +21,7 @@ type Calendar struct {
 	policies sync.Map // engine.Policy by its limit, a uint64; making a Policy takes milliseconds
 }
 
-// calendars has all calendars that were made. The key of a calendar is its field begins.
+// calendars has all calendars that were made. The key of a calendar in this map is the value of its field begins.
 var calendars sync.Map
 
 // periods has the units for which there are calendars, with their periods.

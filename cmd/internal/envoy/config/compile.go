@@ -261,8 +261,8 @@ func (r *Rule) AppendStored(to []byte) []byte {
 	return appendText(to, r.Limit.Window.String())
 }
 
-// level returns the level of a descriptor. name is the descriptor's key, or key_value. wild reports whether name has a
-// '*'.
+// level returns the level of a descriptor. The parameter name is the descriptor's key, or key_value. The parameter wild
+// says whether this name has a '*'.
 func (c *compiler) level(d *Descriptor, name string, wild bool) level {
 	l := level{
 		Entry: Entry{d.Key, d.Value}, stat: statText(d.Key, d.Value), valueToMetric: d.ValueToMetric && (wild || d.Value == ""),

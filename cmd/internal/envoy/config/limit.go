@@ -38,7 +38,7 @@ const Units = len(lengths) - 1
 
 // A Limit is the limit of a rule or a request. Limits can be compared: equal values are the same limit.
 type Limit struct {
-	Algorithm  engine.Algorithm // AlgorithmFixedWindow unless the rule has another
+	Algorithm  engine.Algorithm // AlgorithmFixedWindow unless the rule has another algorithm
 	Requests   uint32           // the number of requests in a window; 0 refuses all
 	Burst      uint64           // the burst of a token bucket, else 0
 	Window     time.Duration    // the length of a window

@@ -26,10 +26,15 @@ func (c *Config) AllOrNothing(domain string) bool {
 }
 
 // Match returns the rules of a descriptor, one for each of its limits. It returns no rules if no limit applies. The
-// rules must not be changed. At each level of the tree, Match takes the child named key_value. If there is no such
-// child, it takes the first matching child in the order of the file: a child matches if its cidr or regex matches the
-// value, or if its name has a '*' and matches key_value. If no child matches, it takes the child named by the key
-// alone. A rule applies only at the depth of the descriptor. Match does not allocate.
+// rules must not be changed. A rule applies only if its depth in the tree equals the number of entries of the
+// descriptor. Match does not allocate.
+//
+// At each level of the tree, Match takes the first of these children that exists:
+//
+//   - the child named key_value
+//   - in the order of the file, the first child whose cidr or regex matches the value, or whose name has a '*' and
+//     matches key_value
+//   - the child named by the key alone
 func (c *Config) Match(domain string, descriptor *commonv3.RateLimitDescriptor) []*Rule {
 	d := c.domains[domain]
 	if d == nil {
@@ -78,10 +83,10 @@ func fits(name []byte, parts [][]byte) bool {
 	return true
 }
 
-// AppendKey appends the key of the counter for a descriptor that matched the rule. rule is nil if the descriptor
-// carries its own limit (an override). Descriptors have the same key if they have the same domain and entries. At a
-// level with share_threshold, the key has the pattern instead of the value. Each text in the key has its length in
-// front of it, so that different lists of entries have different keys.
+// AppendKey appends the key of the counter for a descriptor that matched the rule. The parameter rule is nil if the
+// descriptor carries its own limit (an override). Descriptors have the same key if they have the same domain and
+// entries. At a level with share_threshold, the key has the pattern instead of the value. Each text in the key has its
+// length in front of it, so that different lists of entries have different keys.
 func AppendKey(to []byte, rule *Rule, domain string, descriptor *commonv3.RateLimitDescriptor) []byte {
 	to = appendText(to, domain)
 	for i, entry := range descriptor.GetEntries() {

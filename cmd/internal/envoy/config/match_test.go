@@ -90,7 +90,7 @@ descriptors:
     rate_limit: {unit: second, requests_per_unit: 16}
 `
 
-// only returns the single rule of a descriptor, or nil if there is none.
+// only(rules) returns the single rule of a descriptor, or nil if there is none.
 func only(rules []*Rule) *Rule {
 	if len(rules) == 0 {
 		return nil

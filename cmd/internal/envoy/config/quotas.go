@@ -44,8 +44,8 @@ func (q *Quotas) From() string {
 	return q.File
 }
 
-// Read makes a reader that knows the rule's plans and numbers. It calls the function by with this reader, and returns
-// the table from by.
+// Read makes a reader that knows the rule's plans and numbers, calls by(reader), and returns the table that this call
+// returns.
 func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	numbers, err := q.Limit.Quotas()
 	if err != nil {
@@ -116,8 +116,8 @@ func (d *decoder) plans(n *yaml.Node, to *[]spec.Tier) {
 	}
 }
 
-// quotas returns the quotas of a limit, or nil if it has none. It also sets Most of the limit, which is how high the
-// limits of single values may be.
+// quotas returns the quotas of a limit, or nil if it has none. It also sets the field Most of the limit to the highest
+// limit that a single value may have.
 func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
 	q := l.Quotas
 	if q == nil {

@@ -12,7 +12,7 @@ import (
 // line.
 var oneLine = strings.NewReplacer("\n", "_", "\r", "_")
 
-// Debug serves the pages for operators: /rlconfig, /stats, and, if page is not nil, the live page.
+// Debug serves the pages for operators: /rlconfig, /stats, and, if the parameter page is not nil, the live page.
 func Debug(service *envoy.Service, page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rlconfig", func(w http.ResponseWriter, _ *http.Request) { _ = service.WriteRules(w) })

@@ -73,7 +73,8 @@ func (p *Page) Handler() http.Handler { return p.admin.Handler() }
 // Close ends the open event streams.
 func (p *Page) Close() error { return p.admin.Close() }
 
-// Reloaded records that a configuration was read. If it did not become active, err says why.
+// Reloaded records that a configuration was read. If the configuration did not become active, the parameter err says
+// why.
 func (p *Page) Reloaded(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil}
 	if err == nil {
@@ -123,7 +124,7 @@ func (p *Page) requests() admin.Requests {
 func (p *Page) tables() []admin.Table {
 	var all []admin.Table
 	for _, t := range p.service.Tables() {
-		if t.Slots > 0 { // a table in a store has none
+		if t.Slots > 0 { // a table in a store has no slots
 			all = append(all, admin.Table{Name: t.Name, Stats: engine.Stats{
 				Keys: t.Keys, Slots: t.Slots, Bytes: t.Bytes, Evictions: t.Evictions, NoRoom: t.NoRoom,
 			}})
@@ -144,8 +145,8 @@ func (p *Page) rules() []admin.Rule {
 	})
 }
 
-// descriptor returns a descriptor with the entries of a rule. For each entry whose value the rule leaves open, typed
-// has a text: the value, or key=value if the key is a pattern.
+// descriptor returns a descriptor with the entries of a rule. For each entry whose value the rule leaves open, the
+// parameter typed has a text: the value, or key=value if the key is a pattern.
 func descriptor(r *config.Rule, typed []string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, e := range r.Entries() {

@@ -122,7 +122,7 @@ func (c *Calls) method(full string) *method {
 	return found.(*method)
 }
 
-// all calls a function for each method.
+// c.all(each) calls the given function for each method.
 func (c *Calls) all(each func(*method)) {
 	c.methods.Range(func(_, found any) bool {
 		each(found.(*method))

@@ -32,8 +32,8 @@ type mapped struct {
 // ErrNoMapping is returned if the mapping file does not exist.
 var ErrNoMapping = fs.ErrNotExist
 
-// DefaultMapping returns the reference's names. If milliseconds is true, times are in milliseconds, although the names
-// of the metrics still say seconds. An option of the reference has the same effect.
+// DefaultMapping returns the reference's names. If the parameter milliseconds is true, times are in milliseconds,
+// although the names of the metrics still say seconds. An option of the reference has the same effect.
 func DefaultMapping(milliseconds bool) (*Mapping, error) {
 	m := &Mapping{}
 	return m, m.mapper.InitFromYAMLString(defaultMapping(milliseconds))
@@ -134,7 +134,7 @@ func (m *mapped) key() string {
 }
 
 // observer returns the metric of a timer, and the factor by which the values of the timer must be multiplied. The
-// values are milliseconds. It returns nil if the mapping drops the name.
+// values are milliseconds. m.observer returns nil if the mapping drops the name.
 func (m *Mapping) observer(name string) (observer, float64) {
 	rule, labels, ok := m.mapper.GetMapping(name, mapper.MetricTypeObserver)
 	switch {

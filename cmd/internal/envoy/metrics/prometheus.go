@@ -18,7 +18,8 @@ type collector struct {
 	lost    *prometheus.Desc
 }
 
-// Collector returns a collector of the service's counters and, unless calls is nil, of the counters of calls.
+// Collector returns a collector of the service's counters. If the parameter calls is not nil, the collector also has
+// the counters of these calls.
 func Collector(service *envoy.Service, mapping *Mapping, calls *Calls) prometheus.Collector {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"table"}, nil)

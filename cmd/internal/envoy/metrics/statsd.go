@@ -31,8 +31,8 @@ type Statsd struct {
 	connection net.Conn // nil: not connected
 }
 
-// Run sends regularly until the context ends, and then once more. If a packet cannot be sent, its counts are sent with
-// the next flush. If a UDP packet is lost on its way, its counts are lost.
+// Run sends the statistics at intervals until the context ends, and then once more. If a packet cannot be sent, its
+// counts are sent with the next flush. If a UDP packet is lost on its way, its counts are lost.
 func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter, times func() []Timing) {
 	ticker := time.NewTicker(s.Every)
 	defer ticker.Stop()

@@ -25,7 +25,7 @@ const requests = 4000
 var modes = []struct {
 	name, what  string
 	environment []string
-	store       bool // weir-envoy counts in a Redis, too
+	store       bool // weir-envoy also counts in a Redis
 	negative    int  // percent of the descriptors that have is_negative_hits
 }{
 	{"memory", "defaults", nil, false, 0},
@@ -66,7 +66,8 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// same counts the requests for which both services gave the same answer, the same headers, and the same metadata.
+// The type same has three counts of requests: those with the same answer from both services, those with the same
+// headers, and those with the same metadata.
 type same struct{ answers, headers, metadata int }
 
 func compare(t *testing.T, s source, reference, weir rlsv3.RateLimitServiceClient) (n same) {
@@ -91,7 +92,8 @@ func compare(t *testing.T, s source, reference, weir rlsv3.RateLimitServiceClien
 	return n
 }
 
-// answered has the parts of an answer that are compared. text is the error, or the code and the statuses.
+// The type answered has the parts of an answer that are compared. The field text is the error, or the code and the
+// statuses.
 type answered struct {
 	text, headers, metadata string
 }

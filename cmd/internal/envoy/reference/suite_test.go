@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needs has the tests of the suite that need a server that the suite does not start itself. The value is the port of
-// this server.
+// The keys of needs are the tests of the suite that need a server which the suite does not start itself. The value is
+// the port of this server.
 var needs = map[string]string{
 	"TestBasicTLSConfig":                   "16381",
 	"Test_mTLS":                            "16381",

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Sink receives what a source finds: a configuration, or an error that says why there is none. It returns the error
-// that it has received, or an error that says why the configuration cannot be used.
+// A Sink receives what a source finds: a configuration, or an error that says why there is none. A Sink returns the
+// error that it has received, or an error that says why the configuration cannot be used.
 type Sink func(c *config.Config, warnings []*yamlfile.Error, err error) error
 
 // Watch reads the directory when it is called, and again whenever a file in the directory changes or a link in its path

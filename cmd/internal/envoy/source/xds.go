@@ -38,7 +38,7 @@ type Backoff struct {
 	Jitter       bool          // each wait is shortened at random, to between half of its length and all of it
 }
 
-// wait returns the time before the next try. failed is the number of failed tries in a row.
+// wait returns the time before the next try. The parameter failed is the number of failed tries in a row.
 func (b Backoff) wait(failed int) time.Duration {
 	wait := float64(b.Initial) * math.Pow(max(b.Factor, 1), float64(failed))
 	wait = min(wait, float64(max(b.Initial, b.Max)))
@@ -77,8 +77,8 @@ type received struct {
 	err      error
 }
 
-// stream asks for the configuration in one stream until the stream ends. version is the last accepted version. answered
-// reports whether the server sent a response.
+// stream asks for the configuration in one stream until the stream ends. The parameter version points to the last
+// accepted version. The result answered says whether the server has sent a response.
 //
 // When a response is rejected, a server may send the same response again at once, because the accepted version still
 // differs from its version. The cache of go-control-plane does this. So only the first of several successive rejections

@@ -159,8 +159,8 @@ func TestABadSnapshotIsRefusedOnce(t *testing.T) {
 	})
 }
 
-// TestTheServerIsAskedAgain: while the server is away, the client calls it again after waits that become longer. When
-// the server has answered, the waits start over.
+// TestTheServerIsAskedAgain: while the server is unavailable, the client calls it again after waits that become longer.
+// When the server has answered, the waits start over.
 func TestTheServerIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
