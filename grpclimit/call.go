@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// incoming is the metadata that a server received with a call, and outgoing is the metadata that a client sends.
+// incoming reads the metadata that a server received with a call. outgoing reads the metadata that a client sends.
 type (
 	incoming struct{}
 	outgoing struct{}

@@ -108,8 +108,8 @@ type clientStream struct {
 	result  rpclimit.Result // the decision on opening the stream
 }
 
-// end records that the stream has ended, and cancels its context. If a message was refused, refused is its error.
-// Otherwise the stream has ended with code.
+// end records that the stream has ended, and cancels its context. If a message was refused, the parameter refused is
+// the error for this message. Otherwise the stream has ended with the status in the parameter code.
 func (s *clientStream) end(code rpclimit.Code, refused error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()

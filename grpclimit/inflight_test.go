@@ -22,8 +22,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight returns a limit of n calls in flight for all clients together, and a function that returns how many more
-// calls may enter.
+// inFlight returns a limit of n calls in flight for all clients together. The function left returns how many more calls
+// may enter.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
@@ -74,8 +74,8 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestARefusalByALimitInFlight: the error names the limit. The error says no time after which to retry, because that
-// time is not known.
+// TestARefusalByALimitInFlight: the error names the limit. The error does not say when the client may retry, because
+// that time is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	set, left := inFlight(t, 1)
 	entered, leave := make(chan struct{}), make(chan struct{})

@@ -25,7 +25,7 @@ func plenty(t testing.TB, name string, key httplimit.KeyFunc) httplimit.Limit {
 // counted.
 var raceEnabled bool
 
-// budgets returns requests and how many allocations the decision on each may make.
+// budgets returns requests. For each request, it also returns how many allocations the decision may make.
 func budgets(t testing.TB) (cases []budget) {
 	t.Helper()
 	trusting := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48"))
@@ -78,8 +78,8 @@ type ignore struct{}
 
 func (*ignore) Observe(string, limits.Outcome) {}
 
-// TestDecisionsDoNotAllocate: decisions do not allocate, with up to eight limits and any key, whether they admit or
-// refuse.
+// TestDecisionsDoNotAllocate: a decision with up to eight limits does not allocate, for any key, whether it admits or
+// refuses.
 func TestDecisionsDoNotAllocate(t *testing.T) {
 	for _, c := range budgets(t) {
 		if raceEnabled && c.name == "join" {

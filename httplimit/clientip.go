@@ -12,14 +12,14 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A ClientIP finds the address of the client of a request, and its key. Make one with [NewClientIP]. It is safe for
-// concurrent use. It allocates only if the address or header that it reads is malformed.
+// A ClientIP finds the address of the client of a request, and makes the client's key. Make one with [NewClientIP]. A
+// ClientIP is safe for concurrent use. It allocates only if the address or header that it reads is malformed.
 //
-// The address is the socket's, unless the socket's address belongs to a trusted proxy ([TrustProxies]). In that case
-// all lines of the proxies' header are read together, from right to left. Trusted addresses are skipped, and the first
-// other address is the client. An element that is not an address ends the search, and the address that was read before
-// it is the client. So it does not matter what a client writes into the header, because only the part that trusted
-// proxies have written is used.
+// The client's address is the address of the socket, unless that address belongs to a trusted proxy ([TrustProxies]).
+// In that case all lines of the header that the proxies write are read together, from right to left. Trusted addresses
+// are skipped, and the first other address is the client. An element that is not an address ends the search, and the
+// address that was read before it is the client. So it does not matter what a client writes into the header, because
+// only the part that trusted proxies have written is used.
 //
 // Ports and zones are dropped. An IPv4 address that is mapped into IPv6 is treated as the IPv4 address.
 type ClientIP struct {
@@ -84,7 +84,7 @@ func TrustUnixSocket() IPOption {
 
 // IPHeader names the header in which the proxies write the client's address: X-Forwarded-For (the default), Forwarded
 // (RFC 7239), or another header with an address or a list of addresses, such as CF-Connecting-IP or X-Real-IP. Choose
-// the header that your proxies write, because they pass on all other headers as the client has sent them.
+// the header that your proxies write. They pass on every other header as the client has sent it.
 func IPHeader(name string) IPOption {
 	return func(c *ClientIP) error {
 		if !isToken(name) {
@@ -122,11 +122,12 @@ func IPv4Prefix(bits int) IPOption {
 // remoteIP makes the key for a [Limit] without a Key.
 var remoteIP = &ClientIP{header: "X-Forwarded-For", bits4: 32, bits6: 64}
 
-// RemoteIP is a [KeyFunc]. Its key is the address of the socket, and for IPv6 only the first 64 bits of the address. If
-// there is no proxy in between, this identifies the client.
+// RemoteIP is a [KeyFunc]. Its key is the address of the socket. For IPv6, it is only the first 64 bits of this
+// address. If there is no proxy between the client and the server, this key identifies the client.
 func RemoteIP(h Hasher, r *http.Request) (engine.Key, bool) { return remoteIP.Key(h, r) }
 
-// Key is a [KeyFunc]. Its key is the client's address, cut to its prefix. Every request has such a key.
+// Key is a [KeyFunc]. Its key is the prefix of the client's address ([IPv4Prefix], [IPv6Prefix]). The limit applies to
+// every request.
 func (c *ClientIP) Key(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.KeyAddr(c.Prefix(r).Addr()), true
 }
@@ -146,9 +147,9 @@ func (c *ClientIP) PrefixOf(client netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// Addr returns the address of the client of a request. It returns the zero Addr if the client has no address. That is
-// the case if the peer is connected over a Unix socket, even if RemoteAddr looks like an address, or if RemoteAddr is
-// not an address.
+// Addr returns the address of the client of a request. It returns the zero Addr if the client has no address. A client
+// has no address if RemoteAddr is not an address, or if the peer is connected over a Unix socket, even if RemoteAddr
+// looks like an address.
 func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	peer := peerOf(r)
 	if !c.trusts(peer) {
@@ -177,12 +178,12 @@ func peerOf(r *http.Request) netip.Addr {
 	return peer
 }
 
-// IsProxy reports whether a request comes from a trusted proxy, by the address of its connection.
+// IsProxy reports whether the address of a request's connection belongs to a trusted proxy.
 func (c *ClientIP) IsProxy(r *http.Request) bool { return c.trusts(peerOf(r)) }
 
-// AddrOf does the same as Addr for protocols other than HTTP. peer is the address of the connection, or the zero Addr
-// if it has no address. The function lines returns all values of [ClientIP.Header], and is called only if peer is a
-// trusted proxy.
+// AddrOf does the same as Addr for protocols other than HTTP. The parameter peer is the address of the connection, or
+// the zero Addr if the connection has no address. The function lines returns all values of the header whose name
+// [ClientIP.Header] returns. The function lines is called only if peer is a trusted proxy.
 func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 	peer = peer.Unmap().WithZone("")
 	if !c.trusts(peer) {
@@ -195,7 +196,7 @@ func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 // [http.CanonicalHeaderKey].
 func (c *ClientIP) Header() string { return c.header }
 
-// behind returns the address of the client behind a trusted proxy.
+// behind returns the address of the client behind the trusted proxy whose address is the parameter client.
 func (c *ClientIP) behind(client netip.Addr, lines []string) netip.Addr {
 	for i := len(lines) - 1; i >= 0; i-- {
 		for rest, more := lines[i], true; more; {

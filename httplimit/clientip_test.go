@@ -169,7 +169,8 @@ func TestForwarded(t *testing.T) {
 		{[]string{``}, "10.0.0.1"},
 		{nil, "10.0.0.1"},
 
-		// A quote that a client leaves open cannot swallow the address that the proxy appended.
+		// If a client leaves a quote open, the address that the proxy appended does not become a part of the quoted
+		// string.
 		{[]string{`for="1.1.1.1, for=203.0.113.9`}, "203.0.113.9"},
 		{[]string{`for=1.1.1.1;x=", for="[2001:db8::1]";proto=https`}, "2001:db8::1"},
 		{[]string{`x="\, for="[2001:db8::1]:80"`}, "2001:db8::1"},
@@ -195,7 +196,8 @@ func TestOneNamedHeader(t *testing.T) {
 	assert.Equal(t, "198.51.100.7", ip.Addr(getFrom(direct, "CF-Connecting-IP", "6.6.6.6")).String())
 }
 
-// TestUnixSockets: peers without an address share one key, unless they are trusted to report an address.
+// TestUnixSockets: peers without an address share one key, unless they are trusted to report the client's address in
+// the header.
 func TestUnixSockets(t *testing.T) {
 	r := getFrom("@", "X-Forwarded-For", "203.0.113.9")
 	for _, options := range [][]httplimit.IPOption{nil, {httplimit.TrustProxies("0.0.0.0/0", "::/0")}} {
@@ -268,7 +270,8 @@ func TestBadClientIPOptions(t *testing.T) {
 	}
 }
 
-// FuzzClientIP: no header makes the search fail, and a header that does not come from a trusted proxy changes nothing.
+// FuzzClientIP: the search for the client's address does not fail for any header, and a header that does not come from
+// a trusted proxy does not change the address.
 func FuzzClientIP(f *testing.F) {
 	for _, seed := range []string{
 		"203.0.113.9", "1.1.1.1, 203.0.113.9:80, 10.0.0.2", "[2001:db8::1%eth0]:443", "::ffff:1.2.3.4",
@@ -322,7 +325,8 @@ func TestClientIPDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestAddrOf: other protocols get the same address as HTTP, and metadata is read from trusted peers only.
+// TestAddrOf: AddrOf returns the same address for other protocols as for HTTP, and reads metadata only of trusted
+// peers.
 func TestAddrOf(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "fe80::/64"), httplimit.IPHeader("x-real-ip"))
 	assert.Equal(t, "X-Real-Ip", ip.Header())
@@ -340,7 +344,8 @@ func TestAddrOf(t *testing.T) {
 	assert.Equal(t, netip.Prefix{}, ip.PrefixOf(netip.Addr{}))
 }
 
-// If the list of a proxy is long, it is parsed once. All limits then get the same address as one limit alone.
+// If the list of addresses in the proxies' header is long, it is parsed only once for all limits. Each limit then gets
+// the same address as a single limit would get.
 func TestClientIPOfALongListIsFoundOnce(t *testing.T) {
 	c := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "192.0.2.0/24"))
 	for _, list := range [][]string{

@@ -126,8 +126,8 @@ func TestShadowMode(t *testing.T) {
 	assert.NotContains(t, w.Header(), "Ratelimit-Policy")
 }
 
-// TestARefusalCostsShadowsNothing: if another limit refuses, a limit in shadow mode takes nothing. An active limit in
-// its place would take nothing either.
+// TestARefusalCostsShadowsNothing: if another limit refuses, a limit in shadow mode takes nothing. A limit that is not
+// in shadow mode would take nothing either.
 func TestARefusalCostsShadowsNothing(t *testing.T) {
 	c := testclock.New()
 	shadow := shared("trial", c.Burst(t, 10))
@@ -233,7 +233,7 @@ func source(t testing.TB, b limits.Backend) limits.Source {
 	return s
 }
 
-// backend is a Backend that does what the test says.
+// backend is a Backend whose results the test sets.
 type backend struct {
 	limiter  *engine.Limiter
 	err      error

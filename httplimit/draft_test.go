@@ -12,8 +12,9 @@ import (
 )
 
 // TestTheExamplesOfTheDraft: in the situations that draft-ietf-httpapi-ratelimit-headers-10 gives as examples, a server
-// writes the same fields as the draft. Two examples are left out, because no limiter here does what they show: an r
-// without a t, and a t that is shorter than the time in which r tokens come back ("somepolicy").
+// writes the same fields as the draft. Two examples are left out, because no limiter of this module writes such fields.
+// The first has an r without a t. The second ("somepolicy") has a t that is shorter than the time in which r tokens
+// come back.
 func TestTheExamplesOfTheDraft(t *testing.T) {
 	minute := func(n uint64) engine.Policy { return engine.FixedWindow(n, time.Minute).Aligned() }
 	type limit struct {

@@ -18,7 +18,7 @@ import (
 // limiter uses the system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
-// Each client address may send one request a second, and five at once.
+// Each client address may send one request per second, with a burst of five.
 func Example() {
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 5), stopped)
 	if err != nil {
@@ -110,7 +110,7 @@ func Example_reverseProxy() {
 	// right 429
 }
 
-// A server that answers in its own way calls Decide and writes the answer itself.
+// A server that writes its own answers calls Decide, and then writes the answer to the request.
 func ExampleMiddleware_Decide() {
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), stopped)
 	if err != nil {

@@ -5,8 +5,8 @@ import "strings"
 // lastComma returns the index of the last comma outside of a quoted string in the value of a Forwarded header (RFC
 // 7239), or -1 if there is none. The last element begins after this comma.
 //
-// It reads from the right. So if a client has left a quote open, the quote cannot swallow an element that a proxy has
-// appended.
+// lastComma reads from the right. So if a client has left a quote open, an element that a proxy has appended does not
+// become a part of the quoted string.
 func lastComma(list string) int {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {

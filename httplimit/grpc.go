@@ -17,9 +17,9 @@ const (
 )
 
 // IsGRPC reports whether a request is a gRPC call: a POST over HTTP/2 with the content type application/grpc or a
-// variant of it, such as application/grpc+proto. A GET with this content type is not treated as a gRPC call, because a
-// cache could store the answer: a refused call has the HTTP status 200. gRPC-Web is another protocol, whose clients
-// read HTTP statuses.
+// variant of it, such as application/grpc+proto. A GET with this content type is not treated as a gRPC call. The reason
+// is that a refused gRPC call has the HTTP status 200, so a cache could store the answer to a GET. gRPC-Web is not
+// treated as gRPC either, because its clients read HTTP statuses.
 func IsGRPC(r *http.Request) bool {
 	rest, is := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
 	return is && r.Method == http.MethodPost && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')

@@ -22,24 +22,24 @@ const (
 	//	RateLimit-Policy: "default";q=100;w=60
 	//	RateLimit: "default";r=50;t=30
 	//
-	// RateLimit-Policy lists every limit that applies and is not in shadow mode. q is the most tokens that a key can
-	// have at once, and w is the number of seconds in which q tokens come back. RateLimit shows the tightest limit: r
-	// is the number of tokens left, and t is the number of seconds over which a client may spread them. For a bucket, t
-	// is the time in which r tokens come back, or the time until the bucket is full. For a window, t is the time until
-	// the full limit is available again. For a refusal, t is the time until the request can pass. A limit of requests
-	// in flight appears only in RateLimit-Policy:
+	// RateLimit-Policy lists every limit that applies and is not in shadow mode. In RateLimit-Policy, q is the largest
+	// number of tokens that a key can have at once, and w is the number of seconds in which q tokens come back.
+	// RateLimit shows the tightest limit: r is the number of tokens left, and t is the number of seconds over which a
+	// client may spread these tokens. For a bucket, t is the time in which r tokens come back, or the time until the
+	// bucket is full. For a window, t is the time until the full limit is available again. For a refusal, t is the time
+	// until the request can pass. A limit of requests in flight appears only in RateLimit-Policy:
 	//
 	//	RateLimit-Policy: "slots";q=10;qu="concurrent-requests"
 	//
-	// It has no w, because it has no window. It is not in RateLimit, because the time at which it will admit the
-	// request is not known.
+	// Such a limit has no w, because it has no window. It is not in RateLimit, because it is not known when the limit
+	// would admit a refused request.
 	IETF HeaderStyle = 1 << iota
 	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset for the tightest limit. Reset is the
-	// time at which the full limit is available again. After a refusal, it is the time at which the request can pass.
-	// It is in seconds since 1970, rounded up.
+	// time at which the full limit is available again. After a refusal, Reset is the time at which the request can
+	// pass. It is given in seconds since 1970, rounded up.
 	Legacy
 	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset for the tightest limit, as in the draft up to
-	// version 6. Reset means the same as for Legacy, but in seconds from now.
+	// version 6. Reset has the same meaning as in Legacy, but is given in seconds from now.
 	Draft06
 
 	// NoHeaders sends none of these headers.
@@ -49,7 +49,7 @@ const (
 )
 
 // Fields returns the names, in their usual spelling, of the header fields that answers have in addition to Retry-After.
-// Use it for Access-Control-Expose-Headers, for example.
+// Use these names for Access-Control-Expose-Headers, for example.
 func (s HeaderStyle) Fields() (names []string) {
 	for _, style := range []struct {
 		HeaderStyle
@@ -121,7 +121,7 @@ func (res *Result) WriteHeaders(h http.Header) {
 // would allocate an array for each header.
 type fieldWriter struct {
 	h      http.Header
-	room   int // places for values; no style has more than three, and IETF leaves one for Retry-After
+	room   int // places for values; no style needs more than three, and IETF leaves one for Retry-After
 	values []string
 }
 
@@ -210,10 +210,10 @@ func (res *Result) rateLimit(c *Check) string {
 	return string(b)
 }
 
-// effective returns the time t over which a client may spread the r requests that are left, so that it is neither
-// refused nor slower than necessary. The tokens of a bucket come back continuously. So for a bucket, t is the time in
-// which r tokens come back, or the time until the next token if r is 0. For a window, t is the time until the reset,
-// because no tokens come back before.
+// effective returns the parameter t of RateLimit. If a client spreads the r requests that are left over the time t, it
+// is neither refused nor slower than necessary. The tokens of a bucket come back continuously. So for a bucket, t is
+// the time in which r tokens come back, or the time until the next token if r is 0. For a window, t is the time until
+// the reset, because no tokens come back before.
 func effective(c *Check) time.Duration {
 	p := c.Policy()
 	if !c.Decision.Allowed || p.Algorithm() != engine.AlgorithmTokenBucket || p.Limit() == 0 {
@@ -231,7 +231,7 @@ func (res *Result) resetAt(c *Check) int64 {
 	return at + seconds(time.Duration(now.Nanosecond())+wait%time.Second)
 }
 
-// partition returns the "pk" parameter of a check.
+// partition returns the parameter "pk" for the key of a check.
 func (res *Result) partition(c *Check) string {
 	mac := hmac.New(sha256.New, res.m.secret)
 	mac.Write([]byte(res.texts(c).quoted))

@@ -187,7 +187,7 @@ func TestUnitAndNames(t *testing.T) {
 	}
 }
 
-// TestPartitionKeys: the parameter is the same for the same key and different for different keys. It does not contain
+// TestPartitionKeys: the parameter pk is the same for equal keys, and differs for different keys. It does not contain
 // the key.
 func TestPartitionKeys(t *testing.T) {
 	c := testclock.New()
@@ -247,8 +247,8 @@ func TestOnTheWire(t *testing.T) {
 	assert.Contains(t, string(raw), "\r\nRatelimit: \"default\";r=0;t=1\r\nRatelimit-Policy: \"default\";q=1;w=1\r\n")
 }
 
-// TestHeadersAreThisRequestsOwn: if a handler changes the values of a header, this does not change any other header or
-// a later answer.
+// TestHeadersAreThisRequestsOwn: if a handler changes the values of a header, neither the other headers nor later
+// answers change.
 func TestHeadersAreThisRequestsOwn(t *testing.T) {
 	m := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 9)}, httplimit.Headers(allStyles))
 	h := http.Header{}
@@ -314,7 +314,7 @@ func parseList(t testing.TB, lines []string) (items []item) {
 	return items
 }
 
-// requireHeadersHold requires that the headers of an answer are as the draft and RFC 9651 demand.
+// requireHeadersHold requires that the headers of an answer meet the rules of the draft and of RFC 9651.
 func requireHeadersHold(t testing.TB, resp *http.Response) {
 	t.Helper()
 	integer := func(item item, name string, least int64) int64 {

@@ -22,7 +22,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// inFlight returns a limit of that many requests in flight, for all clients together.
+// inFlight(t, c, limit) returns a limit on the requests in flight of all clients together. The largest number of such
+// requests is the parameter limit.
 func inFlight(t testing.TB, c *testclock.Clock, limit uint64) httplimit.Limit {
 	return shared("in flight", c.Limiter(t, engine.Concurrency(limit, time.Hour)))
 }
@@ -169,8 +170,8 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(full.Limiter))
 }
 
-// TestLimitsInFlightBesideRates: a request has limits in flight and rates. If any one of them refuses, nothing is taken
-// from the others. Headers describe the rates.
+// TestLimitsInFlightBesideRates: limits of requests in flight and limits with a rate apply to a request. If any limit
+// refuses, nothing is taken from the others. Headers describe the limits with a rate.
 func TestLimitsInFlightBesideRates(t *testing.T) {
 	for _, order := range [][2]int{{0, 1}, {1, 0}} {
 		c := testclock.New()
@@ -247,14 +248,15 @@ func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 		},
 	} {
 		l := inFlight(t, c, 1)
-		require.NoError(t, l.Limiter.SetPolicy(engine.Unlimited())) // it is still a limit in flight
+		require.NoError(t, l.Limiter.SetPolicy(engine.Unlimited())) // the limit still counts requests in flight
 		change(&l)
 		_, err := httplimit.New([]httplimit.Limit{l})
 		assert.ErrorContains(t, err, want)
 	}
 }
 
-// TestALimitInFlightDoesNotAllocate: a decision with a limit in flight does not allocate, and neither does its release.
+// TestALimitInFlightDoesNotAllocate: a decision with a limit of requests in flight does not allocate, and the release
+// of the request does not allocate either.
 func TestALimitInFlightDoesNotAllocate(t *testing.T) {
 	m := one(t, inFlight(t, testclock.New(), 1))
 	r := get("/")
@@ -264,8 +266,8 @@ func TestALimitInFlightDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// The number of downloads at a time is limited, in addition to the rate of all requests. A download counts as long as
-// it lasts.
+// A server limits how many downloads run at the same time, in addition to the rate of all requests. A download counts
+// until it has ended.
 func ExampleLimit_concurrency() {
 	rate, _ := engine.New(engine.TokenBucket(engine.PerSecond(10), 50), engine.MaxKeys(1000))
 	downloads, _ := engine.New(engine.Concurrency(2, 24*time.Hour), engine.MaxKeys(1000))

@@ -16,7 +16,7 @@ import (
 // the header has no limit. Therefore give a fallback, such as [ClientIP.Key].
 //
 // All requests in which the header has several different lines ([HeaderValue]) share one key. The reason is that the
-// server may read another line than the limit. If the first line were the key, a client could get a new bucket for
+// server may use another line than the limit uses. If the first line were the key, a client could get a new bucket for
 // every request.
 //
 // Use a header whose value is verified before the limit, because each value that a client makes up would get a fresh
@@ -51,9 +51,9 @@ func valueKey(h Hasher, r *http.Request, name string, read func(*http.Request, s
 	return fallback.Or(h, r)
 }
 
-// Cookie returns a KeyFunc whose key is the value of a cookie ([CookieValue]). It uses fallback as [Header] does. As
-// with Header, all requests with several values share one key. Cookie returns an error for a name that is not valid for
-// a cookie.
+// Cookie returns a KeyFunc whose key is the value of a cookie ([CookieValue]). If the cookie is absent or empty,
+// fallback makes the key, as for [Header]. As with Header, all requests with several values share one key. Cookie
+// returns an error for a name that is not valid for a cookie.
 func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Cookie(%q): want the name of a cookie", name)
@@ -67,12 +67,12 @@ func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64(0), true }
 
 // Path is a KeyFunc whose key is the decoded path. Clients can make up paths, and each path has its own bucket. They
-// can also write one path in several ways ("/a", "/a/"). So use Path only together with [Join], and only if there are
-// few paths or the paths are checked first.
+// can also write one path in several ways ("/a", "/a/"). So use Path only as a part of [Join], and only if there are
+// few paths or if a check before the limit refuses other paths.
 //
 // A target such as "http:a/login" has an opaque part ([net/url.URL.Opaque]) instead of a path, and
-// [net/http/httputil.ReverseProxy] passes the opaque part on unchanged. All such requests share one key. Answer them
-// with 400, as weir serve does, because a limit for a path finds no path in them.
+// [net/http/httputil.ReverseProxy] passes the opaque part on unchanged. All requests with such a target share one key.
+// Answer these requests with 400, as weir serve does, because a limit for a path finds no path in them.
 func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 	if r.URL.Opaque != "" {
 		return ambiguous(h)
@@ -99,8 +99,8 @@ func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 }
 
 // Host is a KeyFunc whose key is the requested host, without its port, in lower case. A client can ask for any host, so
-// check the host first. For a request that the program sends ([Middleware.RoundTripper]), the key is the host of the
-// URL.
+// check the host before the limit. For a request that the program sends ([Middleware.RoundTripper]), the key is the
+// host of the URL.
 func Host(h Hasher, r *http.Request) (engine.Key, bool) {
 	host := r.Host
 	if host == "" && r.RequestURI == "" && r.URL != nil { // a request to be sent

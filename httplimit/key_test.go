@@ -53,8 +53,8 @@ func TestCookieKey(t *testing.T) {
 	assert.ErrorContains(t, err, `Cookie("a=b")`)
 }
 
-// TestSeveralValuesHaveOneKey: a client sends a second value in addition to the value that identifies it. In any order
-// of the two values, this gives the client no new bucket, and the limit still applies.
+// TestSeveralValuesHaveOneKey: a client sends a second value in addition to the value that identifies it. Whichever
+// value comes first, the client does not get a new bucket, and the limit still applies.
 func TestSeveralValuesHaveOneKey(t *testing.T) {
 	cookie, err := httplimit.Cookie("id", nil)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 		"sid=V", `sid="V"`, `sid="\126"`, "sid=%56", `sid="Vx`, "SID=V", "s%69d=V", "sid = V",
 		"a=b, sid=V", "a=b sid=V", "a=b c, sid = V d=e", `sid="V", x`, "a=b;;  sid=V", "a, sid=V", " ,\t sid\t=\tV",
 		"sid=V; SID=%56; x=y, sid=V",
-		// These have blanks that strip in Python or trim in JavaScript removes, if the line is read as UTF-8 or as
+		// These cookies have blanks that Python's strip or JavaScript's trim removes if the line is read as UTF-8 or as
 		// Latin-1.
 		"sid=V\u00a0", "sid=\u3000V", "\u2028sid=V", "sid\u0085=V", "sid=V\ufeff", "sid=V\xa0\x85\xa0", "\x85sid\xa0=\xa0V",
 		"a=b,\xa0sid=V\u00a0", "sid=\"V\"\xa0", "sid=V \u00a0\t\x85",
@@ -101,8 +101,8 @@ func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 	}
 	for _, line := range []string{
 		"sid=junk; SID=V", "sid=junk; a=b, sid=V", "sid=junk, sid=V", "a=b sid = V; sid=junk", `sid="junk"; sid="\126"`,
-		// Some servers end the value at the comma or blank, and some do not. Otherwise a session a,b,c could have
-		// several buckets.
+		// Some servers end the value at the comma or blank, and some do not. So these cookies share a key. Otherwise a
+		// session a,b,c could have several buckets.
 		"sid=V,x", "sid=V x=1", "sid=V,", "sid=,V", "sid=V%2Cx,y", "sid=V\xa0 x", "sid =,", "sid=V; SID=%56, sid=V",
 	} {
 		assert.Equal(t, "number:0", textOf(t, cookie, getFrom(direct, "Cookie", line)), line)

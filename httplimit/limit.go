@@ -14,14 +14,14 @@ import (
 // be set. A nil Key means [RemoteIP], unless Spread is set. The functions of a Limit must not change the request or
 // read its body.
 //
-// Name appears in headers, bodies and metrics, and Unit in RateLimit-Policy. Refund gets the status of the response as
-// its outcome. The outcome is 101 for a hijacked connection, and 500 if the handler panicked before it wrote a status.
-// See [RefundStatus].
+// Name appears in headers, bodies and metrics. Unit appears in RateLimit-Policy. Refund gets the status of the response
+// as its outcome. The outcome is 101 for a hijacked connection, and 500 if the handler panicked before it wrote a
+// status. See [RefundStatus].
 //
-// [Middleware.Handler] does not call Refund, and gives nothing back, in four cases: the client had gone when the answer
-// began, the body of the request broke off, the handler panicked after it wrote a status, or a gRPC call has a status
+// In four cases, [Middleware.Handler] does not call Refund, and gives nothing back. The client had gone when the answer
+// began. The body of the request broke off. The handler panicked after it wrote a status. A gRPC call has a status
 // other than OK. A handler that is a proxy may answer 502 because the server behind it failed, or because the client
-// has gone. It must distinguish these two cases by the request's context.
+// has gone. Such a handler must use the request's context to distinguish these two cases.
 type Limit = limits.Limit[*http.Request]
 
 // A KeyFunc returns the key from which a request takes its tokens: see [limits.KeyFunc].
@@ -40,7 +40,7 @@ type texts struct {
 	policies [16]atomic.Pointer[rendered] // one for each tier; the last one is for tiers that do not exist
 }
 
-// rendered has an item of RateLimit-Policy as text, and the numbers in it.
+// rendered has the text of an item of RateLimit-Policy, and the numbers in this text.
 type rendered struct {
 	quota  uint64
 	window time.Duration

@@ -81,9 +81,9 @@ func Body(format BodyFormat) Option {
 	}
 }
 
-// RefuseWith makes respond write the status and body of refusals. The headers are already set when respond is called.
-// [Result.Status] is 429, or 503 if the store of a limit with [limits.Closed] has failed or a limit could not be
-// applied.
+// RefuseWith sets the function respond, which writes the status and body of refusals. The headers are already set when
+// respond is called. [Result.Status] is 429, or 503 if the store of a limit with [limits.Closed] has failed or a limit
+// could not be applied.
 func RefuseWith(respond func(http.ResponseWriter, *http.Request, Result)) Option {
 	return func(m *Middleware) error {
 		if respond == nil {
@@ -106,8 +106,8 @@ func Skip(skip func(*http.Request) bool) Option {
 	}
 }
 
-// Modes sets how each limit is applied to a request. The number limit is the index of the limit in the list of [New]:
-// see [limits.Options].
+// Modes sets how each limit is applied to a request. The parameter limit is the index of the limit in the list of
+// [New]: see [limits.Options].
 func Modes(modes func(*http.Request) func(limit int) limits.Mode) Option {
 	return func(m *Middleware) error {
 		if modes == nil {
@@ -165,9 +165,10 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 	}
 }
 
-// PartitionKeys adds the parameter "pk" to the [IETF] headers. It has eight bytes of an HMAC-SHA256 of the key. Without
-// the secret, no one can find the key from it. Processes with the same secret send the same parameter for a key. A
-// secret must have at least 16 bytes; nil means a random secret. The parameter makes answers allocate.
+// PartitionKeys adds the parameter "pk" to the [IETF] headers. The parameter has eight bytes of an HMAC-SHA256 of the
+// key. Without the secret, no one can find the key from these bytes. Processes with the same secret send the same
+// parameter for a key. A secret must have at least 16 bytes; nil means a random secret. The parameter makes answers
+// allocate.
 func PartitionKeys(secret []byte) Option {
 	return func(m *Middleware) error {
 		if secret == nil {
@@ -182,8 +183,8 @@ func PartitionKeys(secret []byte) Option {
 	}
 }
 
-// Clock sets the clock of X-RateLimit-Reset. The default is time.Now. Nothing else needs the time of day. now must be
-// safe for concurrent use.
+// Clock sets the clock of X-RateLimit-Reset. The default is time.Now. Nothing else needs the time of day. The function
+// now must be safe for concurrent use.
 func Clock(now func() time.Time) Option {
 	return func(m *Middleware) error {
 		if now == nil {
@@ -194,9 +195,10 @@ func Clock(now func() time.Time) Option {
 	}
 }
 
-// MaxWaiting bounds how many requests wait for tokens at a time, for all limits with a MaxWait together. The default is
-// 1,000. If that many requests wait, further requests that would have to wait are refused at once, so that a flood of
-// requests does not occupy a flood of connections. The parameter most is this bound, 1 or more.
+// MaxWaiting sets the largest number of requests that may wait for tokens at the same time, for all limits with a
+// MaxWait together. The default is 1,000. If that many requests wait, further requests that would have to wait are
+// refused at once, so that a flood of requests does not occupy many connections. The parameter most is the largest
+// number, 1 or more.
 func MaxWaiting(most int) Option {
 	return func(m *Middleware) error {
 		if most < 1 {
@@ -207,9 +209,9 @@ func MaxWaiting(most int) Option {
 	}
 }
 
-// Pause sets the function that makes a request wait for a limit with a MaxWait. The default is a timer. pause returns
-// nil after the time, or the error of the context when the context is done. It must be safe for concurrent use. Use it
-// in tests and for simulated time.
+// Pause sets the function that makes a request wait for a limit with a MaxWait. The default is a timer. The function
+// pause returns nil when the duration has passed. If the context is done before, it returns the error of the context.
+// It must be safe for concurrent use. Use this option in tests and for simulated time.
 func Pause(pause func(context.Context, time.Duration) error) Option {
 	return func(m *Middleware) error {
 		if pause == nil {
@@ -225,7 +227,7 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 // call [Result.Finish] if a limit has a Refund function. Otherwise, call [limits.Result.Release] if there is a limit of
 // requests in flight.
 //
-// Decide waits for tokens if a limit has a MaxWait. [limits.Set.Decide] says what it allocates.
+// Decide waits for tokens if a limit has a MaxWait. The comment of [limits.Set.Decide] says when a decision allocates.
 func (m *Middleware) Decide(r *http.Request) (res Result) {
 	res.m = m
 	m.set.DecideInto(&res.Result, r.Context(), m.readOnce(r))
@@ -241,7 +243,7 @@ func (m *Middleware) readOnce(r *http.Request) *http.Request {
 	return keeping(r)
 }
 
-// keeping is the second part of readOnce. It is separate so that the compiler can inline readOnce.
+// keeping is the second part of readOnce. It is a separate function so that the compiler can inline readOnce.
 func keeping(r *http.Request) *http.Request {
 	if r.Context().Value(reading.ParsedKey{}) != nil || !reading.IsCostly(r) {
 		return r
@@ -255,14 +257,13 @@ func (m *Middleware) Waiting() int64 { return m.set.Waiting() }
 // Failures returns how many times so far the store of a limit has failed or a limit could not be applied.
 func (m *Middleware) Failures() uint64 { return m.set.Failures() }
 
-// Handler returns a handler that passes allowed requests to next and refuses the others. Routers accept the method
-// value as a middleware.
+// Handler returns a handler that passes allowed requests to the handler next and refuses the others. Routers accept the
+// method value as a middleware.
 //
-// A request is in flight until next returns or panics. So a request whose connection next has hijacked is in flight
-// until next returns. If a limit has Hold, next gets the hold by calling [limits.HoldFrom] with the context of its
-// request.
+// A request is in flight until next returns or panics, even if next has hijacked the connection. If a limit has Hold,
+// next gets the hold by calling [limits.HoldFrom] with the context of its request.
 //
-// next gets the ResponseWriter unchanged, unless a limit that applies has a Refund function: then next gets a wrapper
+// If no limit that applies has a Refund function, next gets the ResponseWriter unchanged. Otherwise next gets a wrapper
 // that records the status. The wrapper has the methods to flush, hijack and push if the original has them, and
 // [http.ResponseController] finds the original through the wrapper.
 func (m *Middleware) Handler(next http.Handler) http.Handler {

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// RoundTripper returns a transport for requests that the program sends. It checks each request against the limits, and
-// lets next send the admitted requests. A nil next is [http.DefaultTransport]. It is safe for concurrent use if next
-// is.
+// RoundTripper returns a transport for requests that the program sends. The transport checks each request against the
+// limits, and passes the admitted requests to the transport next, which sends them. A nil next means
+// [http.DefaultTransport]. The returned transport is safe for concurrent use if next is.
 //
 //	client := &http.Client{Transport: m.RoundTripper(nil)}
 //
@@ -22,7 +22,8 @@ import (
 // it again. A request that follows a redirect is a new request.
 //
 // With [Host] as its Key, a limit counts the requests to each server separately. With [Everyone], it counts all
-// requests together. A client's address, such as [RemoteIP], makes no sense as a key here.
+// requests together. A key that is a client's address, such as [RemoteIP], makes no sense for requests that the program
+// sends.
 //
 // Refund gets the status of the response when the body of the response is closed or was read to its end. Until then the
 // request is in flight. If there is no response, or the response breaks off, the request gives back its place in flight
@@ -38,10 +39,10 @@ func (m *Middleware) RoundTripper(next http.RoundTripper) http.RoundTripper {
 type RefusedError struct {
 	// Limit is the name of the limit with the longest wait; empty if no limit has decided.
 	Limit string
-	// RetryAfter is the time after which the request could pass; 0 if that is not known, [engine.Never] if it never
-	// can.
+	// RetryAfter is the time after which the request could pass. It is 0 if that time is not known, and [engine.Never]
+	// if the request can never pass.
 	RetryAfter time.Duration
-	// Err is the error of the request's context if it was done while the request waited; nil otherwise.
+	// Err is the error of the request's context if the context was done while the request waited, and nil otherwise.
 	Err error
 }
 

@@ -116,7 +116,7 @@ func TestOutgoingHosts(t *testing.T) {
 }
 
 // TestOutgoingInFlight: a request is in flight until its response was read, is closed, or breaks off. If there is no
-// response, the request is not in flight any longer.
+// response, the request is no longer in flight when RoundTrip returns.
 func TestOutgoingInFlight(t *testing.T) {
 	for name, c := range map[string]struct {
 		body func() io.ReadCloser

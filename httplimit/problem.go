@@ -15,8 +15,8 @@ const (
 	// quota-exceeded, and violated-policies has the names of the limits that refused. For 503, the type is
 	// temporary-reduced-capacity.
 	ProblemJSON BodyFormat = iota
-	// PlainJSON is {"error":"Too many requests","retryAfter":1}. retryAfter is in seconds. It is null if the request
-	// can never pass or if the time is not known.
+	// PlainJSON is {"error":"Too many requests","retryAfter":1}. The value of retryAfter is in seconds. It is null if
+	// the request can never pass, or if the time is not known.
 	PlainJSON
 )
 
@@ -26,7 +26,8 @@ const problemTypes = "https://iana.org/assignments/http-problem-types#"
 // because the handler answers it.
 //
 // A gRPC call, which is an HTTP/2 request with the content type application/grpc, gets the answer that gRPC clients
-// expect: RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE instead of 503, with the HTTP status 200.
+// expect. Its HTTP status is 200. Its gRPC status is RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE if the status
+// would be 503.
 func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	if res.Allowed() {
 		return
@@ -40,8 +41,8 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 }
 
 // Answer writes the status and the body of a refusal as [Result.Refuse] does without [RefuseWith], but with the
-// caller's status. A function for RefuseWith calls it for requests that it does not want to answer in its own way. For
-// a gRPC call, Answer ignores status.
+// caller's status. If a function for RefuseWith writes its own answers only to some requests, it calls Answer for the
+// others. For a gRPC call, Answer ignores status.
 func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
 	if res.Allowed() {
 		return

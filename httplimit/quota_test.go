@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// perHour returns the limit that a header of the request contains.
+// perHour reads the limit of a request from a header of this request.
 func perHour(r *http.Request) (engine.Policy, error) {
 	switch text := r.Header.Get("X-Per-Hour"); text {
 	case "all":

@@ -12,7 +12,7 @@ import (
 
 // RefundStatus returns a Refund function ([Limit]). It gives the cost back if the status of the response is from low to
 // high. With 200 and 299, for example, only failures use up the limit. The headers are written before the cost is given
-// back, so they show it as taken.
+// back, so they show the cost as taken.
 //
 // A failed gRPC call has the HTTP status 200, too. [Middleware.Handler] gives nothing back for a failed gRPC call, no
 // matter what low and high are. It also gives nothing back for an answer that was broken off ([Limit]).
@@ -21,9 +21,9 @@ func RefundStatus(low, high int) func(*http.Request, int) bool {
 }
 
 // Serve passes an admitted request on as [Middleware.Handler] does: it sets the headers of the limits, stores the holds
-// in the context, and ends the request when next returns. If next lets other code write the answer later, it must
-// return the status that this code will write. Otherwise it must return 0. Serve is for frameworks whose handlers
-// return errors.
+// in the context, and ends the request when next returns. Serve is for frameworks whose handlers return errors. In such
+// a framework, other code may write the answer after next has returned. Then next must return the status that this code
+// will write. Otherwise next must return 0.
 func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) (status int)) {
 	if res.InFlight() {
 		defer res.Release()
@@ -52,12 +52,12 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 	returned = true
 }
 
-// outcome returns the status that Refund gets. whole is false if nothing may be given back. Without this, a client
-// could get its tokens back by breaking off its own request. The cases are:
+// outcome returns the status that Refund gets. whole is false if nothing may be given back. The reason is that a client
+// must not get its tokens back by breaking off its own request. The cases are:
 //   - The client went away before the answer began. It may have caused the status, because a handler whose context is
 //     done answers with an error.
-//   - A panic broke off the answer. So its status does not mean success, and the panic need not be a failure of the
-//     server.
+//   - A panic broke off the answer. So the status of the answer does not mean success. It does not mean a failure of
+//     the server either, because the panic may have another cause.
 //   - The body of the request broke off. A proxy then answers with an error, although the server behind it may have
 //     worked on the request.
 //   - The handler panicked before it wrote a status, and the client has gone. net/http/httputil.ReverseProxy panics in

@@ -24,8 +24,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// failuresOnly returns a middleware with a limit of 9 that gives back the cost of successes, and a function that
-// returns how many tokens are left.
+// failuresOnly returns a middleware with a limit of 9 tokens. The limit gives back the cost of successes. The returned
+// function reports how many tokens are left.
 func failuresOnly(t testing.TB, options ...httplimit.Option) (*httplimit.Middleware, func() uint64) {
 	t.Helper()
 	l := shared("failures", testclock.New().Burst(t, 9))
@@ -33,7 +33,7 @@ func failuresOnly(t testing.TB, options ...httplimit.Option) (*httplimit.Middlew
 	return one(t, l, options...), func() uint64 { return left(l.Limiter) }
 }
 
-// TestRefundByStatus: a handler changes its response in several ways, and the test checks which of these count as
+// TestRefundByStatus: a handler ends its response in several ways. The test checks which of these responses count as
 // success.
 func TestRefundByStatus(t *testing.T) {
 	for _, c := range []struct {
@@ -99,7 +99,7 @@ func TestPanicsAreFailures(t *testing.T) {
 			assert.EqualValues(t, 8, left())
 		}
 	}
-	// In the opposite case, a limit gives back the cost of requests at which the server failed.
+	// Now the limit gives back the cost of failures of the server instead of the cost of successes.
 	l := shared("work", testclock.New().Burst(t, 9))
 	l.Refund = httplimit.RefundStatus(500, 599)
 	h := one(t, l).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(boom) }))
@@ -107,8 +107,8 @@ func TestPanicsAreFailures(t *testing.T) {
 	assert.EqualValues(t, 9, left(l.Limiter))
 }
 
-// TestWhatIsCutOffIsNotRefunded: if an answer was cut off, nothing is given back, no matter which statuses the limit
-// refunds, because the client may have caused the end of the answer.
+// TestWhatIsCutOffIsNotRefunded: if an answer was cut off, nothing is given back, whichever statuses the limit refunds.
+// The reason is that the client may have caused the end of the answer.
 func TestWhatIsCutOffIsNotRefunded(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
@@ -238,14 +238,14 @@ func TestHijackedConnections(t *testing.T) {
 		conn.Close()
 		assert.Equal(t, 101, <-seen)
 		s.Close()
-		// The test must wait here, because Close does not wait for hijacked connections, and seen is called before the
-		// tokens are given back.
+		// The test must wait here for two reasons: Close does not wait for hijacked connections, and the function seen
+		// is called before the tokens are given back.
 		assert.Eventually(t, func() bool { return left(l.Limiter) == 9 }, time.Minute, time.Millisecond)
 	}
 }
 
-// TestTheWriterStaysWhatItIs: without a Refund function, the handler gets the original writer. With one, it gets a
-// writer with exactly the abilities of the original.
+// TestTheWriterStaysWhatItIs: without a Refund function, the handler gets the original writer. With a Refund function,
+// the handler gets a writer that has exactly the optional methods of the original writer.
 func TestTheWriterStaysWhatItIs(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	same := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { assert.Same(t, recorder, w) })
@@ -351,7 +351,7 @@ func TestRefundOfCostsShadowsAndBackends(t *testing.T) {
 	h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = "changed"
 		w.WriteHeader(http.StatusOK)
-		cancel() // the client goes after it has got its answer
+		cancel() // the client goes away after it has got its answer
 	}))
 	for range 3 {
 		ctx, cancel = context.WithCancel(t.Context())
@@ -379,8 +379,8 @@ func TestABackendThatFailsToRefund(t *testing.T) {
 	assert.EqualValues(t, 1, m.Failures())
 }
 
-// TestAClientThatGoesBeforeTheAnswerGetsNothingBack: the client goes away, so the handler's context is done, and its
-// answer may have a status that is refunded. Nothing must be given back.
+// TestAClientThatGoesBeforeTheAnswerGetsNothingBack: the client goes away, so the handler's context is done. The
+// handler may then answer with a status for which the cost is refunded. Nevertheless, nothing must be given back.
 func TestAClientThatGoesBeforeTheAnswerGetsNothingBack(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },

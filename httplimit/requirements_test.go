@@ -20,9 +20,9 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// These tests are for behaviors that this package must have, for faults of other limiters that it must not have, and
-// for wishes of their users. There is one test for each of these, and the name of the test says what it checks. The
-// comments give the numbers of issues of other limiters.
+// The tests in this file check behaviors that this package must have. They come from faults of other limiters and from
+// wishes of the users of those limiters. The name of a test says what it checks. Its comment gives the numbers of
+// issues of other limiters.
 
 func TestSevenQuickRequestsGiveFiveTimes200AndTwice429WithRetryAfter1(t *testing.T) {
 	s := startServer(t, one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 5)}).Handler(hello))
@@ -174,7 +174,8 @@ func TestAChangedLimitHandsOutNoFreshBucket(t *testing.T) {
 	assert.Equal(t, `"changed";q=8;w=60`, w.Header().Get("RateLimit-Policy"))
 }
 
-// throttled 108, and other limiters whose Retry-After was a malformed date, missing, or always the complete window.
+// throttled 108. In other limiters, too, Retry-After was a malformed date, was missing, or was always the complete
+// window.
 func TestRetryAfterIsNeitherMissingNorADateNorTheWholeWindow(t *testing.T) {
 	c := testclock.New()
 	h := one(t, httplimit.Limit{Limiter: c.Limiter(t, engine.FixedWindow(2, time.Minute))},
@@ -288,8 +289,8 @@ func TestCountingOnlyFailures(t *testing.T) {
 	assert.Equal(t, 429, serve(h, get("/right")).Code)
 }
 
-// One middleware takes from two limits in one order and another in the opposite order, and a third one has the same
-// limit twice.
+// One middleware takes from two limits in one order, and another middleware in the opposite order. A third middleware
+// has the same limit twice.
 func TestOppositeOrdersAndTheSameLimitTwiceDoNotDeadlock(t *testing.T) {
 	c := testclock.New()
 	a, b := shared("a", c.Burst(t, 1000)), shared("b", c.Burst(t, 1000))

@@ -15,9 +15,9 @@ type Result struct {
 	m *Middleware
 }
 
-// Status returns the HTTP status of the decision: 200 for an allowed request, 429 for a refused request, and 503 if the
-// store of a limit with [limits.Closed] has failed or a limit could not be applied. [Result.Refuse] answers a refused
-// gRPC call with another status.
+// Status returns the HTTP status of the decision: 200 for an allowed request, and 429 for a refused request. It is 503
+// if the store of a limit with [limits.Closed] has failed or a limit could not be applied. [Result.Refuse] answers a
+// refused gRPC call with another status.
 func (res *Result) Status() int {
 	switch res.Verdict() {
 	case limits.Limited, limits.Ended:
@@ -53,7 +53,7 @@ func (res *Result) retry() int64 {
 // texts returns the header texts of the limit of a check.
 func (res *Result) texts(c *Check) *texts { return res.m.texts[c.Index()] }
 
-// Finish ends an allowed request whose response had the status. Limits whose Refund function returns true get their
-// tokens back, and the request is no longer in flight ([limits.Result.Release]). A second call does nothing, and
-// neither does a call after a refusal.
+// Finish ends an allowed request. The parameter status is the status of its response. Limits whose Refund function
+// returns true get their tokens back, and the request is no longer in flight ([limits.Result.Release]). A second call
+// does nothing, and neither does a call after a refusal.
 func (res *Result) Finish(r *http.Request, status int) { res.Result.Finish(r.Context(), r, status) }

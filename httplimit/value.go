@@ -7,11 +7,11 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// HeaderValue returns the value of a header, or "" if the header is absent. name must be in the form of
-// [http.CanonicalHeaderKey]. ok is false if the header has several different lines: some servers read the first line,
-// some the last, and some all of them, so no line identifies the client. For Authorization, all spellings of the scheme
-// and the blanks give the same value, such as "Bearer V". HeaderValue does not allocate for a value that is already
-// written like this.
+// HeaderValue returns the value of a header, or "" if the header is absent. The parameter name must be in the form of
+// [http.CanonicalHeaderKey]. ok is false if the header has several different lines. In that case no line identifies the
+// client, because some servers read the first line, some read the last line, and some read all lines. For
+// Authorization, all spellings of the scheme and the blanks give the same value, such as "Bearer V". HeaderValue does
+// not allocate for a value that is already written like this.
 func HeaderValue(r *http.Request, name string) (value string, ok bool) {
 	return reading.HeaderKey(r, name)
 }
@@ -23,8 +23,8 @@ func HeaderValue(r *http.Request, name string) (value string, ok bool) {
 //     character, and some do not.
 //   - There are more than 2,048 cookies.
 //
-// CookieValue accepts all other characters in values. [http.Request.Cookie] skips values with some of them, but a
-// server might read such a value.
+// CookieValue accepts all other characters in values. [http.Request.Cookie] skips values with some of these characters,
+// but a server might accept such a value.
 //
 // All spellings that common servers treat as the same value give the same text: with quotes, with octal escapes in
 // quotes, with percent escapes, and with Unicode blanks around the value. Spellings of the name are treated in the same

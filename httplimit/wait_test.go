@@ -18,7 +18,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// inBubble runs a test in simulated time. The function bucket makes a limiter of one token a second with a burst.
+// inBubble runs a test in simulated time. The function bucket makes a limiter of one token per second with the given
+// burst.
 func inBubble(t *testing.T, f func(t *testing.T, bucket func(burst uint64) *engine.Limiter)) {
 	synctest.Test(t, func(t *testing.T) {
 		f(t, func(burst uint64) *engine.Limiter {
@@ -131,8 +132,8 @@ func TestALineMovesUp(t *testing.T) {
 	})
 }
 
-// If a client goes away, the clients behind it move up by the number of its tokens, even if they wait for other numbers
-// of tokens.
+// If a client that waits for several tokens goes away, the clients behind it move up by that number of tokens, even if
+// they wait for other numbers of tokens.
 func TestALineOfSeveralCosts(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(3), MaxWait: time.Minute, Cost: func(r *http.Request) uint64 {
@@ -158,8 +159,8 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	})
 }
 
-// A request continues when it has the tokens of all of its limits. If one limit refuses it for good, the request waits
-// for no other limit and takes nothing from it.
+// A request continues when it has the tokens of all of its limits. If a limit refuses the request without a wait, the
+// request does not wait for the other limits, and takes nothing from them.
 func TestAllLimitsAreWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		first, second, third := bucket(1), bucket(2), bucket(10)
@@ -246,8 +247,8 @@ func TestOneKeyCannotTakeAllPlacesOfThoseThatWait(t *testing.T) {
 	})
 }
 
-// If a limit in shadow mode would have made a request wait, it takes the tokens in advance. The request does not wait
-// and takes no waiting place.
+// If a limit in shadow mode would have made a request wait, the limit takes the tokens in advance. The request does not
+// wait, and does not use a waiting place.
 func TestShadowDoesNotWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: 3 * time.Second, Shadow: true},
@@ -265,7 +266,7 @@ func TestShadowDoesNotWait(t *testing.T) {
 	})
 }
 
-// Tokens for which a request has waited are given back if the status of the answer is one that is refunded.
+// If a limit refunds the status of an answer, the tokens for which the request has waited are given back.
 func TestWhatWasWaitedForIsRefunded(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute, Refund: httplimit.RefundStatus(404, 404)})
@@ -297,8 +298,8 @@ func TestWaitsThatCannotBe(t *testing.T) {
 
 type noBackend struct{ limits.Backend }
 
-// TestTokensThatCameMeanwhileGoBack: a limit refuses a request, and its tokens come before they can be reserved. Then
-// another limit refuses the request. The request must have taken nothing.
+// TestTokensThatCameMeanwhileGoBack: a limit refuses a request, but the tokens come before the request can reserve
+// them. Then another limit refuses the request. The request must have taken nothing.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), testclock.New().Burst(t, 1)
@@ -317,13 +318,13 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 }
 
 // TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request waits for a token. When the request ends, that token
-// has already come back with time, and other requests have taken it. If the request gave the token back again, one
-// request more than the limit allows could pass.
+// has already come back with time, and other requests have taken it. The request must not give back the token a second
+// time, because then one request more than the limit allows could pass.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts  time.Duration
-		others uint64 // tokens that other requests take before it ends
-		left   uint64 // tokens left when it has ended
+		others uint64 // tokens that other requests take before the request ends
+		left   uint64 // tokens left when the request has ended
 	}{
 		"at once":                       {0, 0, 1},
 		"back by itself, and had again": {10 * time.Second, 3, 0},
@@ -347,8 +348,8 @@ func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	}
 }
 
-// TestAShadowGivesBackByItsReceipt: a limit in shadow mode takes tokens in advance, and the request does not wait. The
-// tokens are given back when the request ends, even if they are due by then.
+// TestAShadowGivesBackByItsReceipt: a limit in shadow mode takes tokens in advance, and the request does not wait. When
+// the request ends, the tokens are given back, even if they are already due at that time.
 func TestAShadowGivesBackByItsReceipt(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		l := bucket(3)

@@ -21,13 +21,13 @@ import (
 //	everyday   100,000 clients, each below its limit
 //	mixed      50,000 clients, half of whose requests are refused
 //
-// Each row except mixed has a floor. The floor does the least work that a limiter must do for such a request: it hashes
-// the key, reads the clock, and changes or loads one word of a table. (In the row hot, it only changes one word.) The
-// limiter and the floor take turns in one loop, so that a busy machine slows both down. The metrics are ns/op of the
-// limiter, floor-ns/op, and their ratio x-floor, which can be compared between machines. allocs/op counts the
-// allocations of the limiter. A row fails if the limiter does not admit as many requests as it must in that kind of
-// traffic. Benchmark uses only the field New of the Config. If New returns nil for a row, the row is skipped. With
-// -short the large rows have 1,000 keys.
+// Each row except mixed has a floor, which is a function that does only the work that every limiter must do for such a
+// request. It hashes the key, reads the clock, and changes or loads one word of a table. (In the row hot, it only
+// changes one word.) The limiter and the floor take turns in one loop, so that a busy machine slows both down. The
+// metric ns/op is the time of the limiter, floor-ns/op is the time of the floor, and x-floor is the ratio of the two,
+// which can be compared between machines. The metric allocs/op counts the allocations of the limiter. A row fails if
+// the limiter does not admit as many requests as it must in that kind of traffic. Benchmark uses only the field New of
+// the Config. If New returns nil for a row, the row is skipped. With -short the large rows have 1,000 keys.
 //
 //	func BenchmarkLimiter(b *testing.B) { limitertest.Benchmark(b, config) }
 func Benchmark(b *testing.B, c Config) {
@@ -49,7 +49,8 @@ type requests struct {
 	text     []byte
 }
 
-// fill sets the next n requests. In memory, the texts of their keys follow each other, as in the buffers of a server.
+// fill prepares the next n requests. The texts of their keys are next to each other in memory, as in the buffers of a
+// server.
 func (t *requests) fill(n int, next func(i int) (uint64, bool)) {
 	var ends [perTurn]int
 	t.text, t.admitted = t.text[:0], 0

@@ -70,8 +70,8 @@ func (s *suite) gap(random *rand.Rand, l Limit) time.Duration {
 	return pauses[random.IntN(len(pauses))]
 }
 
-// conforming checks that a request is admitted at the first nanosecond at which the limit allows the request, no matter
-// how many requests came before.
+// conforming checks that a request is admitted at the first nanosecond at which the limit allows it, no matter how many
+// requests came before.
 func (s *suite) conforming(t *testing.T) {
 	for _, l := range s.limits {
 		for seed := range s.seeds(l) {

@@ -48,9 +48,10 @@ func (s *suite) burst(t *testing.T) {
 	}
 }
 
-// burstOfNew checks the burst of keys that are new. All goroutines ask for the same keys in the same order. The
-// goroutine that is ahead must make each new key, and this takes time. A goroutine behind it only has to find these
-// keys, so it catches up. Then both goroutines try to make the same key at the same time.
+// burstOfNew checks the burst of keys that are new. All goroutines send requests for the same keys in the same order.
+// The goroutine that is ahead is slow, because the limiter must make each key for it. A goroutine behind it is faster,
+// because the limiter already has these keys. So it catches up, and then both goroutines cause the limiter to make the
+// same key at the same time.
 func (s *suite) burstOfNew(t *testing.T, l Limit) {
 	const goroutines = 8
 	limiter, want := s.open(t, l), l.Capacity(s.Promise)
@@ -93,7 +94,7 @@ func (s *suite) nearEdge(l Limit) bool {
 	return !s.timed && s.now()%l.Per > l.Per-time.Minute
 }
 
-// A request is one request of a goroutine in linear.
+// A request is one request that a goroutine of the subtest linear sends.
 type request struct{ n uint64 }
 
 // linear sends concurrent requests while the clock stands still. It checks that the answers are possible for some

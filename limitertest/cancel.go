@@ -46,8 +46,8 @@ func (s *suite) cancel(t *testing.T) {
 	}
 }
 
-// canceling runs one part of the subtest Cancel for each limit. f is that part. It reports whether the limiter has the
-// method that the part needs.
+// canceling runs one part of the subtest Cancel for each limit. The function f is that part. It reports whether the
+// limiter has the method that the part needs.
 func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testing.T, Limiter, Limit) bool) {
 	t.Run(name, func(t *testing.T) {
 		if reason, ok := s.Skip["Cancel/"+name]; ok {
@@ -108,8 +108,8 @@ const (
 	eachTwice  = "the last first, each twice"
 )
 
-// reserve makes and cancels eight reservations, once in each of several orders. Each time, it then checks when the turn
-// of the next caller is.
+// reserve makes eight reservations and cancels them. It does so once for each of the orders. After each time, it checks
+// when the turn of the next caller is.
 func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string) {
 	for i, order := range orders {
 		key, model := fmt.Sprintf("reserve-%d", i), s.checker(l)

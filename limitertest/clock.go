@@ -21,8 +21,8 @@ func (s *suite) clock(t *testing.T) {
 	}
 }
 
-// crawl sends requests for a drained key. Much less than a token comes back between two requests, but several tokens
-// come back over all intervals together.
+// crawl sends requests for a drained key. Between two requests, much less than a token comes back. Over the complete
+// time, several tokens come back.
 func (s *suite) crawl(t *testing.T, l Limit) {
 	token := max(l.Per/time.Duration(min(l.Tokens, uint64(l.Per))), 1)
 	for _, step := range []time.Duration{1, token/300 + 1, token/7 + 1, token/2 + 1} {
@@ -55,8 +55,8 @@ func (s *suite) leap(t *testing.T, l Limit) {
 	})
 }
 
-// goBack makes requests at times that go back and leap ahead. It checks that it never gets more tokens than are
-// available at the latest of those times.
+// goBack sends requests at times that go back and leap ahead. It checks that the requests never get more tokens than
+// are available at the latest of those times.
 func (s *suite) goBack(t *testing.T, l Limit) {
 	const year = 365 * 24 * time.Hour
 	s.bubble(t, func(t *testing.T) {

@@ -63,7 +63,7 @@ func TestWhatIsSkippedSaysSo(t *testing.T) {
 	}
 }
 
-// broken lists limiters and Configs with which nothing can be tested. For each of them, it has the message with which
+// broken has limiters and Configs with which nothing can be tested. For each of these, it has the message with which
 // the test must fail.
 var broken = map[string]struct {
 	config Config
@@ -140,9 +140,9 @@ func TestTheMostInATime(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt64), refill(Limit{Tokens: 1, Per: math.MaxInt64, Burst: 2}, Bucket))
 }
 
-// TestTheDensestInterval: a limiter admits a burst, then nothing for a pause, and then more calls than a burst. Over
-// the complete time, these calls stay within the limit. densest must find the interval after the pause, in which they
-// exceed it.
+// TestTheDensestInterval: a limiter admits a burst, then nothing during a pause, and then more calls than a burst. Over
+// the complete time, all calls together stay within the limit. In the interval after the pause, the calls exceed the
+// limit. The function densest must find this interval.
 func TestTheDensestInterval(t *testing.T) {
 	l, s := Limit{Tokens: 1000, Per: time.Second, Burst: 50}, &suite{}
 	var all answered
@@ -159,7 +159,7 @@ func TestTheDensestInterval(t *testing.T) {
 	assert.Equal(t, 80, n)
 	assert.Equal(t, 79*time.Microsecond+500*time.Nanosecond, within)
 
-	// Calls that began before the interval may have been admitted before it, so they do not count.
+	// Calls that began before the interval may have been admitted before the interval, so they do not count.
 	all = answered{starts: []time.Duration{0, 1, 2}, ends: []time.Duration{10, 20, 30}}
 	n, within = all.densest(l)
 	assert.Equal(t, 3, n)
@@ -193,7 +193,7 @@ func newMovedBucket(l Limit, round time.Duration) Limiter {
 func (m *movedBucket) Now() time.Time          { return time.Unix(0, m.at.Load()) }
 func (m *movedBucket) Advance(d time.Duration) { m.at.Add(int64(d)) }
 
-// TestClockedLimiters: a limiter with its own clock is tested by that clock, outside of any bubble.
+// TestClockedLimiters: if a limiter has its own clock, Test moves this clock, and does not use a bubble.
 func TestClockedLimiters(t *testing.T) {
 	if os.Getenv("LIMITERTEST_CLOCKED") != "" {
 		Test(t, Config{Outside: true, Keys: 500, Limits: []Limit{{Tokens: 10, Per: time.Second, Burst: 20}},

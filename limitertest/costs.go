@@ -10,7 +10,7 @@ import (
 )
 
 // costing checks unusual costs. A request that can never be admitted is refused and takes nothing. A request for more
-// than is left takes nothing. A request for 0 or fewer tokens adds no tokens.
+// tokens than are left takes nothing. A request for 0 or fewer tokens adds no tokens.
 func (s *suite) costing(t *testing.T) {
 	for _, l := range s.limits {
 		if s.nearEdge(l) {
@@ -47,7 +47,7 @@ func (s *suite) costing(t *testing.T) {
 	}
 }
 
-// oddCosts returns costs to try, including those whose product with the time of a token overflows.
+// oddCosts returns costs to try. For some of these costs, the product with the time of a token overflows.
 func oddCosts(l Limit, capacity uint64) (costs []int64) {
 	costs = []int64{0, -1, -5, -int64(capacity), math.MinInt32, math.MinInt64, math.MinInt64 + 1}
 	for _, n := range []uint64{2, 3, capacity - 1, capacity, capacity + 1, 2 * capacity, 1<<31 - 1, 1 << 31, 1 << 32, 1<<32 + 1,

@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// faults has the names of faults that are put into a plain bucket, and the subtest that must catch each of them.
+// faults has the names of faults that the test puts into a plain bucket. For each fault, it also has the subtest that
+// must catch the fault.
 var faults = []struct{ name, caughtBy string }{
 	{"one more than the burst", "Burst"},
 	{"one less than the burst", "Burst"},
@@ -110,7 +111,7 @@ type seeded struct {
 	asked  atomic.Int64
 }
 
-// A clocked has the tokens of a key for faults that do not use a level.
+// A clocked has the tokens of a key. It replaces the level of the key for faults in counting time.
 type clocked struct {
 	tokens int64
 	at     time.Time
@@ -118,7 +119,7 @@ type clocked struct {
 	since  float64
 }
 
-// faulty decides a request in a faulty way, if the bucket has a fault in taking tokens. done reports whether it
+// If the bucket has a fault in taking tokens, faulty decides the request in a faulty way. done reports whether it has
 // decided.
 func (b *bucket) faulty(key string, n int64) (d Decision, done bool) {
 	switch b.fault {
@@ -220,8 +221,8 @@ func (b *bucket) faultyBurst(key string, n int64, now time.Time) (d Decision, do
 	return d, false
 }
 
-// inTwoSteps checks and takes in two steps, so that other calls come in between. If lost is set, it takes from the
-// number that it saw when it checked. Otherwise, it takes from the current number.
+// inTwoSteps checks and takes in two steps, so that other calls come in between. If lost is set, the second step takes
+// from the number of tokens that the first step has read. Otherwise, it takes from the current number.
 func (b *bucket) inTwoSteps(key string, n int64, lost bool) Decision {
 	b.mu.Lock()
 	state, units := b.key(key, time.Now()), b.units(max(n, 0))

@@ -15,8 +15,8 @@ func (s *suite) keys(t *testing.T) {
 	}
 	names := s.names()
 	s.program(t, l, early|late, func(p *program) {
-		// If possible, one request takes all tokens of a key. So if two keys share tokens, the request for the second
-		// key is refused.
+		// If possible, one request takes all tokens of a key. Then, if two keys share tokens, the request for the
+		// second key is refused.
 		each := s.most(l)
 		for round := range l.Capacity(s.Promise)/uint64(each) + 1 {
 			for i, name := range names {
@@ -55,8 +55,8 @@ func (s *suite) names() (names []string) {
 	return names[:s.Keys]
 }
 
-// forget checks that a drained key has only the tokens that have come back since, no matter how long it was silent and
-// how many other keys were used in the meantime.
+// forget checks that a drained key has only the tokens that have come back since then, no matter how long the key was
+// not used, and how many other keys were used meanwhile.
 func (s *suite) forget(t *testing.T) {
 	l := s.slow()
 	for _, pause := range pauses {
@@ -69,7 +69,7 @@ func (s *suite) forget(t *testing.T) {
 			return
 		}
 	}
-	// Four keys are enough, so that the shortest program that fails has few steps.
+	// The program drains only four keys, so that the shortest program that fails has few steps.
 	s.program(t, l, early, func(p *program) {
 		drained := []string{"k1", "k2", "k3", "k4"}
 		for _, key := range drained {

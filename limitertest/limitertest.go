@@ -32,15 +32,17 @@ const (
 	LeakyQueue      = check.LeakyQueue
 )
 
-// Check compares a log of decisions with a promise, exactly. It returns an error if a number of the limit is out of
-// range. It is the same as check.Log, but a program that calls check.Log does not link package testing.
+// Check compares a log of decisions with a promise. The comparison is exact. Check returns an error if a number of the
+// limit is out of range. It does the same as check.Log. A program that calls check.Log instead does not link package
+// testing.
 func Check(l Limit, p Promise, log []Event) (Report, error) { return check.Log(l, p, log) }
 
 // A Decision is the answer to a request.
 type Decision struct {
 	Allowed bool
-	// RetryAfter is how long after a refusal the same request passes, if the key asks for nothing meanwhile. It is
-	// negative if the limiter does not say, or if the request can never pass. It is ignored if the request is allowed.
+	// RetryAfter is the time after which a refused request passes if it is sent again, and if the key gets no other
+	// request meanwhile. It is negative if the limiter does not report this time, or if the request can never pass. It
+	// is ignored if the request is allowed.
 	RetryAfter time.Duration
 	// Wait is how long an admitted request must be held, for a LeakyQueue.
 	Wait time.Duration
@@ -60,8 +62,9 @@ type TakeFunc func(key string, n int64) Decision
 func (f TakeFunc) Take(key string, n int64) Decision { return f(key, n) }
 
 // A ClockedLimiter has its own clock, which stands still until the test moves it. With [Config.Outside], the test uses
-// this clock instead of the clock of a bubble. It is for a limiter in a server that has sockets, or for a limiter with
-// an injected clock. Each limiter that New returns must have its own clock, which begins between 2000 and 2100.
+// this clock instead of the clock of a bubble. Use a ClockedLimiter for a limiter in a server that has sockets, or for
+// a limiter with an injected clock. Each limiter that New returns must have its own clock, which begins between 2000
+// and 2100.
 type ClockedLimiter interface {
 	Limiter
 	Now() time.Time
@@ -103,13 +106,14 @@ type Config struct {
 	Promise Promise
 	// Limits are the limits to test. If Limits is empty, Test uses the limits that the function [Limits] returns.
 	Limits []Limit
-	// Keys is how many keys the limiter must be able to store at the same time; 0 means 10,000. Leak uses 100 times as
-	// many keys, and at least 200,000, but not all at the same time.
+	// Keys is how many keys the limiter must be able to store at the same time; 0 means 10,000. The subtest Leak uses
+	// 100 times as many keys, but at least 200,000. It does not use all of them at the same time.
 	Keys int
-	// EarlyBy returns how much too early the limiter may admit a request. LateBy returns how much too long the limiter
-	// may refuse one. Use the times that the limiter's documentation states, 0 to ten years. Nil means 0. Do not use
-	// LateBy if the windows of a FixedWindow limiter are longer than Per, because the model would count requests at the
-	// end of such a window in the next window. Instead, let New return nil for the limits that have such windows.
+	// EarlyBy returns the tolerated duration by which the limiter may admit a request too early. LateBy returns the
+	// tolerated duration for which the limiter may refuse a request although there is room. Use the durations that the
+	// limiter's documentation states, 0 to ten years. A nil function means 0. Do not use LateBy if the windows of a
+	// FixedWindow limiter are longer than Per, because the model would count requests at the end of such a window in
+	// the next window. Instead, let New return nil for the limits that have such windows.
 	EarlyBy, LateBy func(Limit) time.Duration
 	// RetryUnit is the unit to which RetryAfter is rounded up, such as a second; 0 means that RetryAfter is exact.
 	RetryUnit time.Duration
@@ -123,7 +127,7 @@ type Config struct {
 	Outside bool
 }
 
-// Limits returns the limits that Test uses unless its Config has others.
+// Limits returns the limits that Test uses if its Config has no limits.
 func Limits() []Limit {
 	return []Limit{
 		{Tokens: 1, Per: day, Burst: 1}, {Tokens: 5, Per: 7 * day, Burst: 5}, {Tokens: 5, Per: time.Hour, Burst: 3},

@@ -33,12 +33,12 @@ func newSweeping(tb testing.TB, l Limit) Limiter {
 		}
 	}()
 	tb.Cleanup(func() { stop <- struct{}{} })
-	runtime.SetFinalizer(s, func(s *sweeping) { close(s.stop) }) // would end the process if it ran
+	runtime.SetFinalizer(s, func(s *sweeping) { close(s.stop) }) // the finalizer would end the process if it ran
 	return s
 }
 
-// TestPitfalls: neither a finalizer that uses a channel of a bubble nor a ticker that runs ten times a second ends
-// or delays the test of a limiter that keeps its promise.
+// TestPitfalls: neither a finalizer that uses a channel of a bubble nor a ticker that runs ten times per second ends or
+// delays the test of a limiter that keeps its promise.
 func TestPitfalls(t *testing.T) {
 	if os.Getenv("LIMITERTEST_PITFALLS") != "" {
 		Test(t, Config{Keys: 200, New: newSweeping, Limits: []Limit{{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: time.Minute, Burst: 3}}})

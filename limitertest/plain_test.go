@@ -53,7 +53,7 @@ func (b *bucket) burst() *big.Int {
 	return new(big.Int).Mul(integer(b.limit.Burst), integer(b.limit.Per))
 }
 
-// key returns the level of a key at now, or at the latest instant so far if that is later.
+// key returns the level of a key at the later of two instants: the parameter now, and the latest instant so far.
 func (b *bucket) key(name string, now time.Time) *level {
 	l, ok := b.keys[name]
 	if !ok {
@@ -214,7 +214,7 @@ func (b *bucket) Wait(ctx context.Context, key string, n int64) error {
 type counting struct {
 	mu    sync.Mutex
 	limit Limit
-	// count returns how many tokens of the log still count as taken at an instant.
+	// The function count returns how many tokens of the log still count as taken at an instant.
 	count func(c *counting, log []Event, now int64) uint64
 	most  uint64
 	keys  map[string][]Event

@@ -41,8 +41,8 @@ type program struct {
 	verdict check.Verdict
 }
 
-// program runs f with a program in a bubble. The parameter looks has the faults to look for. If a verdict has one of
-// them, the test fails and prints a shortest program that has this fault.
+// program makes a program and calls f with it in a bubble. The parameter looks has the faults to look for. If a verdict
+// has one of these faults, the test fails and prints a shortest program that has this fault.
 func (s *suite) program(t *testing.T, l Limit, looks fault, f func(*program)) {
 	t.Helper()
 	p := &program{suite: s, limit: l, looks: looks}
@@ -59,8 +59,8 @@ func (p *program) start(t *testing.T) {
 	p.t, p.limiter, p.model, p.begin = t, p.open(t, p.limit), p.checker(p.limit), p.now()
 }
 
-// take sends a request to the limiter. on reports whether the program should continue, which is so if no fault was
-// found.
+// take sends a request to the limiter. The result on reports whether the program should continue. It is true if no
+// fault was found.
 func (p *program) take(key string, n int64) (admitted, on bool) {
 	p.t.Helper()
 	if p.fault != 0 {
@@ -81,7 +81,8 @@ func (p *program) take(key string, n int64) (admitted, on bool) {
 	return d.Allowed, p.fault == 0
 }
 
-// drain takes single tokens until the key refuses. on reports whether the program should continue.
+// drain takes single tokens until a request of the key is refused. The result on reports whether the program should
+// continue.
 func (p *program) drain(key string) (on bool) {
 	p.t.Helper()
 	n := p.most(p.limit)
@@ -111,7 +112,7 @@ func (p *program) sleep(d time.Duration) bool {
 }
 
 // again runs a new program with these steps, and returns the new program. If the field fault of the new program is set,
-// the same fault occurs at its end.
+// the new program ends with the same fault.
 func (p *program) again(t *testing.T, steps []step) *program {
 	q := &program{suite: p.suite, limit: p.limit, looks: p.fault}
 	p.bubble(t, func(t *testing.T) {

@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// real checks, in real time and outside of any bubble, that many goroutines get at most what the limit allows. It
-// checks the complete time, and the interval in which they got the most tokens beyond the rate.
+// real checks, in real time and outside of any bubble, that many goroutines together get at most the tokens that the
+// limit allows. It checks this for the complete time, and for the interval in which the goroutines got the most tokens
+// beyond the rate.
 func (s *suite) real(t *testing.T) {
 	const rounds = 3
 	limits := []Limit{{Tokens: 1e6, Per: time.Second, Burst: 1000}, {Tokens: 1000, Per: time.Second, Burst: 50}}
@@ -94,8 +95,8 @@ func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answere
 	return all
 }
 
-// densest finds the interval with the most admitted calls beyond the rate of a limit. It returns a number of calls that
-// were certainly admitted in the interval, and the length of the interval.
+// densest finds the interval in which the number of admitted calls exceeds the rate of a limit most. The result n is a
+// number of calls that were certainly admitted in this interval, and the result within is its length.
 func (a answered) densest(l Limit) (n int, within time.Duration) {
 	rate := float64(l.Tokens) / float64(l.Per)
 	started, least, from := 0, math.Inf(1), 0 // from is the number of calls that started before the interval
@@ -106,8 +107,8 @@ func (a answered) densest(l Limit) (n int, within time.Duration) {
 				least, from = v, started
 			}
 		}
-		// By the end of the interval, i+1 calls had ended. At most from of them began before the interval, so at least
-		// i+1-from were admitted in it.
+		// By the end of the interval, i+1 calls had ended. Of these calls, at most the number in the variable from
+		// began before the interval. So at least i+1-from calls were admitted in the interval.
 		if v := float64(i+1) - rate*float64(end) - least; v > best {
 			best, n, within = v, i+1-from, end-a.starts[from]
 		}
@@ -178,8 +179,8 @@ func (s *suite) leak(t *testing.T) {
 	}
 }
 
-// logAllocations logs how often a call allocates. If parallel tests run, it skips the test, because their memory would
-// count, too.
+// logAllocations logs how often a call allocates. If other tests run in parallel, it skips the test, because their
+// memory would count, too.
 func logAllocations(t *testing.T, limiter Limiter) {
 	defer func() {
 		switch problem := recover(); {
@@ -193,8 +194,8 @@ func logAllocations(t *testing.T, limiter Limiter) {
 	t.Logf("a call of a key that is there allocates %v times", testing.AllocsPerRun(1000, func() { limiter.Take("k", 1) }))
 }
 
-// quick considers the limits below a thousand tokens per second. It returns the one with which a drained key is full
-// again soonest.
+// quick considers the limits below a thousand tokens per second. Of these, it returns the limit with which a drained
+// key is full again soonest.
 func (s *suite) quick() Limit {
 	best, soonest := s.limits[0], time.Duration(math.MaxInt64)
 	for _, l := range s.limits {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// A row is one kind of traffic, the same as in the row of weir's benchmark with the same name.
+// A row is one kind of traffic. The row of weir's benchmark with the same name has the same traffic.
 type row struct {
 	name    string
 	limit   Limit
 	before  int // how many keys get one request before the measurement
 	workers int // how many goroutines send requests at the same time
 	floor   floorKind
-	// traffic returns a function that returns the number of request i's key, and whether the request must be admitted.
-	// i counts from 0.
+	// traffic returns a function that describes the request with the number i; the first request has the number 0. That
+	// function returns the number of the request's key, and whether the request must be admitted.
 	traffic func(r row, random *rand.Rand) func(i int) (key uint64, admitted bool)
 }
 
@@ -41,8 +41,8 @@ const (
 // rows returns the rows of weir's own benchmark that are possible for any limiter.
 func rows(short bool) []row {
 	plenty := Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}
-	// In weir's benchmark, requests come over seconds, and the policy is 100 a second. Here they come as fast as they
-	// are decided, so the policy is faster in proportion.
+	// In weir's benchmark, the requests are spread over seconds, and the policy is 100 per second. Here, the requests
+	// come as fast as they are decided, so the rate of the policy is higher in proportion.
 	everyday := Limit{Tokens: 10_000 * uint64(runtime.GOMAXPROCS(0)), Per: time.Second, Burst: 200}
 	all := []row{
 		{name: "full-1k", limit: plenty, before: 1000, workers: 1, floor: changes, traffic: inTurn},

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A suite has the Config of a limiter under test, and what Test has found out about the limiter at the start.
+// A suite has the Config of a limiter under test, and the properties of the limiter that Test has found out at the
+// start.
 type suite struct {
 	Config
 	limits []Limit        // the limits for which New returns a limiter
@@ -30,7 +31,7 @@ type suite struct {
 // in 2262.
 const longest = 150 * 365 * 24 * time.Hour
 
-// latest is the largest EarlyBy, LateBy and RetryUnit. Their sums must fit into a Duration.
+// latest is the largest value that EarlyBy, LateBy and RetryUnit may have. Their sums must fit into a Duration.
 const latest = 10 * 365 * 24 * time.Hour
 
 // alive keeps all limiters reachable: see the pitfall about finalizers in the package comment.
@@ -39,7 +40,8 @@ var alive struct {
 	limiters []Limiter
 }
 
-// newSuite finds out which limits the limiter supports, whether it uses the bubble's time, and what fake time costs.
+// newSuite finds out which limits the limiter supports, whether the limiter uses the bubble's time, and how much
+// processor time the fake time costs.
 func newSuite(t *testing.T, c Config) *suite {
 	t.Helper()
 	s := &suite{Config: c, timed: !c.Outside, spans: map[Limit]time.Duration{}}
@@ -239,7 +241,8 @@ func (s *suite) take(t *testing.T, l Limiter, key string, n int64) (d Decision) 
 	return l.Take(key, n)
 }
 
-// drain takes all tokens that a key has, up to slightly more than a full key has, and returns their number.
+// drain takes all tokens that a key has, and returns their number. It stops when it has taken slightly more tokens than
+// a full key has.
 func (s *suite) drain(t *testing.T, l Limiter, limit Limit, key string) (sum uint64) {
 	t.Helper()
 	most := limit.Capacity(s.Promise) + 2
@@ -284,8 +287,8 @@ func (s *suite) checker(l Limit) *check.Checker {
 	return c
 }
 
-// slow considers the limits with a small capacity. It returns the limit that gives back the fewest tokens during a
-// subtest.
+// slow considers the limits with a small capacity. Of these, it returns the limit with which the fewest tokens come
+// back during a subtest.
 func (s *suite) slow() Limit {
 	small := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool {
 		return l.Capacity(s.Promise) < 2 || l.Capacity(s.Promise) > 100

@@ -8,11 +8,11 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Decide checks a request against the limits. At the end of an allowed request, its handler calls [Result.Finish] if
-// the outcome is known, and [Result.Release] otherwise.
+// Decide checks a request against the limits. The handler of an allowed request must end it: it calls [Result.Finish]
+// if the outcome is known, and [Result.Release] otherwise.
 //
-// It waits for tokens if a limit has a MaxWait. It does not allocate if the limits' functions do not allocate, at most
-// eight limits apply, no limit is in a store or has Hold, and the request does not wait.
+// Decide waits for tokens if a limit has a MaxWait. It does not allocate if the limits' functions do not allocate, at
+// most eight limits apply, no limit is in a store or has Hold, and the request does not wait.
 func (s *Set[R]) Decide(ctx context.Context, r R) (res Result[R]) {
 	s.DecideInto(&res, ctx, r)
 	return res
@@ -52,7 +52,7 @@ func (res *Result[R]) decideOrAbandon(ctx context.Context, r R) {
 	decided = true
 }
 
-// decide decides by the checks that apply has added to the result.
+// decide makes the decision from the checks that the method apply has added to the result.
 func (res *Result[R]) decide(ctx context.Context, r R) {
 	if res.enforce(ctx) && res.needs&isShadow != 0 {
 		res.takeShadows(ctx)
@@ -83,7 +83,7 @@ func (s *Set[R]) applyBy(mode func(limit int) Mode, r R, res *Result[R]) {
 	}
 }
 
-// apply adds a check to the result if the limit is for the request.
+// apply adds a check to the result if the limit applies to the request.
 func (l *limit[R]) apply(r R, res *Result[R]) {
 	if l.Match != nil && !l.Match(r) {
 		return
@@ -134,7 +134,7 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 	res.needs |= l.needs
 }
 
-// carry charges the limiter what the key owes the previous limiters.
+// carry moves the key's debt from the previous limiters to the current limiter.
 func (l *limit[R]) carry(r R, c *Check[R]) {
 	keyOf := func(before *engine.Limiter) (engine.Key, bool) {
 		return l.Key(Hasher{limiter: before}, r)
@@ -146,7 +146,8 @@ func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
-// under makes the check use the limit that comes with the request. If it returns an error, the check is unchanged.
+// under makes the check use the limit that comes with the request. The parameter p is that limit. If under returns an
+// error, the check is unchanged.
 func (c *Check[R]) under(p engine.Policy, err error) error {
 	var quota engine.Quota
 	source := c.source
@@ -180,8 +181,8 @@ func (c *Check[R]) refuseQuota() {
 }
 
 // attempt takes from all limits that are not in shadow mode, those in memory first, and reports whether all admit the
-// request. If one refuses, everything is given back. If the request may then wait for the limits that refuse, the
-// verdict stays Admitted, and w.on is the limit with the longest wait.
+// request. If one refuses, everything is given back. If the request may wait for every limit that refuses, the verdict
+// stays Admitted, and w.on is the limit with the longest wait.
 func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	for i := range res.n {
 		c := res.at(i)
@@ -234,7 +235,7 @@ func (c *Check[R]) takeMemory() {
 	c.decided(memory)
 }
 
-// decided records that the limiter or the source has answered.
+// decided records that the limiter or the source has made a decision.
 func (c *Check[R]) decided(by place) {
 	c.Outcome, c.answered = Refused, true
 	if c.Decision.Allowed {
@@ -275,8 +276,8 @@ func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 	}
 }
 
-// undo gives back what was taken, and peeks at the limits in memory that have not refused. The limit at i, if any,
-// keeps its answer.
+// undo gives back what was taken, and peeks at the limits in memory that have not refused. It skips the limit with the
+// index i, so the decision of this limit stays. A negative i stands for no limit.
 func (res *Result[R]) undo(ctx context.Context, i int) {
 	res.giveBackAll(ctx, false)
 	for j := range res.n {
@@ -347,8 +348,9 @@ func (res *Result[R]) abandon() {
 }
 
 // giveBack gives back what the check has taken from a limiter, and reports whether it had taken anything. It gives back
-// only once, and does not give back a hold that was settled. lost has the same meaning as for [Hold.Release]. For
-// tokens of a store without a hold, giveBack only marks the check, and refund gives the tokens back.
+// only once, and does not give back a hold that was settled. The result lost has the same meaning as for
+// [Hold.Release]. If a store took the tokens without a hold, giveBack only marks the check, and the method refund gives
+// the tokens back.
 func (c *Check[R]) giveBack() (given bool, lost uint64) {
 	given = c.taken != nowhere
 	switch {

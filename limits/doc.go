@@ -15,16 +15,16 @@
 //	}
 //	defer res.Release()
 //
-// The type of a request is a parameter. Package httplimit is the front for HTTP requests, and package rpclimit is the
-// front for remote procedure calls. The fronts find keys and write answers. They do not count.
+// The type of a request is a type parameter. Package httplimit is the front for HTTP requests, and package rpclimit is
+// the front for remote procedure calls. The fronts find keys and write answers. They do not count.
 //
 // # The order of a decision
 //
 // A decision has three steps.
 //
 //  1. Limits in memory take, in the order of [New]. If one refuses, the limits before it give the tokens back by their
-//     receipts. That leaves their records as if nothing had been taken. So a refusal costs no other limit anything, and
-//     no store is called.
+//     receipts. Then their records are as if nothing had been taken. So a refusal costs no other limit anything, and no
+//     store is called.
 //  2. Limits in stores take, with one call for all limits of one store ([Store]). If one refuses, its store has taken
 //     nothing from any of its limits, and the limits that took earlier give their tokens back.
 //  3. If all admit the request, limits in shadow mode take. They never refuse.
@@ -35,8 +35,7 @@
 //
 // # When a store fails
 //
-// If a store does not answer, [Limit].OnLoss decides. The store may have taken the tokens before it failed. Then they
-// stay taken.
+// If a store does not answer, [Limit].OnLoss decides. If the store took the tokens before it failed, they stay taken.
 //
 // A store can also fail while tokens are given back to it, because another limit has refused the request or because the
 // request has ended. These tokens stay taken until they come back with time. Until then the key may have fewer tokens

@@ -15,7 +15,7 @@ type Job struct {
 	Bytes  uint64
 }
 
-// A queue has one limit of jobs for each tenant and one for all tenants together. A job that fails costs its tenant
+// A queue limits the jobs of each tenant, and also the jobs of all tenants together. A job that fails costs its tenant
 // nothing.
 func Example() {
 	perTenant, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 2), engine.MaxKeys(1000))
@@ -53,8 +53,9 @@ func Example() {
 	// 3 left in all
 }
 
-// The answer of a language model costs tokens, and the number is known only at its end. A request takes three things
-// together or none of them: one of the requests per minute, an estimate of its tokens, and a place in flight.
+// The answer of a language model costs tokens, but their number is known only when the answer is complete. A request
+// takes from three limits or from none of them: one request from the requests per minute, an estimate from the tokens,
+// and a place from the requests in flight.
 func Example_tokens() {
 	newLimiter := func(p engine.Policy) *engine.Limiter {
 		l, err := engine.New(p, engine.MaxKeys(1000))

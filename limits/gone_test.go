@@ -34,8 +34,8 @@ func TestAClientThatHasGonePassesNoStore(t *testing.T) {
 	assert.True(t, res.Allowed(), "a store that fails is another thing")
 }
 
-// TestSourcesThatMakeNoSense: for a source that makes no sense, New returns an error, or the request is refused with an
-// error. A decision or a refund does not panic.
+// TestSourcesThatMakeNoSense: for a source whose methods return invalid values, New returns an error, or the request is
+// refused with an error. No decision and no refund panics.
 func TestSourcesThatMakeNoSense(t *testing.T) {
 	c := testclock.New()
 	in, good := stored(t, c, &database{}, "stored", 2)

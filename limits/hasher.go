@@ -9,7 +9,7 @@ import (
 )
 
 // A Hasher makes the keys of one limit. A [KeyFunc] gets the Hasher of the limit for which it is called, and need not
-// know which limit that is. It has the same methods for keys as [engine.Limiter], and they do not allocate.
+// know which limit that is. A Hasher has the same methods for keys as [engine.Limiter], and they do not allocate.
 type Hasher struct {
 	limiter *engine.Limiter
 	record  *record // set instead of limiter if the text of the key is needed
@@ -56,15 +56,15 @@ func (h Hasher) KeyUint64(n uint64) engine.Key {
 	return h.limiter.KeyUint64(n)
 }
 
-// A record stores the last value that a Hasher without a limiter had to hash, with the kind of the value as a part of
-// its text. Values of different kinds have different hashes, so their texts must differ, too.
+// A record stores the text of the last value for which a Hasher without a limiter made a key. The text includes the
+// kind of the value. Values of different kinds have different hashes, so their texts must differ, too.
 type record struct {
 	text []byte
 }
 
-// Join makes one key of several parts. It calls part for each i below parts. part makes a key with the Hasher that it
-// is given. If part returns false, Join returns false, too. The key contains the kind and the length of each part. The
-// function [Join] uses this method. It does not allocate.
+// Join makes one key of several parts. It calls the function part once for each i from 0 to parts-1. The function makes
+// a key with the Hasher that it is given. If the function returns false, Join returns false, too. The key contains the
+// kind and the length of each part. The function [Join] uses this method. The method does not allocate.
 func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engine.Key, bool) {
 	s := scratches.Get().(*scratch)
 	defer s.release()

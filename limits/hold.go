@@ -10,14 +10,14 @@ import (
 // A Held stands for the tokens that a source or a limiter has taken for a request: an [engine.Receipt], or the receipt
 // of a [Holder]. Its methods may be called from any goroutine and concurrently, and do not wait for a store.
 type Held interface {
-	// Settle reports the cost of the request. The difference between the tokens taken and the cost is given back or
-	// charged. lost is how many tokens were not charged, as far as that is known when Settle returns. After the first
-	// Settle or Release, Settle does nothing.
+	// Settle reports the cost of the request. Settle gives back or charges the difference between the tokens taken and
+	// the cost. The result lost is how many tokens were not charged, as far as that is known when Settle returns. A
+	// Settle after the first Settle or Release does nothing.
 	Settle(actual uint64) (lost uint64)
 	// Release gives back everything that was taken, and reports whether this call settled the request.
 	Release() bool
-	// Charge takes n more tokens, whether the key has them or not. It may be called after Settle and Release. lost has
-	// the same meaning as for Settle.
+	// Charge takes n more tokens, whether the key has them or not. It may be called after Settle and Release. The
+	// result lost has the same meaning as for Settle.
 	Charge(n uint64) (lost uint64)
 	// Taken returns how many tokens were taken: the estimate, or the limit if that is less.
 	Taken() uint64
@@ -34,23 +34,23 @@ type Held interface {
 // docs/budgets.md states by how much a key may exceed its limit if requests cost more than was taken.
 type Hold struct {
 	of      Held
-	receipt engine.Receipt // of points to it if the limit is in memory
+	receipt engine.Receipt // if the limit is in memory, the field of points to it
 	settled atomic.Uint64  // 2*(cost+1), plus settling; 0: the cost is not known
 }
 
-// settling in Hold.settled says that a call is settling the first cost. That call also charges larger costs that are
-// reported meanwhile, because the key may have no room for them until the hold is given back.
+// settling is a bit of Hold.settled. It is set while a call is settling the first cost. That call also charges larger
+// costs that are reported meanwhile, because the key may have no room for them until the hold is given back.
 const settling = 1
 
-// mostCost is the largest cost that a Hold distinguishes from smaller ones.
+// mostCost is the largest cost that a Hold distinguishes from smaller costs.
 const mostCost = 1<<63 - 2
 
 // Settle reports the cost of the request. The first call gives back or charges the difference from what was taken
 // ([engine.Receipt.Settle]). A later call charges only the part of its cost that exceeds the largest cost so far, so a
-// cost that is not larger changes nothing. lost is how many tokens were not charged because the key already owes as
-// much as it may ([engine.MaxDebt]), as far as this is known when Settle returns. If another call is settling at the
-// same time, the other call charges this cost, too, and the result lost of the other call includes the tokens that were
-// not charged.
+// cost that is not larger changes nothing. The result lost is how many tokens were not charged because the key already
+// owes as much as it may ([engine.MaxDebt]), as far as this is known when Settle returns. If another call is settling
+// at the same time, that other call also charges the cost of this call. The tokens that could not be charged are then
+// in the result of the other call.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	cost := min(actual, mostCost)
 	for h.of != nil {
@@ -89,8 +89,8 @@ func (h *Hold) rest(cost uint64) (lost uint64) {
 
 // Release gives back everything that was taken. Call it for a request that costs nothing, for example because it did
 // not reach the server behind the limit. The result first reports whether this call settled the hold. If a cost is
-// reported later, [Hold.Settle] charges it. If a cost is reported during Release, Release charges it, and lost has the
-// same meaning as for Settle.
+// reported later, [Hold.Settle] charges it. If a cost is reported during Release, Release charges it. The result lost
+// then has the same meaning as for Settle.
 func (h *Hold) Release() (first bool, lost uint64) {
 	if h.of == nil || !h.settled.CompareAndSwap(0, 1<<1|settling) {
 		return false, 0
@@ -107,7 +107,7 @@ func (h *Hold) Taken() uint64 {
 	return h.of.Taken()
 }
 
-// holds has the holds that limits have taken for a request.
+// holds is a list of the holds that limits have taken for a request.
 type holds struct {
 	names []string
 	of    []*Hold
@@ -137,8 +137,8 @@ func (res *Result[R]) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, holdsKey{}, h)
 }
 
-// HoldFrom returns the hold that a limit has taken for a request. ctx is the context of the request's handler. The
-// handler settles the hold ([Hold.Settle]) when the cost is known, which may be after the handler has returned:
+// HoldFrom returns the hold that a limit has taken for a request. The parameter ctx is the context of the request's
+// handler. The hold is settled ([Hold.Settle]) when the cost is known. This may be after the handler has returned:
 //
 //	hold := limits.HoldFrom(ctx, "tokens")
 //	answer := complete(ctx, prompt)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// budget returns a limit of 1000 tokens an hour. A request is a number, and its estimate is that many tokens.
+// budget returns a limit of 1000 tokens per hour. A request is an int, and this int is its estimate in tokens.
 func budget(t testing.TB, o ...engine.Option) limits.Limit[int] {
 	return limits.Limit[int]{Name: "tokens", Key: limits.Everyone[int], Hold: true, Cost: func(n int) uint64 { return uint64(n) },
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(1000, time.Hour), o...)}
@@ -85,8 +85,8 @@ func TestSettledAtOnce(t *testing.T) {
 	}
 }
 
-// A heldStore is a store of one limiter in memory. When a hold is about to be given back, it calls the function in its
-// field before.
+// A heldStore is a store of one limiter in memory. Just before a hold is given back, the heldStore calls the function
+// in its field named before.
 type heldStore struct {
 	limiter *engine.Limiter
 	before  func()
@@ -125,8 +125,8 @@ func (i *interrupted) Release() bool {
 	return i.Receipt.Release()
 }
 
-// TestAUsageThatComesWhileAHoldIsGivenBack: a usage is reported while a hold is given back. It is charged after the
-// hold is back, because a full window has no room for it before.
+// TestAUsageThatComesWhileAHoldIsGivenBack: a usage is reported while a hold is given back. The usage is charged after
+// the hold was given back, because a full window has no room for the usage until then.
 func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -180,8 +180,8 @@ func TestARefundThatLosesAUsage(t *testing.T) {
 	assert.ErrorContains(t, reported, "250 tokens")
 }
 
-// TestWhatIsNotCharged: Settle returns how many tokens of a cost are not charged. This is also true for a later usage,
-// and for a number that is too large to be a usage.
+// TestWhatIsNotCharged: Settle returns how many tokens of a cost are not charged. It does so for the first usage, for a
+// later usage, and for a number that is too large to be a usage.
 func TestWhatIsNotCharged(t *testing.T) {
 	l := budget(t, engine.MaxDebt(2))
 	set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
@@ -210,7 +210,8 @@ func TestARefundIsNotTheLastWord(t *testing.T) {
 	assert.EqualValues(t, 930, left(l.Limiter))
 }
 
-// TestAHoldOfNothing: a hold does nothing if no such limit exists, or if the limit does not apply to the request.
+// TestAHoldOfNothing: HoldFrom returns a hold that does nothing if no limit has the given name, or if the limit does
+// not apply to the request.
 func TestAHoldOfNothing(t *testing.T) {
 	h := limits.HoldFrom(context.Background(), "tokens")
 	assert.Zero(t, h.Settle(5))
@@ -220,7 +221,7 @@ func TestAHoldOfNothing(t *testing.T) {
 }
 
 // TestAnEstimateAboveTheLimitOfOne: a request has an estimate above the limit, and another limit refuses it. The first
-// limit still reports that it would have admitted the request, as it would without the other limit.
+// limit still reports that it would have admitted the request, because it treats the estimate as its limit.
 func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"
@@ -263,7 +264,8 @@ func TestLeast(t *testing.T) {
 	assert.ErrorContains(t, err, "the field Least is set but Hold is not")
 }
 
-// TestTheBoundOfABudget drives each term of docs/budgets.md to its edge: burst + rate * T + overdrafts + lost.
+// TestTheBoundOfABudget reaches the bound that docs/budgets.md gives, burst + rate * T + overdrafts + lost, in each of
+// its terms.
 func TestTheBoundOfABudget(t *testing.T) {
 	for _, c := range []struct {
 		name        string

@@ -3,13 +3,13 @@ package limits
 import "github.com/weir-go/weir/engine"
 
 // A KeyFunc returns the key from which a request takes its tokens; false means that the limit does not apply to the
-// request. It makes the key with the [Hasher]:
+// request. The function makes the key with the [Hasher]:
 //
 //	func(h limits.Hasher, job *Job) (engine.Key, bool) {
 //		return h.KeyUint64(job.Tenant), job.Tenant != 0
 //	}
 //
-// It is called at most twice for each request and limit, from any goroutine, and must not change the request.
+// The function is called at most twice for each request and limit, from any goroutine. It must not change the request.
 type KeyFunc[R any] func(h Hasher, r R) (engine.Key, bool)
 
 // Text returns the key of a request as text that people can read and a [Source] uses: "ip:192.0.2.1", "text:secret",

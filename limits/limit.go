@@ -13,8 +13,8 @@ import (
 // A Limit is one of the limits of a [Set]. Name and one of Limiter, Spread and Source must be set. Key must be set
 // unless Spread is.
 //
-// The functions of a Limit are called at most once for each request, from any goroutine. Only Key may be called twice,
-// and then once more for each previous limiter in Formers. The functions must not change the request.
+// The functions of a Limit are called from any goroutine. Each is called at most once for a request. Only Key may be
+// called twice, and in addition once for each previous limiter in Formers. The functions must not change the request.
 type Limit[R any] struct {
 	// Name is the name of the limit in answers and metrics: 1 to 1,024 printable ASCII characters. No two limits of a
 	// set may have the same name.
@@ -43,14 +43,14 @@ type Limit[R any] struct {
 	Match func(R) bool
 	// Key returns the key from which a request takes its tokens.
 	Key KeyFunc[R]
-	// Cost returns how many tokens a request takes; nil means 1. Nothing is taken for 0. A request that costs more than
-	// the limit is always refused.
+	// Cost returns how many tokens a request takes; a nil Cost means 1. A request with the cost 0 takes nothing. A
+	// request that costs more than the limit is always refused.
 	Cost func(R) uint64
 	// Hold means that Cost returns an estimate. An estimate above the limit is treated as the limit
-	// ([engine.Limiter.Hold]). The cost may be tokens of a language model or bytes of an answer, for example. The
-	// handler of the request gets the hold from [HoldFrom], and settles it when the cost is known. A request whose hold
-	// is not settled costs the estimate. A limit with Hold makes a decision allocate. A Source must be a [Holder]. Hold
-	// cannot be used for requests in flight, or with MaxWait.
+	// ([engine.Limiter.Hold]). Hold is for costs that are known only later, such as tokens of a language model or bytes
+	// of an answer. The handler of the request gets the hold from [HoldFrom], and settles it when the cost is known. A
+	// request whose hold is not settled costs the estimate. If a limit has Hold, each of its decisions allocates, and
+	// its Source, if any, must be a [Holder]. Hold cannot be used for requests in flight, or with MaxWait.
 	Hold bool
 	// Least makes a limit with Hold take the tokens that are available, up to Cost. It is for requests that can use
 	// fewer tokens, such as requests whose answers can be shortened. The request passes if the key has at least as many
@@ -59,18 +59,18 @@ type Limit[R any] struct {
 	// Tier returns the limiter's tier for a request ([engine.Tiers]); nil means tier 0. A request of a tier that the
 	// limiter does not have is always refused. A Source must be [Tiered], and must accept the quota [engine.Blocked].
 	Tier func(R) int
-	// Quota is for limits that come with the request. It returns the limit for a request: the limiter's policy with
-	// other numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or with
-	// [engine.MaxQuota]. If Quota returns an error, or the limiter or source does not accept the policy, the error goes
-	// to [Options].OnError, and QuotaElse applies. Without a QuotaElse the request is refused as unavailable. Quota
-	// cannot be used with Tier.
+	// Quota is for limits that come with the request. It returns the policy for a request. This is the limiter's policy
+	// with other numbers, or [engine.Unlimited], or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or
+	// with [engine.MaxQuota]. If Quota returns an error, or the limiter or source does not accept the policy, the error
+	// goes to [Options].OnError, and QuotaElse applies. Without a QuotaElse the request is refused as unavailable.
+	// Quota cannot be used with Tier.
 	Quota func(R) (engine.Policy, error)
 	// QuotaElse is the policy for a request if Quota returns an error or a policy that is not accepted. Set it if other
 	// people or programs write the quotas. If QuotaElse is not accepted either, the request is refused as unavailable.
 	QuotaElse engine.Policy
-	// Refund reports, at the end of an allowed request, whether its cost is given back. outcome describes the end of
-	// the request in the front's terms: an HTTP status, or a status code of gRPC. See [Result.Finish]. For a limit with
-	// Hold, a cost that was settled is not given back.
+	// Refund reports, at the end of an allowed request, whether its cost is given back. The parameter outcome describes
+	// the end of the request in the front's terms. It is an HTTP status, or a status code of gRPC. See [Result.Finish].
+	// For a limit with Hold, a cost that was settled is not given back.
 	Refund func(r R, outcome int) bool
 
 	// MaxWait is how long a request that would be refused may wait for its tokens. 0 means that it does not wait;
@@ -80,23 +80,23 @@ type Limit[R any] struct {
 	// Requests that wait for a token bucket form a line and proceed in the order in which their tokens come
 	// ([engine.Limiter.Reserve]). With other algorithms, a request tries again when its tokens should be there. A
 	// request waits for one limit at a time, first for the limit with the longest wait. Meanwhile it keeps its places
-	// in flight, but has no tokens of other limits. When its turn has come, it asks the other limits again, including
-	// limits in stores. If all admit it, it proceeds. Otherwise it is refused or waits for another limit. The time that
-	// it has already waited counts toward MaxWait. So no limit admits too many requests at the time at which they
-	// proceed.
+	// in flight, but has no tokens of other limits. When its turn has come, the other limits are checked again,
+	// including limits in stores. If all admit it, it proceeds. Otherwise it is refused or waits for another limit. The
+	// time that it has already waited counts toward MaxWait. Because all limits are checked after the wait, no limit
+	// admits too many requests at the time at which they proceed.
 	//
-	// If the context of a waiting request is done, or another limit refuses the request, it gives back what it can, and
-	// the requests behind it move up. [Options].MaxWaiting bounds how many requests wait. MaxWait cannot be used with a
-	// Source. It cannot be used for a limit of requests in flight either, because it is not known when these requests
-	// end. A limit in shadow mode takes the tokens and does not wait.
+	// If the context of a waiting request is done, or another limit refuses the request, it gives back the tokens that
+	// it can give back, and the requests behind it move up. [Options].MaxWaiting bounds how many requests wait. MaxWait
+	// cannot be used with a Source. It cannot be used for a limit of requests in flight either, because it is not known
+	// when these requests end. A limit in shadow mode takes the tokens and does not wait.
 	MaxWait time.Duration
 
 	// Shadow lets the limit count and report, but never refuse, so that it can be tried out. The limit takes the same
 	// tokens as without Shadow.
 	Shadow bool
-	// Unit says what a token stands for if it is not a request, such as "content-bytes". Fronts send it if their
-	// protocol can carry it, such as in the parameter "qu" of RateLimit-Policy. It is printable ASCII, at most 1,024
-	// characters.
+	// Unit says what a token stands for if it is not a request, such as "content-bytes". Fronts send the unit if their
+	// protocol can carry it. HTTP sends it in the parameter "qu" of RateLimit-Policy, for example. It is printable
+	// ASCII, at most 1,024 characters.
 	Unit string
 }
 
@@ -121,7 +121,7 @@ type limit[R any] struct {
 	denied Source // decides requests of tiers that the Source does not have
 }
 
-// setTiers sets the fields tiered and denied, by which a Source decides tiers.
+// setTiers sets the fields tiered and denied, which a limit with tiers and a Source needs.
 func (l *limit[R]) setTiers() (err error) {
 	if l.Source == nil || l.Tier == nil {
 		return nil
@@ -139,7 +139,7 @@ func (l *limit[R]) setTiers() (err error) {
 	return nil
 }
 
-// sourceOf returns the source that decides a tier in a store.
+// sourceOf returns the source that decides requests of a tier in a store.
 func (l *limit[R]) sourceOf(tier int) Source {
 	if s := l.tiered.Tier(tier); s != nil {
 		return s

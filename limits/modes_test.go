@@ -10,8 +10,9 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestModes: a limit with NotApplied takes nothing. A limit with InShadow counts and refuses nothing. Both hold in
-// memory and in a store. If Modes returns nil for a request, the request is decided as without the option Modes.
+// TestModes: a limit with the mode NotApplied takes nothing. A limit with the mode InShadow counts but does not refuse.
+// Limits in memory and limits in a store follow both rules. If Modes returns nil for a request, the request is decided
+// as without the option Modes.
 func TestModes(t *testing.T) {
 	c := testclock.New()
 	local, memory := inMemory(t, c, "memory", 2)

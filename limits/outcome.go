@@ -3,8 +3,8 @@ package limits
 import "fmt"
 
 // Metrics counts outcomes. Observe is called in the goroutine of the request, from many goroutines at once, so it
-// should be fast. The parameter limit is the name of a [Limit]. So the number of labels is the number of limits, no
-// matter how many keys there are.
+// should be fast. The parameter limit is the name of a [Limit]. So the number of labels depends on the number of
+// limits, and not on the number of keys.
 type Metrics interface {
 	Observe(limit string, outcome Outcome)
 }
@@ -13,7 +13,8 @@ type Metrics interface {
 type Outcome uint8
 
 const (
-	// NotTaken: another limit refused the request, and nothing was taken from this one. It is not observed.
+	// NotTaken: another limit refused the request, and nothing was taken from this limit. Metrics does not observe this
+	// outcome.
 	NotTaken Outcome = iota
 	// Allowed: the limit admitted the request, and took its cost.
 	Allowed

@@ -14,7 +14,7 @@ type Result[R any] struct {
 	set     *Set[R]
 	verdict Verdict
 	needs   needs // of the limits that apply; needs that are met are removed
-	queued  bool  // it has a place among the waiting requests
+	queued  bool  // the request has a place among the waiting requests
 	n       int   // number of checks
 	shown   int   // index of the tightest check; -1 for none
 	retry   time.Duration
@@ -23,20 +23,20 @@ type Result[R any] struct {
 	more    []Check[R] // the checks that are not in inline
 }
 
-// needs is the set of the things that a limit needs in addition to a take in memory.
+// needs is a set of bits. Each bit says that a limit needs something in addition to a take in memory.
 type needs uint8
 
 const (
-	mayRefund needs = 1 << iota // it may give its cost back when the request ends
+	mayRefund needs = 1 << iota // the limit may give the cost back when the request ends
 	hasPlaces                   // the request has places in flight, which it gives back when it ends
-	isStored                    // it decides in a store
-	mayWait                     // the request may wait for it
-	mayHold                     // it has a hold, which the handler of the request settles
-	isSpread                    // it has a Spread
-	isShadow                    // it is in shadow mode
+	isStored                    // the limit decides in a store
+	mayWait                     // the request may wait for the limit
+	mayHold                     // the limit has a hold, which the handler of the request settles
+	isSpread                    // the limit has a Spread
+	isShadow                    // the limit is in shadow mode
 )
 
-// needs returns what a limit needs.
+// needs returns the bits for what the limit needs.
 func (l *Limit[R]) needs() (of needs) {
 	for need, is := range map[needs]bool{mayRefund: l.Refund != nil, hasPlaces: l.inFlight(), isStored: l.Source != nil,
 		mayWait: l.MaxWait > 0, mayHold: l.Hold, isSpread: l.Spread != nil, isShadow: l.Shadow} {
@@ -73,7 +73,7 @@ type Check[R any] struct {
 	Decision engine.Decision
 	Outcome  Outcome
 
-	least    uint32 // the number from Limit.Least, less one; it shares a word with the next fields
+	least    uint32 // the number from Limit.Least, minus one; the field shares a word with the next fields
 	answered bool   // the limiter or the source has made the decision
 	waits    bool   // the request counts as waiting for the key
 	broken   bool   // the quota could not be applied
@@ -125,7 +125,7 @@ func (res *Result[R]) Err() error { return res.err }
 // Tightest returns the check that is most useful to a client. For an allowed request, it is the check with the smallest
 // Remaining. For a refused request, it is the check with the longest RetryAfter. A check of requests in flight is
 // returned only if there is no other, or if it can never admit the request. Tightest ignores limits in shadow mode and
-// limits that have not decided. ok is false if no check is left.
+// limits that have not decided. ok is false if no check remains.
 func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
 	if res.shown < 0 {
 		return nil, false
@@ -134,8 +134,8 @@ func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
 }
 
 // RetryAfter returns the time after which a refused request could pass, including jitter. It is [engine.Never] if the
-// request can never pass. It is 0 if the request was not refused, or if the time is not known, for example if only a
-// limit of requests in flight refuses.
+// request can never pass. It is 0 if the request was not refused. It is also 0 if the time is not known, for example if
+// only a limit of requests in flight refuses.
 func (res *Result[R]) RetryAfter() time.Duration { return res.retry }
 
 // Len returns how many limits apply to the request, including limits in shadow mode.
@@ -153,8 +153,8 @@ func (res *Result[R]) Refundable() bool { return res.needs&mayRefund != 0 && res
 func (res *Result[R]) InFlight() bool { return res.needs&hasPlaces != 0 && res.verdict == Admitted }
 
 // Release ends an allowed request: limits of requests in flight ([engine.Concurrency]) get back what the request took
-// from them. A request that is not released counts until the limit forgets it. A second call does nothing, and neither
-// does a call after a refusal.
+// from them. A request that is not released counts until the limit forgets the request. A second call of Release does
+// nothing, and neither does a call after a refusal.
 func (res *Result[R]) Release() {
 	if res.needs&hasPlaces == 0 {
 		return
@@ -168,9 +168,9 @@ func (res *Result[R]) Release() {
 }
 
 // Finish ends an allowed request with an outcome. The request is released, and limits whose Refund function returns
-// true get its cost back. A second call does nothing, and neither does a call after a refusal.
+// true get the cost of the request back. A second call of Finish does nothing, and neither does a call after a refusal.
 //
-// ctx may be done already, because giving tokens back to a store does not depend on its end.
+// The context ctx may already be done: tokens are given back to a store nevertheless.
 func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 	res.Release()
 	if res.needs&mayRefund == 0 || res.verdict != Admitted {
@@ -229,11 +229,12 @@ func (c *Check[R]) KeyText(r R) string {
 	return text
 }
 
-// Answered reports whether the limiter or source made the decision. It is false for a source that was not asked, or
-// that failed.
+// Answered reports whether the limiter or source made the decision. It is false if the source was not called, or if the
+// source failed.
 func (c *Check[R]) Answered() bool { return c.answered }
 
-// Unlimited reports whether this limit does not bound the request, so that there is nothing to report.
+// Unlimited reports whether the policy of the request is [engine.Unlimited]. Such a check has no numbers to show to a
+// client.
 func (c *Check[R]) Unlimited() bool {
 	return c.Decision.Limit == unlimited.Limit && c.answered && c.Decision == unlimited // most differ in Limit
 }
@@ -256,7 +257,7 @@ func (c *Check[R]) Policy() engine.Policy {
 // Never reports whether the limit can never admit the request.
 func (c *Check[R]) Never() bool { return c.Decision.RetryAfter == engine.Never }
 
-// ask returns the Ask of the check for its source. i is the index of the check in the result.
+// ask returns the Ask with which the source of the check is called. i is the index of the check in the result.
 func (c *Check[R]) ask(i int) Ask {
 	a := Ask{Source: c.source, Key: c.text, N: c.N, Hold: c.limit.Hold, check: i}
 	if c.limit.Least != nil {
@@ -270,7 +271,7 @@ func (c *Check[R]) ask(i int) Ask {
 	return a
 }
 
-// sum sets the tightest check and RetryAfter of the result.
+// sum finds the tightest check of the result, and sets the result's RetryAfter.
 func (res *Result[R]) sum() {
 	decisive := Allowed
 	refused := res.verdict == Limited || res.verdict == Ended

@@ -22,14 +22,13 @@ type Set[R any] struct {
 	waiters  waiters      // the waiting requests, by key
 }
 
-// Options change how a set decides. The zero Options change nothing.
+// Options change how a set decides. All fields are optional.
 type Options[R any] struct {
 	// Skip reports whether a request is exempt from all limits.
 	Skip func(R) bool
-	// Modes returns a function for a request. That function returns how a limit is applied to the request. The
-	// parameter limit is the index of the limit in the list of [New]. If Modes is nil or returns nil, all limits are
-	// applied as written. Modes is called once for each request, and the function that it returns is called once for
-	// each limit.
+	// Modes returns a function for a request. That function gets the index of a limit in the list of [New], and returns
+	// how this limit is applied to the request. If Modes is nil or returns nil, all limits are applied as written.
+	// Modes is called once for each request, and the function that it returns is called once for each limit.
 	Modes func(R) func(limit int) Mode
 	// OnLimited is called for every limit that refuses a request, or would refuse it if the limit were not in shadow
 	// mode. It is called in the goroutine of the request.
@@ -41,19 +40,19 @@ type Options[R any] struct {
 	// Text makes the text of every key ([Check.Text]), and not only of the keys that a source needs. Making the text
 	// allocates.
 	Text bool
-	// MaxWaiting bounds how many requests wait for tokens at a time, for all limits with a MaxWait together; 0 means
-	// 1,000. If that many requests wait, further requests that would have to wait are refused at once, so that a flood
-	// of requests does not occupy a flood of connections. At most an eighth of MaxWaiting, rounded up, may wait for the
-	// same key of a limit, so that one client cannot take all places.
+	// MaxWaiting is the largest number of requests that may wait for tokens at the same time, for all limits with a
+	// MaxWait together; 0 means 1,000. If that many requests wait, further requests that would have to wait are refused
+	// at once, so that a flood of requests does not occupy many connections. At most an eighth of MaxWaiting, rounded
+	// up, may wait for the same key of a limit, so that one client cannot take all places.
 	MaxWaiting int
-	// Jitter is the longest time that is added to a RetryAfter; the time is random. It is at most 1h. With Jitter,
-	// clients that were refused together do not come back together.
+	// Jitter is the longest time that may be added to a RetryAfter. The added time is random, so clients that were
+	// refused together do not come back together. Jitter is at most 1h.
 	Jitter time.Duration
 	// Random returns numbers in [0, 1) for the jitter. It must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
-	// Pause makes a request wait for a limit with a MaxWait. It returns nil after the time, or the error of the context
-	// when the context is done. It must be safe for concurrent use; nil means a timer. Set it in tests and for
-	// simulated time.
+	// Pause makes a request wait for a limit with a MaxWait. It returns nil when the duration has passed. If the
+	// context is done before, it returns the error of the context. It must be safe for concurrent use; nil means a
+	// timer. Set it in tests and for simulated time.
 	Pause func(context.Context, time.Duration) error
 }
 
@@ -71,8 +70,8 @@ const (
 	NotApplied
 )
 
-// New returns a set of the limits. A request is checked against all limits that match it. If one limit refuses, nothing
-// is taken from the others. If a limit or an option is bad, the error names it and says what is wrong.
+// New returns a set of the limits. A request is checked against all limits that match it. If one limit refuses, the
+// request takes nothing from any limit. If a limit or an option is bad, the error names it and says what is wrong.
 func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 	checked, err := newLimits(limits)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestBadInput: the error names the limit, the value and the range.
+// TestBadInput: New returns an error that names the limit, the value and the range.
 func TestBadInput(t *testing.T) {
 	c := testclock.New()
 	_, good := inMemory(t, c, "good", 1)

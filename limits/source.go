@@ -14,7 +14,7 @@ import (
 //
 // [NewSource] makes a Source from a [Backend].
 type Source interface {
-	// Policy returns the policy by which the source decides.
+	// Policy returns the policy that the source applies.
 	Policy() engine.Policy
 	// Quota returns the same source with other numbers, or an error if the source does not accept them. It does not
 	// call the store.
@@ -24,8 +24,8 @@ type Source interface {
 	Store() Store
 }
 
-// A Tiered is a source that has other limits for some requests ([Limit].Tier). All tiers have the same keys: when a key
-// changes its tier, what it has used still counts.
+// A Tiered is a source with several tiers ([Limit].Tier). Requests of different tiers have different limits. All tiers
+// share the keys, so when a key changes its tier, what it has used still counts.
 type Tiered interface {
 	Source
 	// Tier returns the source of a tier; tier 0 is the source itself. It returns nil for a tier that the source does
@@ -37,21 +37,23 @@ type Tiered interface {
 // limit has Hold, or if it counts requests in flight ([engine.Concurrency]).
 type Holder interface {
 	Source
-	// Holds reports whether the source really sets Held and supports Least.
+	// Holds reports whether the source actually sets Held and supports Least. A type that implements Holder may return
+	// false.
 	Holds() bool
 }
 
 // A Store decides several limits of one request together. Its methods are called from many goroutines. They must return
-// soon after the context is done. A store should have its own timeout, too.
+// soon after the context is done. The store should also have its own timeout.
 type Store interface {
-	// TakeAll takes the tokens of all asks or, if one ask is refused, no tokens. It sets the decision of each ask. An
-	// ask that it did not reach keeps the zero Decision. An ask that it could not decide gets an Err, and the other
-	// asks are decided without it. If TakeAll returns an error and no ask is refused, it decided nothing, but may have
-	// taken tokens. If it returns an error and an ask is refused, tokens of other asks could not be given back.
+	// TakeAll takes the tokens of all asks or, if one ask is refused, no tokens. TakeAll sets the decision of each ask.
+	// An ask that the store did not reach keeps the zero Decision. An ask that the store could not decide gets an Err,
+	// and the other asks are decided without it. If TakeAll returns an error and no ask is refused, the store decided
+	// nothing, but may have taken tokens. If TakeAll returns an error and an ask is refused, tokens of other asks could
+	// not be given back.
 	TakeAll(ctx context.Context, asks []Ask) error
 	// RefundAll gives back the tokens that TakeAll took, and returns when the store has them. For an ask with a Held
-	// that is not settled, it gives back everything that the Held stands for. Its context does not end with the context
-	// of the request.
+	// that is not settled, it gives back everything that the Held stands for. The context of this call does not end
+	// with the context of the request.
 	RefundAll(ctx context.Context, asks []Ask) error
 }
 
@@ -73,15 +75,15 @@ type Ask struct {
 
 // A Backend is a limiter in a store that takes from one key at a time. A limiter of package redislimit is one.
 type Backend interface {
-	// Take takes n tokens from the key, all or none.
+	// Take takes either n tokens from the key or no token.
 	Take(ctx context.Context, key string, n uint64) (engine.Decision, error)
-	// Refund gives n tokens back that Take took.
+	// Refund gives back n tokens that Take has taken.
 	Refund(ctx context.Context, key string, n uint64) error
 }
 
-// NewSource makes a source from a backend. The source calls the backend for one limit at a time. p is the backend's
-// policy, which fronts show in their answers. quota returns the same backend with other numbers, or an error if the
-// backend does not accept them. quota is nil for a backend without quotas.
+// NewSource makes a source from a backend. The source calls the backend for one limit at a time. The policy p is the
+// backend's policy, which fronts show in their answers. The function quota returns the same backend with other numbers,
+// or an error if the backend does not accept these numbers. It is nil for a backend without quotas.
 //
 // A nil backend is an error.
 func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, error)) (Source, error) {
@@ -91,7 +93,7 @@ func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, e
 	return &single{b, p, quota}, nil
 }
 
-// single is the source of a backend, and its own store.
+// single is the source that NewSource makes from a backend. It is also the store of this source.
 type single struct {
 	backend Backend
 	policy  engine.Policy

@@ -28,7 +28,8 @@ func (l *Limit[R]) checkSpread() error {
 	return nil
 }
 
-// policy returns the policy of a tier in memory. It returns the zero Policy for a tier that the limiter does not have.
+// policy returns the policy that the limiter in memory has for a tier. It returns the zero Policy for a tier that the
+// limiter does not have.
 func (l *limit[R]) policy(tier int) engine.Policy {
 	switch {
 	case l.Spread == nil:
@@ -39,9 +40,9 @@ func (l *limit[R]) policy(tier int) engine.Policy {
 	return engine.Policy{}
 }
 
-// askSpreads asks the limits with a Spread, and reports whether all admit the request. If one refuses, everything is
-// given back. Limits with a Spread take last. Before a call to a store, they only peek (takes is false), so that no
-// store is called for a request that they refuse.
+// askSpreads checks the limits with a Spread, and reports whether all admit the request. If one refuses, everything is
+// given back. Limits with a Spread take last. If takes is false, they only peek. This is the case before a call to a
+// store, so that no store is called for a request that a Spread refuses.
 func (res *Result[R]) askSpreads(ctx context.Context, takes bool) bool {
 	for i := range res.n {
 		c := res.at(i)

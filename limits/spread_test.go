@@ -89,8 +89,8 @@ func TestTwoSpreads(t *testing.T) {
 	assert.Zero(t, first.Owed())
 }
 
-// TestTheTierOfASpread: a Spread has one tier. A request of another tier is refused forever, as by a Limiter without
-// that tier.
+// TestTheTierOfASpread: a Spread has one tier. A request of another tier is always refused, as a Limiter without that
+// tier would refuse it.
 func TestTheTierOfASpread(t *testing.T) {
 	c := testclock.New()
 	all := c.Spread(t, million)
@@ -100,7 +100,7 @@ func TestTheTierOfASpread(t *testing.T) {
 	} {
 		l.Tier = func(n int) int { return n }
 		other := limits.Limit[int]{Name: "none", Limiter: c.Limiter(t, engine.Blocked()), Key: limits.Everyone[int]}
-		for _, list := range [][]limits.Limit[int]{{l}, {other, l}} { // l takes, or it peeks because other refuses
+		for _, list := range [][]limits.Limit[int]{{l}, {other, l}} { // l takes, or peeks because other refuses
 			s, _ := newSet(t, list...)
 			res := s.Decide(t.Context(), 7)
 			check := res.Check(len(list) - 1)
@@ -199,14 +199,14 @@ func TestALimitThatIsSpread(t *testing.T) {
 }
 
 // TestChangesUnderLoad: the clock stands still, and a limit changes again and again from a limiter to a Spread and
-// back. Together, the requests get exactly the burst. The test lets no request be decided by a configuration that was
+// back. Together, the requests get exactly the burst. In the test, no request is decided by a configuration that was
 // already replaced, because such a request could take tokens that the next configuration also hands out.
 func TestChangesUnderLoad(t *testing.T) {
 	const burst, changes = 20_000, 200
 	c := testclock.New()
 	policy := engine.TokenBucket(engine.PerSecond(1e6), burst)
 	for range 3 {
-		var mu sync.RWMutex // requests hold it for reading
+		var mu sync.RWMutex // requests have this lock for reading
 		limiter := live.New(c.Limiter(t, policy))
 		set := setOf(t, limiter)
 		var admitted atomic.Int64

@@ -54,7 +54,7 @@ func (c *Check[R]) unasked() bool {
 	return c.source != nil && !c.limit.Shadow && !c.answered && c.Outcome != Failed
 }
 
-// answer copies the answers of a store to the checks for which it was asked.
+// answer copies the decisions of a store to the checks for which the store was called.
 func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 	refuses := refusals(asks, err)
 	for i, j := range of {
@@ -83,9 +83,9 @@ func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 	}
 }
 
-// refusals returns a function that reports whether a decision is a refusal by a source. It returns nil if no source
-// refuses. A zero Decision usually means that the store did not reach the source. It counts as a refusal only if no
-// other decision is a refusal and the store returned no error.
+// refusals returns a function that reports whether a decision is a refusal by a source. If no source refuses, refusals
+// returns nil. A zero Decision usually means that the store did not reach the source. A zero Decision counts as a
+// refusal only if no other decision is a refusal and the store returned no error.
 func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	refuses := func(d engine.Decision) bool { return !d.Allowed && d != (engine.Decision{}) }
 	zero := false

@@ -69,7 +69,7 @@ func (d *database) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return ctx.Err()
 }
 
-// left returns how many tokens a source has left for the one key of all requests.
+// left returns how many tokens a source has left. All requests have the same key.
 func (t table) left() uint64 { return t.limiter.Peek(t.limiter.Key("number:0"), 0).Remaining }
 
 // stored returns a limit in a database, with one key for all requests.
@@ -101,8 +101,8 @@ func outcomes(res *limits.Result[int]) (all []limits.Outcome) {
 	return all
 }
 
-// TestOneStoreIsAskedOnce: one call decides all limits of a request in one store, and limits in memory decide before
-// it.
+// TestOneStoreIsAskedOnce: one call decides all limits of a request that are in the same store. Limits in memory decide
+// before this call.
 func TestOneStoreIsAskedOnce(t *testing.T) {
 	c, db := testclock.New(), &database{}
 	wide, first := stored(t, c, db, "wide", 9)
@@ -159,7 +159,7 @@ func TestTwoStores(t *testing.T) {
 	}
 }
 
-// TestAStoreThatFailsInTheUndo: if a store fails when tokens are given back, it keeps the tokens. The limit is never
+// TestAStoreThatFailsInTheUndo: if a store fails when tokens are given back, the tokens stay taken. The limit is never
 // exceeded, the error is reported, and the decision stays a refusal.
 func TestAStoreThatFailsInTheUndo(t *testing.T) {
 	gone := errors.New("gone")
@@ -308,7 +308,7 @@ func TestABackendTwiceInARequest(t *testing.T) {
 	assert.ErrorContains(t, err, "the store has no quotas")
 }
 
-// unsure is a source that its store cannot decide, while the store decides all other sources.
+// unsure is a source for which its store cannot decide. The store decides for all its other sources.
 type unsure struct {
 	table
 	err error
@@ -346,8 +346,8 @@ func (p partly) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return p.database.RefundAll(ctx, asks)
 }
 
-// TestASourceThatAloneFails: if only one source of a store fails, the OnLoss of its limit decides, and the other limits
-// in the store count as usual.
+// TestASourceThatAloneFails: if only one source of a store fails, the OnLoss of the limit with this source decides, and
+// the other limits in the store count as usual.
 func TestASourceThatAloneFails(t *testing.T) {
 	cause := errors.New("a value of another type")
 	for _, test := range []struct {

@@ -20,12 +20,12 @@ type number int
 
 const none number = 0
 
-// enforce takes from the limits that are not in shadow mode. If a limit refuses and has a MaxWait, enforce waits. It
-// reports whether all limits admit the request.
+// enforce takes from the limits that are not in shadow mode. If a limit refuses and has a MaxWait, enforce waits. At
+// the end it reports whether all limits admit the request.
 //
-// A request waits for one limit at a time, and has no tokens of other limits meanwhile. When its turn has come, it asks
-// the other limits again. If it took tokens when it arrived and used them after the wait, more requests could pass at
-// that time than a limit admits.
+// A request waits for one limit at a time, and has no tokens of other limits meanwhile. When its turn has come, the
+// other limits are checked again. This is necessary: if requests took tokens on arrival and used them after the wait,
+// more requests could pass at one time than a limit admits.
 func (res *Result[R]) enforce(ctx context.Context) bool {
 	var w waiting
 	for !res.attempt(ctx, &w) {
@@ -76,9 +76,9 @@ func (res *Result[R]) yield(ctx context.Context, w *waiting) {
 	}
 }
 
-// mayWait reports whether the request may wait for the check's key. It takes a place among the waiting requests, unless
-// the request has one already. It reports false if there is no place, or if the key already has its share of the
-// places.
+// mayWait reports whether the request may wait for the check's key. mayWait takes a place among the waiting requests
+// for the request, unless the request already has one. It returns false if no place is free, or if the key already has
+// its share of the places.
 func (res *Result[R]) mayWait(c *Check[R]) bool {
 	if !res.queued {
 		if res.queued = res.set.waiting.Add(1) <= int64(res.set.options.MaxWaiting); !res.queued {
@@ -89,7 +89,7 @@ func (res *Result[R]) mayWait(c *Check[R]) bool {
 	return c.waits
 }
 
-// waitsNoMore stops counting the request as waiting for the check's key. mayWait has begun to count it.
+// waitsNoMore ends the count that mayWait began: the request no longer counts as waiting for the check's key.
 func (res *Result[R]) waitsNoMore(c *Check[R]) {
 	if c.waits {
 		c.waits = false
@@ -109,9 +109,9 @@ func (res *Result[R]) leave() {
 	}
 }
 
-// wait waits for the limit w.on. It waits in the line of a token bucket. For other algorithms, it waits until the
-// tokens should be available. It reports whether the request may ask the limits again. If it reports false, the request
-// is refused.
+// wait waits for the limit w.on. For a token bucket, the request waits in the line of the bucket. For other algorithms,
+// it waits until the tokens should be available. The result reports whether the limits may be checked again. If it is
+// false, the request is refused.
 func (res *Result[R]) wait(ctx context.Context, w *waiting) bool {
 	i := int(w.on) - 1
 	w.on = none
@@ -180,8 +180,8 @@ func (c *Check[R]) come() {
 	c.receipt, c.turn = c.turn.Come(), nil
 }
 
-// takeAhead is for a limit in shadow mode that has refused a request. It takes the tokens in advance if they come soon
-// enough, as for a request that waits. The request itself does not wait.
+// takeAhead is called for a limit in shadow mode that would refuse the request. If the tokens come soon enough,
+// takeAhead takes them in advance, as for a request that waits. The request itself does not wait.
 func (c *Check[R]) takeAhead(ctx context.Context) {
 	longest, ok := c.patience(ctx, 0)
 	if !ok {

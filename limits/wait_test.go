@@ -26,8 +26,7 @@ func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 }
 
 // TestRequestsThatWaitGoWithinEachLimit: ten requests wait for the same refill of one limit. After the refill, they
-// continue only as fast as another limit admits them. It does not matter whether the other limit had tokens when a
-// request arrived.
+// continue only as fast as another limit admits them, whether or not the other limit had tokens when they arrived.
 func TestRequestsThatWaitGoWithinEachLimit(t *testing.T) {
 	for name, apart := range map[string]time.Duration{"come together": 0, "come one by one": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +93,7 @@ func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	strict, first := inMemory(t, c, "strict", 1)
 	reads := -100
 	line, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(10), engine.ClockFunc(func() time.Time {
-		if reads++; reads == 2 { // the limit has refused it, and it takes its place in line now
+		if reads++; reads == 2 { // the limit has refused the request, which takes its place in line now
 			c.Advance(time.Second)
 			strict.TakeKey(strict.KeyUint64(0), 1)
 		}

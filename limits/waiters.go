@@ -6,7 +6,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// waiterShare says how many of the places for waiting requests one key may have: one in waiterShare, so an eighth.
+// waiterShare bounds how many of the places for waiting requests one key may have: the total number of places divided
+// by waiterShare.
 const waiterShare = 8
 
 // waiters counts the waiting requests of each key.

@@ -92,8 +92,8 @@ func spans(cell string) (all []string) {
 	return all
 }
 
-// rows finds the rows in the tables of a document that have this number of cells and begin with names. It returns the
-// other cells of the row for each name.
+// rows searches the tables of a document for rows that have the given number of cells and begin with names. For each
+// name, it returns the other cells of the row.
 func rows(text string, cells int) map[string][]string {
 	found := map[string][]string{}
 	for line := range strings.Lines(text) {
@@ -107,8 +107,8 @@ func rows(text string, cells int) map[string][]string {
 	return found
 }
 
-// TestNamesOfTheDocument: the table in docs/opentelemetry.md has all metrics, and the names for Prometheus in it occur
-// in docs/operations.md.
+// TestNamesOfTheDocument: the table in docs/opentelemetry.md has all metrics. The names for Prometheus in that table
+// also occur in docs/operations.md.
 func TestNamesOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../docs/opentelemetry.md")
 	require.NoError(t, err)

@@ -47,10 +47,10 @@ type limit struct {
 // Each limit is reported under its own name. If several limits share a limiter, its table is reported under the name of
 // the first of these limits. If two fronts of a program have limits with the same names, the fronts need different
 // [Attributes]. Requests that a limit in shadow mode would have refused are counted separately. For a limit that a
-// [limits.Backend] decides, only the outcomes are reported; register the backend itself with package otelredis.
+// [limits.Backend] decides, only the outcomes are reported. Use package otelredis to register the backend itself.
 //
-// It returns the errors of Register. It also returns an error if there are no limits, or if two limits have the same
-// name.
+// RegisterHTTP returns the errors of Register. It also returns an error if there are no limits, or if two limits have
+// the same name.
 func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...Option) (*Front, error) {
 	all := make([]limit, len(limits))
 	for i, l := range limits {

@@ -132,7 +132,7 @@ func tables(s collected.Series) map[string]float64 {
 	return found
 }
 
-// TestRPC: the same metrics count calls and messages.
+// TestRPC: the metrics that count requests of HTTP also count calls and messages.
 func TestRPC(t *testing.T) {
 	p, collect := provider(t)
 	quota, err := rpclimit.MatchMethods("/s.S/Quota")

@@ -27,9 +27,9 @@ func decided(o limits.Outcome) instrument.Reading[counts] {
 	}
 }
 
-// outcomes are the metrics of one limit of a front. weir.limit.requests counts a request at most once for a limit. A
-// request that was refunded, or that a local limiter decided instead of the store, is also counted there. Therefore
-// refunds and failures of stores are separate metrics.
+// outcomes are the metrics of one limit of a front. weir.limit.requests counts a request at most once for a limit. It
+// also counts requests that are refunded later, and requests that a local limiter decides instead of the store.
+// Therefore refunds and failures of stores are separate metrics.
 var outcomes = []instrument.Reading[counts]{
 	decided(limits.Allowed), decided(limits.Refused), decided(limits.ShadowRefused),
 	{

@@ -17,20 +17,21 @@ const LimitName = attribute.Key("weir.limit.name")
 // An Option changes one thing about what is registered.
 type Option = instrument.Option
 
-// Attributes adds up to 16 attributes to all series of a registration, such as one that distinguishes two servers of a
-// program. A key must not begin with weir. or otel., and must not be error.type. The values of the attributes are
-// fixed, so the attributes do not add series.
+// Attributes adds up to 16 attributes to all series of a registration. For example, an attribute can distinguish two
+// servers of a program. The key of an attribute must not begin with weir. or otel., and must not be error.type. The
+// values of the attributes are fixed, so the attributes do not add series.
 func Attributes(attributes ...attribute.KeyValue) Option {
 	return func(s *instrument.Scope) error { return s.Add(attributes) }
 }
 
 // Register reports the table of a limiter under a name until Unregister is called. It reports the metrics whose names
-// begin with weir.table (docs/opentelemetry.md). One callback reports all of them. Register does not report decisions,
-// because the engine does not count admitted requests: see [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
+// begin with weir.table (docs/opentelemetry.md). One callback reports all these metrics. Register does not report
+// decisions, because the engine does not count admitted requests: see [RegisterHTTP], [RegisterRPC] and
+// [RegisterRefusals].
 //
-// p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name is 1 to 1,024 printable ASCII
-// characters. Register returns an error if the name is already registered with the same provider and the same
-// [Attributes].
+// The parameter p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name is 1 to 1,024
+// printable ASCII characters. Register returns an error if the name is already registered with the same provider and
+// the same [Attributes].
 //
 // Register adds 11 series. A collection reads [engine.Limiter.Stats], which does not wait for requests and does not
 // delay them. The registration refers to the provider and the limiter until Unregister is called, and continues to

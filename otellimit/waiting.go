@@ -21,7 +21,8 @@ type Waiter interface {
 }
 
 // RegisterWaiting reports how many requests wait for tokens (httplimit.Limit.MaxWait, rpclimit.Limit.MaxWait), until
-// Unregister is called. name is a name that the program gives the front. It returns the errors of [Register].
+// Unregister is called. The parameter name is a name that the program gives the front. RegisterWaiting returns the
+// errors of [Register].
 func RegisterWaiting(p metric.MeterProvider, name string, w Waiter, options ...Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otellimit.RegisterWaiting", Kind: "front", Key: FrontName, Name: name}
 	if err := s.Apply(options); err != nil {

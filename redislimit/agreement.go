@@ -55,7 +55,7 @@ func numbers(policy engine.Policy, limit script.Terms) string {
 
 // An agreement finds out whether other nodes have settings that differ from this node's. Each node writes its settings
 // to one key of the store. The key's name depends only on the limit's name, and the key lives for a minute. The command
-// that writes the settings also returns what the key contained before. That may be the settings of another node.
+// that writes the settings also returns what the key contained before. These may be the settings of another node.
 type agreement struct {
 	key, own string
 	same     string // the beginning of own; it must be the same for all nodes of the limit

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// If nodes differ in settings that must be the same, each of them has a separate limit. The node that comes later logs
-// this once, with both settings.
+// If nodes differ in settings that must be equal on all nodes, each of them has a separate limit. The node that starts
+// later logs this once, with both settings.
 func TestSettingsThatDifferAreSaid(t *testing.T) {
 	server := redistest.Start(t)
 	secret := "a secret of the test"
@@ -68,8 +68,8 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 	assert.NotEqual(t, "-1", server.Do("PTTL", "weir:settings:test"), "settings stay for ever")
 }
 
-// Settings cannot be compared if the user lacks the permission, or if the key belongs to another program. In both
-// cases, the failed comparison does not count as a failure of the store.
+// Settings cannot be compared if the user does not have the permission, or if the key belongs to another program. In
+// both cases, the failed comparison does not count as a failure of the store.
 func TestSettingsThatCannotBeCompared(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("LPUSH", "weir:settings:test", "another's")

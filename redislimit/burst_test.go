@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A burst of requests does not make a store that answers count as failed. The store decides all requests of three
+// If a store answers, a burst of requests must not make it count as failed. The store decides all requests of three
 // bursts: ten thousand at once from one node, ten thousand new keys from each of four nodes at the same time, and
 // repeated requests by 512 callers.
 func TestBurstsAreNoFailures(t *testing.T) {

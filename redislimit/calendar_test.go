@@ -22,8 +22,8 @@ func zone(t *testing.T, name string) *time.Location {
 	return z
 }
 
-// Days, weeks and months of a time zone begin at the right microsecond of the server's clock, even on days when clocks
-// are changed. In this test, the server's clock differs greatly from this machine's clock.
+// Days, weeks and months of a time zone begin at the right microsecond of the server's clock, even on days on which
+// daylight saving time begins or ends. In this test, the server's clock differs greatly from this machine's clock.
 func TestACalendarBeginsByTheServersClock(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func TestACalendarBeginsByTheServersClock(t *testing.T) {
 		per  engine.Period
 		zone *time.Location
 		last time.Time // the instant at which the next period begins
-		days int       // how many days the period before it lasts
+		days int       // how many days the period before that instant lasts
 	}{
 		{"day", engine.Day, berlin, time.Date(2026, 3, 29, 0, 0, 0, 0, berlin), 1},
 		{"day of 23 hours", engine.Day, berlin, time.Date(2026, 3, 30, 0, 0, 0, 0, berlin), 1},
@@ -66,8 +66,9 @@ func TestACalendarBeginsByTheServersClock(t *testing.T) {
 	}
 }
 
-// A period that has begun for one node has begun for all nodes. If the server's clock goes back to before the beginning
-// of the period, or if a node has other data about the time zone, the period does not begin a second time.
+// A period that has begun for one node has begun for all nodes. The period does not begin a second time, even if the
+// server's clock goes back to a time before the beginning of the period, or if a node has other data about the time
+// zone.
 func TestAPeriodBeginsOnce(t *testing.T) {
 	server, store := miniAs(t, true)
 	l := limiter(t, store, engine.CalendarWindow(100, engine.Day, time.UTC), redislimit.TrustRefusals(0))
@@ -91,8 +92,8 @@ func TestAPeriodBeginsOnce(t *testing.T) {
 	require.True(t, take(t, l, "k", 100).Allowed)
 }
 
-// The server's clock goes back by some periods and forward again. If it goes forward by more than one period, a key
-// gets one more limit each time. If it goes forward by one period, the key gets nothing.
+// The server's clock goes back by some periods and forward again. If the clock goes forward by more than one period, a
+// key gets one more limit each time. If the clock goes forward by one period, the key gets nothing.
 func TestACalendarWhoseClockGoesBackAndForth(t *testing.T) {
 	server, store := miniAs(t, true)
 	l := limiter(t, store, engine.CalendarWindow(10, engine.Day, time.UTC), redislimit.TrustRefusals(0))
@@ -135,7 +136,7 @@ func TestCalendarsOfNodes(t *testing.T) {
 }
 
 // New returns an error for a calendar policy if other machines cannot find its time zone by name, or if the options
-// request leases. The error says which of the two is wrong.
+// request leases. The error says whether the time zone or the option is wrong.
 func TestCalendarsThatNoStoreKeeps(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  engine.Policy

@@ -16,17 +16,17 @@ import (
 // The decision is the one that a request for one token would get after the charge. In both modes, Charge asks the store
 // and waits in the same way as [Limiter.Take] of a strict limiter. It does not take the tokens that nodes have in hand.
 //
-// While the store is lost, the [FailurePolicy] matters. With [FailShare], Charge charges the node's share at once, and
-// the store when the store is back. If only the answer of the store is lost, the tokens may be charged twice. With
-// another policy, Charge returns [ErrStore] with its cause, and n may or may not have been charged. It is also unknown
-// whether n was charged if Charge returns the context's error.
+// While the store is lost, the [FailurePolicy] matters. With [FailShare], Charge charges the node's share at once. It
+// charges the store when the store is back. If only the answer of the store is lost, the tokens may be charged twice.
+// With another policy, Charge returns [ErrStore] with its cause. If Charge returns ErrStore or the context's error, it
+// is unknown whether the n tokens were charged.
 func (l *Limiter) Charge(ctx context.Context, key string, n uint64) (engine.Decision, error) {
 	return l.own.Charge(ctx, key, n)
 }
 
 func (l *Limiter) charge(ctx context.Context, q *Quota, key string, n uint64) (engine.Decision, error) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
-	defer l.known.drop(key) // its RetryAfter is longer now
+	defer l.known.drop(key) // the key's RetryAfter is longer now
 	d, err := l.peek(ctx, q, key, 1, n)
 	if !errors.Is(err, ErrStore) || l.share == nil {
 		return d, err
@@ -41,9 +41,9 @@ func (l *Limiter) charge(ctx context.Context, q *Quota, key string, n uint64) (e
 // MaxDebt bounds what a key may owe, in multiples of its limit. Three things add to what a key owes: [Limiter.Charge],
 // refusals that cost something ([ChargeRefusals]), and tokens that shares admitted while the store was lost. The
 // default is 3, or 2 for a sliding log. The default is also the minimum, because shares need it. docs/distributed.md
-// says when a window or a log forgets what is owed beyond its limit. [New] returns an error if it would take more than
-// 30 years until a key's largest debt has come back, or if that debt exceeds the numbers of the scripts. The error
-// names the maximum. All nodes must use the same value.
+// says when a window or a log forgets what is owed beyond its limit. [New] returns an error if a key's largest debt
+// would take more than 30 years to come back, or if that debt is too large for the numbers of the scripts. The error
+// names the largest possible MaxDebt. All nodes must use the same value.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 {
@@ -54,10 +54,11 @@ func MaxDebt(limits uint64) Option {
 	}
 }
 
-// ChargeRefusals makes refused requests cost something, as [engine.ChargeRefusals] does: either the available tokens,
-// or all tokens that the request asked for, up to [MaxDebt]. The store refuses and charges in one step. Requests for
-// more than the limit are charged too. With this option the limiter is strict and asks the store about every request,
-// even if [TrustRefusals] is set. While the store is lost, refusals by the node's share are charged only to the share.
+// ChargeRefusals makes refused requests cost something, as [engine.ChargeRefusals] does. They cost either the available
+// tokens, or all tokens that the request asked for, up to [MaxDebt]. The store refuses and charges in one step.
+// Requests for more than the limit are charged too. With this option the limiter is strict and asks the store about
+// every request, even if [TrustRefusals] is set. While the store is lost, refusals by the node's share are charged only
+// to the share.
 func ChargeRefusals(charge engine.RefusalCharge) Option {
 	return func(c *config) error {
 		if charge > engine.ChargePenalty {
@@ -75,9 +76,9 @@ type owing struct {
 	numbers script.Quota
 }
 
-// settle charges the store with what the key owes under a quota, if it owes anything. It is called when the store has
-// answered a call. If the answer to this charge is lost, it is sent again, so a debt may be charged twice but is never
-// dropped.
+// settle charges the store with the tokens that the key owes under a quota, if it owes any. It is called when the store
+// has answered a call. If the answer to this charge is lost, it is sent again, so a debt may be charged twice but is
+// never dropped.
 func (l *Limiter) settle(of owing) {
 	owed := l.owed.Begin(of)
 	if owed == 0 {

@@ -27,7 +27,7 @@ type Client struct {
 	owned bool // Open made the connection, so Close closes it
 	clientConfig
 	joining sync.WaitGroup     // the goroutine that joins a store which did not answer Open
-	giveUp  context.CancelFunc // ends it; nil if there is none
+	giveUp  context.CancelFunc // ends the joining goroutine; nil if there is none
 
 	calls, keys, failed, timeouts, orphans atomic.Int64
 	condition                              condition
@@ -69,8 +69,8 @@ func Prefix(prefix string) ClientOption {
 
 // Timeout sets how long a call waits for the answer of a store: 1ms to 10s, 50ms by default. Only time in which the
 // process runs counts. If the store does not answer at all, no [Limiter.Take] waits longer than this. In a burst, while
-// the store answers, a question also waits for its turn before its call is sent. It waits for its turn until its
-// context is done, but at most two seconds, or at most the timeout if the timeout is longer.
+// the store answers, a question also waits for its turn before its call is sent. This wait ends when the context is
+// done. It takes at most two seconds, or at most the timeout if the timeout is longer.
 func Timeout(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > 10*time.Second {
@@ -95,7 +95,7 @@ func Partitions(n int) ClientOption {
 }
 
 // BreakAfter sets how long all calls to a part of the store must have failed before that part counts as lost: 1ms to 1
-// minute, 200ms by default. The time starts when the first failed call after the last success was sent.
+// minute, 200ms by default. The time starts when the first of the calls that failed after the last success was sent.
 func BreakAfter(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > time.Minute {
@@ -119,9 +119,9 @@ func TLS(config *tls.Config) ClientOption {
 	}
 }
 
-// SentinelUser sets the user name and the password that [Open] sends to the sentinels. They are separate from those of
-// the store. Without this option, Open sends no user and no password to the sentinels. An empty user is the default
-// user.
+// SentinelUser sets the user name and the password that [Open] sends to the sentinels. They are separate from the user
+// and the password of the store. Without this option, Open sends no user and no password to the sentinels. An empty
+// user is the default user.
 func SentinelUser(user, password string) ClientOption {
 	return func(c *clientConfig) error {
 		if password == "" {
@@ -155,9 +155,9 @@ func newClientConfig(options []ClientOption) (clientConfig, error) {
 //	redis://a:6379?addr=b:6379&addr=c:6379          a cluster: some of its nodes
 //	redis://a:26379?addr=b:26379&master_set=name    Sentinel
 //
-// It returns [ErrStore] if the store does not answer within five seconds or before the context is done. It also returns
-// an error if the user may not run the scripts: see [Rights]. With [JoinLater], a store that does not answer is not an
-// error.
+// Open returns an error that matches [ErrStore] if the store does not answer within five seconds or before the context
+// is done. It also returns an error if the user may not run the scripts: see [Rights]. With [JoinLater], a store that
+// does not answer is not an error.
 func Open(ctx context.Context, address string, options ...ClientOption) (*Client, error) {
 	config, err := newClientConfig(options)
 	if err != nil {
@@ -228,7 +228,8 @@ func (noAnswer) Is(target error) bool { return target == ErrStore }
 func (e noAnswer) Unwrap() error      { return e.error }
 
 // NewClient makes a client of an existing connection. That connection should drop a dead peer within about a second
-// (ConnWriteTimeout). It does not matter whether the connection retries commands. [Client.Close] leaves it open.
+// (ConnWriteTimeout). It does not matter whether the connection retries commands. [Client.Close] leaves the connection
+// open.
 func NewClient(redis rueidis.Client, options ...ClientOption) (*Client, error) {
 	if redis == nil {
 		return nil, errors.New("redislimit: NewClient(nil): want a client of package rueidis")
@@ -246,15 +247,15 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 	return c
 }
 
-// Close closes the connections, if [Open] made them. Close the client's limiters first. Debts that they have not
-// charged to the store by then are lost ([Limiter.Settle] prevents this). Close waits at most two seconds for calls
+// Close closes the connections, if [Open] made them. Close the client's limiters first. Debts that the limiters have
+// not charged to the store by then are lost ([Limiter.Settle] prevents this). Close waits at most two seconds for calls
 // that the server has not answered yet. While requests of closed limiters are in flight ([Limiter.Enter]), the
 // connections stay open until the last of these requests has ended. Close does not wait for that.
 //
 // The wait is bounded because rueidis' own wait may never end. In v1.0.79, pipe.Close sends a PING and waits for its
-// answer. Suppose that a concurrent call counts itself as waiting before pipe.Close reads that count, and reads the
+// answer. Suppose that a concurrent call counts itself as waiting before pipe.Close reads this count, but reads the
 // connection's state after pipe.Close has changed the state. Then no goroutine reads the answer to the PING, so
-// pipe.Close waits forever. By that time the connection is closed, so only one goroutine leaks.
+// pipe.Close waits forever. By then, the connection is closed, so only one goroutine leaks.
 func (c *Client) Close() error {
 	c.limiters.kin.end()
 	if c.limiters.flights.close() {
@@ -302,16 +303,16 @@ type Health struct {
 	Timeouts int64 // calls that timed out
 
 	// Opened is how many connections a client of Open has opened, including connections to sentinels. Closed is how
-	// many of them are closed. Both are 0 for a client of NewClient.
+	// many of these connections have been closed. Both are 0 for a client of NewClient.
 	Opened, Closed int64
 
 	// LostTime is the total time in which at least one part was lost, including a current outage.
 	LostTime time.Duration
 
-	// Evicts is the policy, such as allkeys-lru, by which the store drops keys when its memory is full. A dropped key
-	// no longer owes anything. Evicts is "" if the store drops no keys or does not report its policy. The client checks
-	// once per second whether keys were dropped. If so, the store counts as lost until 20 seconds after the last
-	// dropped key.
+	// Evicts is the name of the policy by which the store drops keys when its memory is full, such as allkeys-lru. A
+	// dropped key no longer owes anything. Evicts is "" if the store drops no keys or does not report its policy. The
+	// client checks once per second whether keys were dropped. If so, the store counts as lost until 20 seconds after
+	// the last dropped key.
 	Evicts string
 
 	LastError string // error of the last failed call; "" if no call has failed

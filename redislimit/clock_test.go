@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// noon is a moment at which aligned windows begin if their length divides a day. It is long before the clocks of the
-// nodes.
+// noon is a moment at which an aligned window begins if a day is a multiple of its length. It is long before the clocks
+// of the nodes.
 var noon = time.Date(2010, 1, 2, 12, 0, 0, 0, time.UTC)
 
 const (
@@ -51,8 +51,8 @@ func all(t *testing.T, l *redislimit.Limiter, key string) (took int, refusal eng
 }
 
 // The clock of a real server jumps by J. A jump forward gives a key at most rate*J tokens, and at most one burst. A
-// jump back gives a key nothing. It costs the key at most the tokens that had come back, or one more window, and it
-// does not make keys live longer.
+// jump back gives a key nothing. The jump back costs the key at most the tokens that had come back, or one more window.
+// It does not make keys live longer.
 func TestServersClockJumps(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -151,8 +151,8 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 	}
 }
 
-// At any time, to the microsecond, a real server answers like a model that never forgets a key. So no key ends before
-// its state does, although the lifetime of a key is counted in milliseconds and the state in microseconds.
+// At every microsecond, a real server gives the same answer as a model that never forgets a key. So no key ends before
+// its state does, although the lifetime of a key is counted in milliseconds, and the state in microseconds.
 func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())

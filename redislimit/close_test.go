@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stuck is a client whose Close does not return. With rueidis, this happens if a call comes at the wrong moment.
+// stuck is a client whose Close does not return. The Close of rueidis does not return if a call comes at the wrong
+// moment.
 type stuck struct {
 	rueidis.Client
 	release chan struct{}

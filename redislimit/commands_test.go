@@ -97,8 +97,8 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 	assert.Greater(t, writes, 100)
 }
 
-// isAbout reports whether a number, read as a Unix time in seconds, milliseconds, microseconds or nanoseconds, is
-// within a year of the time at.
+// isAbout reports whether a number could be a time within a year of the time at. It reads the number as a Unix time in
+// seconds, milliseconds, microseconds or nanoseconds.
 func isAbout(number string, at time.Time) bool {
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil {
@@ -112,8 +112,8 @@ func isAbout(number string, at time.Time) bool {
 	return false
 }
 
-// The node itself decides the requests of a flood of random keys. If more keys keep coming than a node has leases, the
-// store decides about the keys without a lease.
+// A flood of random keys comes. The node itself decides their requests. If more keys continue to come than the node has
+// leases, the store decides about the keys without a lease.
 func TestFloodOfRandomKeys(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A server that answers but refuses to write counts as lost until it accepts writes again. It does not alternate
-// between lost and back, because a probe also writes.
+// A server that answers but refuses to write counts as lost until it accepts writes again. It does not count as back in
+// between, because a probe also writes.
 func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	for kind, change := range map[string][2][]string{
 		"oom":        {{"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"}},
@@ -118,7 +118,7 @@ func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
 }
 
 // For every error that a store can return, the failure policy decides at once, and Health reports the kind of the
-// error. When the error is gone, the store is used again.
+// error. When the store no longer returns the error, it is used again.
 func TestErrorsThatAStoreAnswers(t *testing.T) {
 	for _, text := range []string{
 		"LOADING Redis is loading the dataset in memory",
@@ -131,7 +131,7 @@ func TestErrorsThatAStoreAnswers(t *testing.T) {
 		"ERR max number of clients reached",
 	} {
 		kind := strings.ToLower(strings.Fields(text)[0])
-		if kind == "err" { // it has no code
+		if kind == "err" { // this error has no code
 			kind, text = "error", "max number of clients reached"
 		}
 		t.Run(kind, func(t *testing.T) {
@@ -163,9 +163,9 @@ func TestErrorsThatAStoreAnswers(t *testing.T) {
 	}
 }
 
-// While a limit changes on one node after the other, nodes with the previous and the new policy count together:
-// together, all nodes admit at most the larger limit and at least the smaller limit. The same is true for two quotas of
-// one limiter.
+// A limit changes on one node after the other. Meanwhile, nodes with the previous policy and nodes with the new policy
+// count together: all nodes together admit at most the larger limit and at least the smaller limit. The same is true
+// for two quotas of one limiter.
 func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	const seconds, step = 3, 5 * time.Millisecond
 	before, after := engine.TokenBucket(engine.PerSecond(100), 50), engine.TokenBucket(engine.Per(3000, time.Minute), 20)
@@ -209,14 +209,14 @@ func TestFlushAllUnderLeases(t *testing.T) {
 		"fixed window": engine.FixedWindow(1000, time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, store := mini(t) // its clock stands still: nothing comes back
+			server, store := mini(t) // the server's clock stands still, so no tokens come back
 			nodes := []*redislimit.Limiter{limiter(t, store, policy, redislimit.InMode(redislimit.Leased)), limiter(t, store, policy, redislimit.InMode(redislimit.Leased))}
 			admitted, flushes := uint64(0), uint64(4)
 			for flush := range flushes + 1 {
 				if flush > 0 {
 					server.FlushAll()
 				}
-				for begin := admitted; admitted < begin+policy.Limit()/2; { // until much of it is spent
+				for begin := admitted; admitted < begin+policy.Limit()/2; { // until many of the tokens are spent
 					for _, l := range nodes {
 						if l.Allow("k") {
 							admitted++

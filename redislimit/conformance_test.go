@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// inStore returns a limit from source, without additional options.
+// inStore returns the limit that the function source returns without additional options.
 func inStore(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {
 	return source(env, c, l)
 }

@@ -15,23 +15,25 @@ import (
 // takeOverEvery is how often a limiter looks for files of processes that have ended.
 const takeOverEvery = 5 * time.Second
 
-// DebtFiles makes the limiter keep its debt to the store in a file: the tokens that the node's share has admitted, the
-// costs of requests beyond their holds, and the overdraft of leases while the store is lost. The debt then outlives the
-// process, no matter how the process ends. The next limiter that starts on this machine charges the debt to the store.
-// If another limiter with the same stem is running there, it charges the debt within five seconds.
+// DebtFiles makes the limiter keep its debt to the store in a file. The debt consists of the tokens that the node's
+// share has admitted, the costs of requests beyond their holds, and the overdraft of leases while the store is lost.
+// With the file, the debt outlives the process, no matter how the process ends. The next limiter that starts on this
+// machine charges the debt to the store. If another limiter with the same stem is already running on this machine, that
+// limiter charges the debt within five seconds.
 //
-// stem is the beginning of the paths of the files. It is a full path whose folder exists and belongs to this user or
-// root. Each limiter has a separate file, whose name ends with .debts. The file contains the keys in clear text, and
-// only its user may read it (0600). [Limiter.Close] removes the file if nothing is owed. All limiters of the machine
-// with the same stem must have the same name and store. DebtFiles needs Linux; on other systems [New] returns an error.
+// The parameter stem is the beginning of the paths of the files. It is a full path whose folder exists and belongs to
+// this user or root. Each limiter has a separate file, whose name ends with .debts. The file contains the keys in clear
+// text, and only the user of the process may read it (0600). [Limiter.Close] removes the file if nothing is owed. All
+// limiters of the machine with the same stem must have the same name and store. DebtFiles needs Linux; on other systems
+// [New] returns an error.
 //
 // The tokens that a share admits are written to the file before the request is answered, so a killed process loses none
-// of them. The overdrafts of leases are written every 100 ms while the store is lost, so a killed process may lose the
-// last 100 ms of them: at most the [Overdraft] of each key. The process may also lose a quarter of the Overdraft of a
-// key without a lease: the tokens of the key's first requests, about which the store was not asked. The operating
-// system decides when it writes the file to the disk, so a loss of power may lose more. Tokens that have come back
-// since the last write to the file, by the machine's clock, are subtracted from the debt. A failed write is logged and
-// tried again every 100 ms.
+// of them. The overdrafts of leases are written every 100 ms while the store is lost. So a killed process may lose the
+// overdrafts of the last 100 ms, which are at most the [Overdraft] of each key. It may also lose up to a quarter of the
+// Overdraft of a key without a lease. These are the tokens of the key's first requests, about which the store was not
+// asked. The operating system decides when it writes the file to the disk, so a loss of power may lose more. When a
+// limiter takes over a debt, it subtracts the tokens that have come back since the last write to the file, by the
+// machine's clock. A failed write is logged and tried again every 100 ms.
 //
 // If a limiter finds the debt of a key at its start, it also takes that many tokens from the node's share of the key,
 // unless the debt is the overdraft of a lease.
@@ -45,8 +47,8 @@ func DebtFiles(stem string) Option {
 	}
 }
 
-// A debtFile gives one limiter, or one of its tiers, access to the limiter's journal. All of them use the same journal.
-// A nil debtFile does nothing.
+// A debtFile gives a limiter or one of its tiers access to the limiter's journal. The limiter and all its tiers use the
+// same journal. A nil debtFile does nothing.
 type debtFile struct {
 	*journal.Journal
 	tier    uint8             // 0 for the limiter itself
@@ -128,8 +130,8 @@ func (l *Limiter) takeOverFiles() {
 }
 
 // noteLeases writes the debts of leases to the file. If the parameter all is false, it writes only leases whose part of
-// the store is lost, and leases that have an entry in the file. It leaves out the other leases, because while the store
-// answers, most leases owe something again and again, each time only until a call ends.
+// the store is lost, and leases that have an entry in the file. It leaves out the other leases. The reason is that
+// while the store answers, most leases often owe something for a short time, until a call ends.
 func (l *Limiter) noteLeases(all bool) {
 	if l.leases == nil {
 		return
@@ -182,7 +184,8 @@ func (l *Limiter) takeOver(isStart bool) {
 	}
 }
 
-// tellOnce logs the text and the error about a file, unless it has already logged something about that file.
+// tellOnce logs the text and the error about a file. It does so only once for each file, and for at most mostTold
+// files.
 func (l *Limiter) tellOnce(what, text string, err error) {
 	if !l.debts.told[what] && len(l.debts.told) < mostTold {
 		l.debts.told[what] = true

@@ -30,7 +30,7 @@ func processes(t *testing.T, server *redistest.Server, n int) (clients []*Client
 
 // A limiter ends while its store is lost. The next limiter charges the store with the first limiter's debt, and starts
 // with a share that is used up. Close leaves the file in the same state as a killed process would. A test of cmd/weir
-// really kills a process.
+// actually kills a process.
 func TestDebtsOutliveALimiter(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
@@ -52,7 +52,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 		"less than a token": {policy: engine.FixedWindow(40, time.Hour), options: []Option{LocalShare(0.01)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits most of the time
+			t.Parallel() // the test waits most of the time
 			server := redistest.Start(t)
 			stem := filepath.Join(t.TempDir(), "debts")
 			clients := processes(t, server, 2)
@@ -235,8 +235,8 @@ func TestOldAndForeignDebts(t *testing.T) {
 	assert.ErrorContains(t, err, "redislimit: a: the file of what it owes")
 }
 
-// A closed limiter has a file only while it owes something. It may still owe the costs of holds beyond their tokens,
-// and the tokens that its share gives to requests that were in progress at Close.
+// A closed limiter has a file only while it owes something. After Close, it may still owe costs beyond the tokens of
+// holds, and tokens that its share gives to requests that were in progress at Close.
 func TestDebtsOfAClosedLimiterAreKept(t *testing.T) {
 	server := redistest.Start(t)
 	client := processes(t, server, 1)[0]

@@ -31,9 +31,9 @@ func Check(name string, policy engine.Policy, options ...Option) error {
 	return err
 }
 
-// CheckQuotas returns two functions. check checks a policy as [Limiter.Quota] does, for the limiter that [New] would
-// make; it needs no client and is not safe for concurrent use. Its errors do not name the policy, because the caller
-// knows it. end frees the memory.
+// CheckQuotas returns two functions. The function check checks a policy as [Limiter.Quota] does, for the limiter that
+// [New] would make. It needs no client and is not safe for concurrent use. Its errors do not name the policy, because
+// the caller knows the policy. The function end frees the memory.
 func CheckQuotas(name string, policy engine.Policy, options ...Option) (check func(engine.Policy) error, end func(), err error) {
 	designs, err := newDesigns(name, policy, options)
 	if err != nil {
@@ -54,7 +54,7 @@ func CheckQuotas(name string, policy engine.Policy, options ...Option) (check fu
 	}, l.closeLocal, nil
 }
 
-// isConstant reports whether a policy decides without counting.
+// isConstant reports whether a policy decides without counting tokens.
 func isConstant(p engine.Policy) bool { return p == engine.Unlimited() || p == engine.Blocked() }
 
 // newDesigns returns the design of a limiter, followed by the designs of its tiers. If the policy of a tier does not
@@ -146,8 +146,8 @@ func (d *design) chooseMode() (err error) {
 		return err
 	}
 	if d.terms.First > 0 {
-		// A key's first requests stay counted until a charge removes them, so the window is the longest possible: a
-		// year.
+		// A key's first requests must count until a charge removes them. So the window is the longest possible window,
+		// a year.
 		d.first = engine.FixedWindow(d.terms.First, 365*24*time.Hour)
 	}
 	return nil

@@ -63,7 +63,7 @@
 // them back. The places of a node that dies are free after [PlaceLife]. In package engine, the type Receipt serves as
 // both hold and entry.
 //
-// docs/distributed.md states what holds and requests in flight add to the bound below.
+// Holds and requests in flight add to the bound below. docs/distributed.md states how much.
 //
 // # The bound
 //
@@ -71,9 +71,10 @@
 //
 //	burst + rate*T + O + N*D
 //
-// N is the number of nodes, D the largest [Overdraft], and O the tokens that nodes had in hand when T began, at most
-// half the burst each. No term grows with the load, and only rate*T grows with time. In strict mode O and N*D are 0.
-// For a fixed window, the limit replaces burst + rate*T. Package internal/lease explains the bound.
+// N is the number of nodes, and D is the largest [Overdraft]. O is the number of tokens that all nodes had in hand when
+// T began; each node has at most half the burst in hand. No term grows with the load, and only rate*T grows with time.
+// In strict mode O and N*D are 0. For a fixed window, the limit replaces burst + rate*T. Package internal/lease
+// explains the bound.
 //
 // # When the store fails
 //

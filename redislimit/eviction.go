@@ -29,7 +29,7 @@ type eviction struct {
 	isBusy atomic.Bool  // a goroutine checks the store; only this goroutine writes the fields below
 
 	policy   atomic.Pointer[string]
-	since    atomic.Int64 // since when the store counts as lost; 0 if it does not
+	since    atomic.Int64 // since when the store counts as lost; 0 if the store does not count as lost
 	last     int64        // when dropped keys were last found
 	nextWarn int64
 	isMute   bool             // it was logged that a server does not report how it evicts
@@ -39,8 +39,8 @@ type eviction struct {
 // isLost reports whether the store counts as lost because it drops keys. For a nil eviction it returns false.
 func (e *eviction) isLost() bool { return e != nil && e.since.Load() != 0 }
 
-// If a check is due, watchEviction checks by what policy the store evicts keys, and whether it has dropped any. It does
-// not wait for the answer.
+// If a check is due, watchEviction starts it. The check finds out by which policy the store evicts keys, and whether
+// the store has dropped any. watchEviction does not wait for the answer.
 func (c *Client) watchEviction(now int64) {
 	e := &c.eviction
 	if c.link.Load().redis == nil || now < e.next.Load() || !e.isBusy.CompareAndSwap(false, true) {
@@ -57,7 +57,7 @@ func (c *Client) watchEviction(now int64) {
 	}()
 }
 
-// lookAtEviction asks each server for its eviction policy and for the number of keys that it has dropped.
+// lookAtEviction requests from each server its eviction policy and the number of keys that it has dropped.
 func (c *Client) lookAtEviction(now int64) {
 	e := &c.eviction
 	ctx, cancel := context.WithTimeout(context.Background(), evictionTime)
@@ -140,8 +140,8 @@ type evicting struct {
 
 func (e evicting) mayDrop() bool { return e.policy != "" && e.policy != "noeviction" }
 
-// evictionOf asks a server how it evicts. If INFO is not allowed, it tries CONFIG, which has no counter of evictions.
-// It returns an error if the server does not answer.
+// evictionOf returns how a server evicts keys. If the user may not run INFO, evictionOf tries CONFIG, which has no
+// counter of evictions. It returns an error if the server does not answer.
 func evictionOf(ctx context.Context, server rueidis.Client) (evicting, error) {
 	text, err := server.Do(ctx, server.B().Arbitrary("INFO").Args("memory", "stats").Build()).ToString()
 	if err == nil {

@@ -18,10 +18,11 @@ import (
 )
 
 // BenchmarkEviction measures what each maxmemory-policy costs a limit of 5 per hour. The server is full of the keys of
-// a cache. These keys live for an hour, and all of them are replaced within about 10 seconds. One key of the limit gets
-// five requests per second, and another key gets five requests in 20 seconds. The benchmark reports how many requests
-// of each key were admitted in a minute; an exact limit admits 5. The limiter has FailOpen, so it keeps asking a store
-// that drops keys. With noeviction it has FailClosed, so it admits nothing while the full store refuses to write.
+// a cache. The keys of the cache live for an hour, and all of them are replaced within about 10 seconds. One key of the
+// limit gets five requests per second. Another key of the limit gets five requests in 20 seconds. The benchmark reports
+// how many requests of each key were admitted in a minute; an exact limit admits 5. The limiter has FailOpen, so it
+// keeps asking a store that drops keys. With noeviction it has FailClosed, so it admits nothing while the full store
+// refuses to write.
 func BenchmarkEviction(b *testing.B) {
 	for b.Loop() {
 		var mu sync.Mutex

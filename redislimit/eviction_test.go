@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// KnowsEviction reports whether all servers were asked how they evict.
+// KnowsEviction reports whether the client has checked how all servers evict.
 func (c *Client) KnowsEviction() bool { return c.eviction.next.Load() != 0 }
 
 // evict makes a server drop all keys that it can drop, and then gives the server enough memory again.
@@ -27,7 +27,7 @@ func evict(t *testing.T, server *redistest.Server) {
 	server.Do("CONFIG", "SET", "maxmemory", "1gb")
 }
 
-// A store that drops keys cannot keep a limit, so it counts as lost until it has dropped none for a while. While it
+// A store that drops keys cannot keep a limit. So it counts as lost until it has dropped no key for some time. While it
 // counts as lost, a limiter with FailShare admits the tokens of its share, and the store is charged with them later. A
 // limiter with FailClosed refuses. A limiter with FailOpen continues to ask the store, because without the store it
 // would admit everything.

@@ -20,7 +20,7 @@ func store() (address string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server.SetTime(time.Unix(1_800_000_000, 0)) // its clock stands still, so nothing comes back while the example runs
+	server.SetTime(time.Unix(1_800_000_000, 0)) // this clock stands still, so no tokens come back
 	return "redis://" + server.Addr(), server.Close
 }
 
@@ -79,7 +79,7 @@ func ExampleNew() {
 	// node 1 false <nil>
 }
 
-// Check returns the error that New would return, and needs no store.
+// Check returns the error that New would return. It needs no store.
 func ExampleCheck() {
 	fmt.Println(redislimit.Check("api", engine.TokenBucket(engine.PerSecond(1000), 200)))
 	fmt.Println(redislimit.Check("api", engine.SlidingLog(5000, time.Minute)))

@@ -33,7 +33,7 @@ type caller struct {
 }
 
 // call starts a caller of a limiter. The limiter has FailClosed, so every answer without an error is the store's
-// decision. The caller ends with the test if it is not stopped earlier.
+// decision. If the test does not stop the caller, the caller ends with the test.
 func call(t *testing.T, l *redislimit.Limiter, keys ...string) *caller {
 	c := &caller{admitted: map[string]int{}, served: map[string]int{}, missed: map[string]int{}, errors: map[string]int{}}
 	quit, over := make(chan struct{}), make(chan struct{})
@@ -219,7 +219,8 @@ func TestClusterFailover(t *testing.T) {
 	assert.Zero(t, admitted)
 }
 
-// While a slot moves, each of two nodes has some of its keys. Neither node answers a call for several of these keys.
+// While a slot moves between two nodes, each of them has some of the slot's keys. Neither node answers a call for
+// several of these keys.
 func TestSlotOnItsWay(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -328,8 +329,8 @@ func TestSentinelMasterKilled(t *testing.T) {
 	assert.Positive(t, evaluations(t, replica))
 }
 
-// An operator starts a Sentinel failover in which no server dies. Afterwards the sentinels are reconfigured to another
-// server instead of these two, and Sentinel does not announce this.
+// An operator starts a Sentinel failover in which no server dies. Afterwards the operator reconfigures the sentinels,
+// so that another server is the master instead of these two. Sentinel does not announce this change.
 func TestSentinelByAnOperator(t *testing.T) {
 	slowFailover(t)
 	_, replica, sentinels := sentinelSet(t)

@@ -59,8 +59,8 @@ func patient(t *testing.T, url string) *redislimit.Client {
 	return open(t, url, redislimit.Timeout(10*time.Second))
 }
 
-// timed takes one token. It fails the test if the call takes longer than its timeout and a busy machine cannot explain
-// that.
+// timed takes one token. It fails the test if the call takes longer than its timeout, and longer than a busy machine
+// could delay it.
 func timed(t *testing.T, l *redislimit.Limiter, key string) (engine.Decision, error) {
 	t.Helper()
 	begin := time.Now()
@@ -98,7 +98,7 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 	for name, fault := range faults() {
 		for _, policy := range []redislimit.FailurePolicy{redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen} {
 			t.Run(name+"/"+policy.String(), func(t *testing.T) {
-				t.Parallel() // it waits most of the time
+				t.Parallel() // the test waits most of the time
 				server := redistest.Start(t)
 				proxy := redistest.StartProxy(t, server.Addr())
 				store := open(t, proxy.URL())
@@ -166,8 +166,8 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 	}
 }
 
-// After a fault the store still has its earlier decisions, unless its data are lost. If they are lost, a key gets one
-// more burst, but not two.
+// After a fault, the store still has its earlier decisions, unless its data are lost. If the data are lost, a key gets
+// one more burst, but not two.
 func TestAtMostOneExtraBurst(t *testing.T) {
 	for name, fault := range faults() {
 		t.Run(name, func(t *testing.T) {
@@ -212,8 +212,8 @@ func TestFlushAllIsOneExtraBurst(t *testing.T) {
 	}
 }
 
-// While the store is away, a leased limiter first spends its tokens in hand. Then its failure policy decides. No call
-// waits.
+// While the store is unavailable, a leased limiter first spends its tokens in hand. Then its failure policy decides. No
+// call waits.
 func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 	for name, fault := range faults() {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// Thousands of requests come while the store does not answer. All of them end in time, and none leaves goroutines or
+// Thousands of requests come while the store does not answer. All requests end in time, and leave no goroutines and no
 // memory behind.
 func TestNothingQueuesWithoutBound(t *testing.T) {
 	server := redistest.Start(t)
@@ -543,8 +543,8 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	require.Eventually(t, func() bool { _ = l.Allow("k"); return store.Health().Lost == 1 }, 10*time.Second, time.Millisecond)
 	assert.LessOrEqual(t, evaluations(t, server), int(store.Health().Calls-before), "a call was repeated")
 	proxy.Clear()
-	// Another node gets all tokens except those that the lost calls took. It must get much more than half of the limit,
-	// because a single grant never takes half.
+	// Another node gets all tokens except those that the lost calls took. A single grant never takes half of the limit,
+	// so the other node must get much more than half of it.
 	other := limiter(t, patient(t, server.URL()), policy, redislimit.OnLoss(redislimit.FailClosed))
 	admitted := 0
 	require.Eventually(t, func() bool {
@@ -614,7 +614,7 @@ func TestNodeCrash(t *testing.T) {
 	dead := limiter(t, patient(t, server.URL()), policy)
 	require.Equal(t, redislimit.Leased, dead.Mode())
 	require.Eventually(t, func() bool { ask(dead); return dead.Stats().Held > 0 }, 10*time.Second, time.Millisecond)
-	require.NoError(t, dead.Close()) // it gives nothing back
+	require.NoError(t, dead.Close()) // Close of a dead node gives nothing back
 	other := limiter(t, patient(t, server.URL()), policy)
 	require.Eventually(t, func() bool { return !ask(other) && admitted > 600 }, 20*time.Second, 10*time.Microsecond)
 	assert.LessOrEqual(t, admitted, other.Bound(time.Since(begin)))

@@ -28,10 +28,10 @@ type Files struct {
 	AnyName bool
 }
 
-// FromFiles sets the files that a client reads. [Open] returns an error if one cannot be read. Later, the client keeps
-// what it read last and logs the error. CA and Certificate need an address that begins with rediss://. Password is the
-// password of the store, not of sentinels ([SentinelUser]). With a password file, the address must not contain a
-// password.
+// FromFiles sets the files that a client reads. [Open] returns an error if a file cannot be read. If this happens
+// later, the client continues to use the contents that it read last, and logs the error. CA and Certificate need an
+// address that begins with rediss://. Password is the password of the store, not of sentinels ([SentinelUser]). With a
+// password file, the address must not contain a password.
 func FromFiles(f Files) ClientOption {
 	return func(c *clientConfig) error {
 		if (f.Certificate == "") != (f.CertificateKey == "") {
@@ -140,8 +140,8 @@ func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
 	return d, nil
 }
 
-// read reads the files. If one of them cannot be read, because it may be half written, the previous contents stay in
-// use.
+// read reads the files. If one of the files cannot be read, it may be half written. In this case the previous contents
+// stay in use.
 func (d *dialer) read() *material {
 	fresh, err := d.files.read()
 	if err == nil {
@@ -186,7 +186,8 @@ func (d *dialer) reached(address string) {
 	}
 }
 
-// A sentinelConn is a connection to a sentinel. The function that returns credentials recognizes it by its address.
+// A sentinelConn is a connection to a sentinel. Its address identifies it, so that the function that returns
+// credentials can recognize it.
 type sentinelConn struct{ net.Conn }
 
 type sentinelAddr struct{ net.Addr }
@@ -252,8 +253,8 @@ func (d *dialer) secure(config *tls.Config) *tls.Config {
 }
 
 // present returns the certificate to show to the server: the first certificate that the server accepts. It returns an
-// error for an expired certificate. If it presented the certificate instead, the server would close the connection, and
-// the server's alert might not arrive.
+// error for an expired certificate. If the client presented an expired certificate, the server would close the
+// connection, and the server's alert might not arrive.
 func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	for i := range all {
 		one := &all[i]

@@ -116,7 +116,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 
 // With Sentinel, the password file contains the password of the servers, including a server that becomes the master
 // later. The sentinels do not know the servers' user and would refuse a connection with its password. So the client
-// sends the sentinels the sentinels' password, or none.
+// sends the sentinels either their own password or no password.
 func TestAPasswordFileWithSentinel(t *testing.T) {
 	master, replica, sentinels := sentinelSet(t)
 	name := filepath.Join(t.TempDir(), "password")

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// renewals is how often a node renews a place within the place's lifetime. Two renewals in a row may be lost, and the
-// node still has the place.
+// renewals is how often a node renews a place within the place's lifetime. If two renewals in a row are lost, the node
+// still has the place.
 const renewals = 3
 
 // PlaceLife sets how long the store keeps the place of a request in flight if its node does not renew the place: 1
@@ -43,8 +43,8 @@ type flight struct {
 	asking  atomic.Int64 // requests that are being decided: each may soon have an entry
 }
 
-// places counts the places that all limiters of a client have in flight. So a limiter that replaces another one knows
-// how many places the replaced limiter has in flight.
+// places counts the places that all limiters of a client have in flight. So a limiter that replaces another limiter
+// knows how many places the replaced limiter has in flight.
 type places struct{ counts *xsync.Map[placesOf, uint64] }
 
 type placesOf struct{ limit, key string }
@@ -99,8 +99,9 @@ var _ limits.Held = (*Entry)(nil)
 //
 // The node renews the entry's places ([PlaceLife]) until they are released, and at most for the policy's lifetime.
 // [Limiter.Close] and [Client.Close] do not end the renewals, but the end of the process does. While the store is lost,
-// [FailShare] lets a node have limit/[Nodes] of a key in flight, rounded down, including the places that it had before.
-// When the store is back, the node reports these places to it. With [FailOpen], places are not counted.
+// [FailShare] lets a node have up to limit/[Nodes] places of a key in flight, rounded down. This number includes the
+// places that the node had before. When the store is back, the node reports all these places to the store. With
+// [FailOpen], places are not counted.
 func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engine.Decision, error) {
 	if l.flight == nil {
 		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter does not count requests in " +
@@ -116,8 +117,8 @@ func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engi
 	return new(Entry), d, err
 }
 
-// asks adds n, which may be negative, to the number of requests that are being decided, if the limiter's requests have
-// places.
+// If the limiter's requests have places, asks adds n, which may be negative, to the number of requests that are being
+// decided.
 func (l *Limiter) asks(n int64) {
 	if l.flight != nil {
 		l.flight.asking.Add(n)
@@ -142,7 +143,7 @@ func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *E
 
 func (l *Limiter) renewEvery() int64 { return int64(l.limit.Life()) / renewals }
 
-// takePlaces decides a request when the store did not decide it. If reserve is true, the places of an admitted request
+// takePlaces decides a request that the store did not decide. If reserve is true, the places of an admitted request
 // count until they are released.
 func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engine.Decision {
 	most := uint64(float64(q.policy.Limit()) / l.divisor())

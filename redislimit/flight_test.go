@@ -69,8 +69,8 @@ func TestPlacesOfAllNodes(t *testing.T) {
 	require.ErrorContains(t, err, "want one of engine.Concurrency")
 }
 
-// A place lives as long as its node renews it, and at most PlaceLife longer. The test cuts the node off, which looks
-// the same to the store as a node that died. If the store forgets the places, a node that continues to run reports its
+// A place lives as long as its node renews it, and at most PlaceLife longer. The test cuts the node off. To the store,
+// this looks the same as a node that died. If the store forgets the places, a node that continues to run reports its
 // requests in flight to the store again.
 func TestADeadNodeFreesItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
@@ -99,9 +99,9 @@ func usedOfNow(l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// A node is cut off for longer than its places live, so it loses them and other requests enter. When the node is back,
-// it reports its places to the store again. More requests are then in flight than the limit allows, and none enters
-// until there is room.
+// A node is cut off for longer than its places live. So it loses these places, and other requests enter. When the node
+// is back, it reports its places to the store again. Then more requests are in flight than the limit allows, and no
+// request enters until there is room.
 func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -124,8 +124,8 @@ func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 	becomes(t, here, "k", 1)
 }
 
-// While the store is lost, a node has its share of places in flight, including the places that it had before. When the
-// store is back, the node reports them.
+// While the store is lost, a node has at most its share of places in flight. The places that it had before are a part
+// of this share. When the store is back, the node reports its places to the store.
 func TestPlacesWhileTheStoreIsLost(t *testing.T) {
 	server := redistest.Start(t)
 	l := places(t, open(t, server.URL()), 10, redislimit.Nodes(2))
@@ -211,8 +211,8 @@ func TestPlacesHoldsAndRatesTogether(t *testing.T) {
 	require.EqualValues(t, 43, used(t, tokens, "k"))
 }
 
-// Many goroutines on two nodes enter and release. At no time are more requests in flight than the limit, and none is
-// left at the end.
+// Many goroutines on two nodes enter and release. At no time are more requests in flight than the limit allows, and at
+// the end no request is in flight.
 func TestNoMoreInFlightThanTheLimit(t *testing.T) {
 	server := redistest.Start(t)
 	const limit = 7
@@ -243,8 +243,8 @@ func TestNoMoreInFlightThanTheLimit(t *testing.T) {
 }
 
 // Requests that are in flight when a limiter is closed stay in flight: the limiter renews their places until the
-// requests end, and the client stays open that long. The limiter that replaces it gives these places to no other
-// request.
+// requests end, and the client stays open that long. The limiter that replaces the closed limiter gives these places to
+// no other request.
 func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
 	client := patient(t, server.URL())
@@ -289,7 +289,7 @@ func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool { return client.Health().Calls > calls }, backSoon, time.Millisecond)
 	require.NoError(t, l.Close())
-	require.NoError(t, client.Close()) // it does not wait for the answer, which cannot come yet
+	require.NoError(t, client.Close()) // Close does not wait for the answer, which cannot come yet
 	server.Resume()
 	e := <-entries
 	becomes(t, watch, "k", 1)
@@ -321,8 +321,8 @@ func TestAClosedLimiterDecidesAgain(t *testing.T) {
 	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond)
 }
 
-// While the store is lost, a limiter that replaces another one counts the requests that the other one has in flight. So
-// a change of the configuration gives a node no second share.
+// While the store is lost, a limiter that replaces another limiter also counts the requests that the replaced limiter
+// has in flight. So a change of the configuration does not give a node a second share.
 func TestTheShareOfANewLimiter(t *testing.T) {
 	server := redistest.Start(t)
 	client := open(t, server.URL())

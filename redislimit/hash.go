@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// hashPart is the approximate number of hash fields that one call requests from the store. The store needs less than a
-// millisecond to return them. hashTimeout is how long to wait for each answer.
+// The constant hashPart is the approximate number of hash fields that one call requests from the store. The store needs
+// less than a millisecond to return that many fields. The constant hashTimeout is how long to wait for each answer.
 const (
 	hashPart    = 1000
 	hashTimeout = 5 * time.Second
 )
 
-// Hash reads a hash that other programs write to the store. name is its full name. Hash calls yield with each field and
-// its value. If yield returns an error, Hash stops and returns it. If the name does not exist, it counts as a hash
-// without fields. Beyond [Rights], the user needs +hscan and +hlen on the name.
+// Hash reads a hash that other programs write to the store. The parameter name is the full name of the hash. Hash calls
+// the function yield with each field and its value. If yield returns an error, Hash stops and returns this error. If
+// the name does not exist, it counts as a hash without fields. In addition to [Rights], the user needs +hscan and +hlen
+// on the name.
 //
-// The store is asked for about 1,000 fields at a time, so it can decide about other keys in between. A field that
+// Hash requests about 1,000 fields at a time, so that the store can decide about other keys in between. A field that
 // exists during the whole call is passed to yield at least once, even if the hash grows, shrinks, or is replaced by
 // RENAME. Fields that are added or removed during the call may be missed. Hash uses one separate connection, so all
 // fields come from the same server. If that connection is lost, or if the hash moves to another server of a cluster,

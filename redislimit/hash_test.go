@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// hashOf returns all fields that Hash yields. It calls during after each field, unless during is nil.
+// hashOf returns all fields that Hash reads. If the function during is not nil, hashOf calls it after each field.
 func hashOf(t *testing.T, c *redislimit.Client, name string, during func(n int)) (values map[string]string, err error) {
 	t.Helper()
 	values = map[string]string{}
@@ -61,7 +61,7 @@ func TestHash(t *testing.T) {
 	assert.Equal(t, 1, seen)
 }
 
-// TestAHashThatIsReplaced: RENAME replaces the hash by a larger or smaller one while Hash reads it. Fields that are in
+// TestAHashThatIsReplaced: while Hash reads a hash, RENAME replaces it by a larger or smaller hash. Fields that are in
 // both hashes are read, and other fields may be missing.
 func TestAHashThatIsReplaced(t *testing.T) {
 	server := redistest.Start(t)
@@ -143,8 +143,8 @@ func TestAHashThatIsNotWhole(t *testing.T) {
 	assert.ErrorContains(t, err, "fields were read of 10000")
 }
 
-// TestAHashOfTwoServers: in the middle of the reading, another server answers, which has the fields in another order.
-// Some fields would never come, and others would come twice. So Hash returns an error.
+// TestAHashOfTwoServers: in the middle of the reading, another server begins to answer. This server has the fields in
+// another order. Some fields would never come, and others would come twice. So Hash returns an error.
 func TestAHashOfTwoServers(t *testing.T) {
 	first, second := redistest.Start(t), redistest.Start(t)
 	words := []string{"HSET", "plans"}

@@ -42,7 +42,7 @@ type receipt struct {
 	window int64 // the window in the store's answer
 }
 
-// are notes in the receipt where the tokens were taken. It does nothing if the receipt is nil.
+// The method are notes in the receipt where the tokens were taken. It does nothing if the receipt is nil.
 func (r *receipt) are(from origin) {
 	if r != nil {
 		r.from = from
@@ -74,7 +74,7 @@ func (q Quota) Hold(ctx context.Context, key string, estimate uint64) (*Hold, en
 	return h, d, err
 }
 
-// refuses returns the error for a quota that has no holds, or nil if it has them.
+// refuses returns an error if the quota cannot have holds, and nil otherwise.
 func (q *Quota) refuses(what string) error {
 	if q.limiter != nil && q.limiter.flight != nil {
 		return fmt.Errorf("redislimit: %s: the limiter counts requests in flight: use Enter", what)
@@ -82,7 +82,7 @@ func (q *Quota) refuses(what string) error {
 	return nil
 }
 
-// take does the same as Take, and notes in r where the tokens were taken.
+// take does the same as Take, and notes in the receipt r where the tokens were taken.
 func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -98,7 +98,7 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	h := &Hold{quota: *q, key: key, taken: n, from: r.from, window: r.window}
 	if r.from == fromLease {
 		reset := d.ResetAfter
-		if reset <= 0 { // the store has not reported it
+		if reset <= 0 { // the store has not reported this time
 			reset = q.policy.Window()
 		}
 		h.end = q.limiter.now() + int64(reset)
@@ -107,14 +107,15 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 }
 
 // Settle reports what the request has cost. If the cost is less than the tokens taken, Settle gives back the
-// difference, but at most what the key, by the store's clock, still owes because of this hold. So it gives nothing back
-// to a window that has ended, and gives a bucket only the tokens that have not come back with time. If the cost is more
-// than the tokens taken, Settle charges the difference, whether it is available or not, up to [MaxDebt].
+// difference, but not more than the tokens that the key still owes because of this hold. The store's clock determines
+// which tokens these are. So Settle gives nothing back to a window that has ended, and gives a bucket only the tokens
+// that have not come back with time. If the cost is more than the tokens taken, Settle charges the difference, whether
+// it is available or not, up to [MaxDebt].
 //
 // Settle does not wait for the store's answer. It sends a give-back only once. If sending fails, or if the store is
-// lost, the tokens stay taken until they come back with time. A charge is sent until the store has answered, so it is
-// charged at least once, and [Limiter.Settle] waits for it. lost is how many tokens are not charged because the node
-// already remembers the debts of [MaxKeys] keys.
+// lost, the tokens stay taken until they come back with time. Settle sends a charge until the store has answered, so
+// the difference is charged at least once. [Limiter.Settle] waits for this charge. The result lost is how many tokens
+// are not charged because the node already remembers the debts of [MaxKeys] keys.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	if first, _ := h.claim.Settle(); !first || h.quota.limiter == nil {
 		return 0
@@ -129,7 +130,7 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 }
 
 // Charge takes n more tokens from the key, whether they are available or not, as Settle does if the cost is above the
-// hold. lost means the same as for Settle. A hold without tokens charges nothing.
+// hold. The result lost has the same meaning as for Settle. A hold without tokens charges nothing.
 func (h *Hold) Charge(n uint64) (lost uint64) {
 	if n == 0 || h.quota.limiter == nil {
 		return 0
@@ -146,7 +147,7 @@ func (h *Hold) Release() bool {
 	return first
 }
 
-// giveBack gives back n tokens to the place from which they were taken: the store, the lease or the share.
+// giveBack gives back n tokens to their origin: the store, the lease or the share.
 func (h *Hold) giveBack(n uint64) {
 	l, window := h.quota.limiter, h.window
 	switch h.from {
@@ -167,8 +168,8 @@ func (h *Hold) giveBack(n uint64) {
 	l.giveOnce(h.key, script.Ask{Returned: n, Window: window, Quota: h.quota.numbers})
 }
 
-// giveOnce sends a question that gives tokens back, and does not wait for the answer. It is sent only once, because it
-// may arrive although the answer is lost.
+// giveOnce sends a question that gives tokens back, and does not wait for the answer. The question is sent only once,
+// because it may have arrived although its answer was lost.
 func (l *Limiter) giveOnce(key string, ask script.Ask) {
 	queue, item := l.place(key, ask)
 	_ = queue.putOne(item, nil, func(_ script.Answer, err error) {
@@ -209,7 +210,7 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 }
 
 // owe notes that the key owes n more tokens, which are then charged to the store at least once. If there is no room for
-// the debt, or if the client is closed, it notes nothing and lost is n. Otherwise lost is 0.
+// the debt, or if the client is closed, owe notes nothing and the result lost is n. Otherwise lost is 0.
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}
@@ -219,7 +220,7 @@ func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	} else {
 		l.client.limiters.kin.change(l, func([]*Limiter) { added = l.owed.Add(of, n) })
 	}
-	l.known.drop(key) // its RetryAfter is longer now
+	l.known.drop(key) // the key's RetryAfter is longer now
 	if !isLost {
 		l.settle(of)
 	}

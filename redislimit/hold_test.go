@@ -50,9 +50,9 @@ func hold(t *testing.T, l *redislimit.Limiter, key string, estimate uint64) *red
 	return h
 }
 
-// Any node may settle a hold. The hold then costs the settled amount, which may be less than the estimate, more, or
-// nothing. If its node dies, the hold costs its estimate. A hold is settled only once. The hold of a refused request
-// has no tokens, and an estimate above the limit counts as the limit.
+// Any node may settle a hold. The hold then costs the settled amount. This amount may be less than the estimate, more
+// than the estimate, or 0. If the node of a hold dies, the hold costs its estimate. A hold is settled only once. The
+// hold of a refused request has no tokens, and an estimate above the limit counts as the limit.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -79,7 +79,7 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 				require.Zero(t, again.Settle(100))
 			}
 			require.False(t, less.Release())
-			_ = dead // it is never settled
+			_ = dead // this hold is never settled
 			cancelled := hold(t, b, "k", 7)
 			require.EqualValues(t, 57, usedOf(t, b, "k"))
 			require.True(t, cancelled.Release())
@@ -100,8 +100,9 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	}
 }
 
-// Tokens of a hold may have come back with time before it is settled: in the next window, in a bucket that has filled,
-// or in a log that has dropped them. Then they are not given back again, and no charge of another request is erased.
+// Tokens of a hold may have come back with time before the hold is settled: in the next window, in a bucket that has
+// filled, or in a log that has dropped them. These tokens must not be given back again, and the charges of other
+// requests must stay.
 func TestAHoldFreesNoOther(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.PerSecond(1), 100), "fixed window": engine.FixedWindow(100, 100*time.Second),
@@ -195,8 +196,8 @@ func errOfSettle(t *testing.T, l *redislimit.Limiter, d time.Duration) error {
 	return l.Settle(ctx)
 }
 
-// After FLUSHALL, holds of windows and logs do not give back tokens that other requests have taken since. Costs beyond
-// the hold are charged.
+// After FLUSHALL, holds of windows and logs do not give back tokens that other requests have taken after the FLUSHALL.
+// Costs beyond the hold are charged.
 func TestAHoldAfterTheStoreForgot(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {

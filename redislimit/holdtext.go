@@ -14,7 +14,7 @@ const holdBytes = 41
 var process = rand.Uint64()
 
 // Append appends the hold as 41 bytes. [Limiter.ParseHold] makes the hold again from these bytes, in any process that
-// uses the same store. Append is for a request whose end another node reports. It does not settle the hold.
+// uses the same store. Use Append for a request whose end another node reports. Append does not settle the hold.
 //
 // Anyone who can write these bytes can give tokens back, and each hold that is made from them gives back the same
 // tokens again. So seal the bytes, and settle only one of the holds that are made from them.
@@ -27,12 +27,13 @@ func (h *Hold) Append(to []byte) []byte {
 	return binary.LittleEndian.AppendUint64(to, uint64(h.end))
 }
 
-// ParseHold makes a hold from a text that [Hold.Append] has appended. key must be the key of that hold. ParseHold
-// returns an error if the length of the text is wrong.
+// ParseHold makes a hold from a text that [Hold.Append] has appended. The parameter key must be the key of that hold.
+// ParseHold returns an error if the length of the text is wrong.
 //
-// If the text is of a hold of another key or limit, the hold gives nothing back. It also gives nothing back if another
-// process had its tokens in hand by a lease, or admitted them by its share. In these cases, [Hold.Taken] still returns
-// the tokens taken, and if the request costs more than these tokens, the difference is charged to key.
+// In two cases, the hold gives nothing back. The first is that the text comes from a hold of another key or limit. The
+// second is that another process had the tokens in hand by a lease, or admitted them by its share. In both cases,
+// [Hold.Taken] still returns the tokens taken, and if the request costs more than these tokens, the difference is
+// charged to the key.
 func (l *Limiter) ParseHold(key string, text []byte) (*Hold, error) {
 	return l.own.ParseHold(key, text)
 }

@@ -12,15 +12,15 @@ import (
 
 // HoldUpTo takes as many tokens as are available, up to the parameter most, for a request that can use fewer: see
 // [engine.Limiter.HoldUpTo]. If fewer tokens are available than the parameter least, the request is refused and
-// HoldUpTo takes nothing. If least is above the limit, it counts as the limit. [Hold.Taken] returns how many tokens it
-// took. The store checks and takes in one step, so requests of other nodes cannot make it take fewer than least tokens.
-// If least is 0, it counts as 1. If most is 0, nothing is taken, and the cost of the request is charged when the hold
-// is settled.
+// HoldUpTo takes nothing. If least is above the limit, it counts as the limit. [Hold.Taken] returns how many tokens
+// HoldUpTo took. The store checks and takes in one step. So even with concurrent requests of other nodes, a hold never
+// gets fewer than least tokens. If least is 0, it counts as 1. If most is 0, nothing is taken, and the cost of the
+// request is charged when the hold is settled.
 //
 // A leased limiter takes the tokens that this node has in hand, and the rest from the store. Tokens that other nodes
-// have in hand, or that are on their way to this node, are not available to it. While the store is lost, the limiter
-// takes from the node's share. If the share has fewer tokens than least, the request is refused. A refusal costs
-// nothing, even if [ChargeRefusals] is set. Otherwise HoldUpTo works as [Limiter.Hold] does.
+// have in hand, or that are on their way to this node, are not available to the limiter. While the store is lost, the
+// limiter takes from the node's share. If the share has fewer tokens than least, the request is refused. A refusal
+// costs nothing, even if [ChargeRefusals] is set. Otherwise HoldUpTo works as [Limiter.Hold] does.
 func (l *Limiter) HoldUpTo(ctx context.Context, key string, least, most uint64) (*Hold, engine.Decision, error) {
 	return l.own.HoldUpTo(ctx, key, least, most)
 }
@@ -42,13 +42,13 @@ func (q Quota) HoldUpTo(ctx context.Context, key string, least, most uint64) (*H
 // leastOf returns the number of tokens that a request needs.
 func (q *Quota) leastOf(least uint64) uint64 { return min(max(least, 1), q.policy.Limit()) }
 
-// askUpTo returns the question to the store for a request that can use fewer tokens. The node has inHand tokens of the
-// key.
+// askUpTo returns the question to the store for a request that can use fewer tokens. The parameter inHand is how many
+// tokens of the key the node has in hand.
 func (q *Quota) askUpTo(least, most, inHand uint64) script.Ask {
 	return script.Ask{Need: least - min(least, inHand), Want: most - inHand, All: true, Quota: q.numbers}
 }
 
-// takeUpTo takes the available tokens, and returns how many it took. It notes in r where it took them.
+// takeUpTo takes the available tokens, and returns how many it took. It notes in the receipt r where it took them.
 func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r *receipt) (uint64, engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return 0, d, err
@@ -138,7 +138,7 @@ func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *rec
 }
 
 // takeUpTo takes the available tokens of the share, and returns how many it took. If a node's share is less than one
-// token, it takes at most one.
+// token, takeUpTo takes at most one token.
 func (s *share) takeUpTo(l *Limiter, key string, q *Quota, least, most uint64) (d engine.Decision, n uint64) {
 	of := s.Key(key).With(q.share)
 	switch {

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// HoldUpTo takes the available tokens if their number is at least the argument least. The hold that it returns is
-// settled like any other hold.
+// If the number of available tokens is at least the argument least, HoldUpTo takes these tokens. The hold that it
+// returns is settled like any other hold.
 func TestHoldUpTo(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -172,8 +172,8 @@ func TestHoldUpToWithoutTheStore(t *testing.T) {
 	}, backSoon, time.Millisecond, "what the share admitted and the rest are charged")
 }
 
-// In a set of limits, one limit has the option Least, so a request takes the tokens that this limit has left. It does
-// so in the same script as for its other limits.
+// In a set of limits, one limit has the field Least, so a request takes the tokens that this limit has left. One script
+// decides this limit together with the other limits of the request.
 func TestLeastInAStore(t *testing.T) {
 	server := redistest.Start(t)
 	for _, mode := range []redislimit.Mode{redislimit.Strict, redislimit.Leased} {

@@ -14,7 +14,7 @@ import (
 const openTime = 5 * time.Second
 
 // JoinLater lets [Open] succeed while the store does not answer. The store then counts as lost from the start, in
-// [Health] and in the log, and the policy set by [OnLoss] decides requests. The client tries to connect four times per
+// [Health] and in the log. The failure policy ([OnLoss]) decides requests. The client tries to connect four times per
 // second. Open still returns an error for a certificate, a password or rights that the store does not accept. If such
 // an error only appears after Open has returned, the store stays lost, and Health reports the error as the last error.
 // A node that restarts during a loss has a full share again, unless its limiters have [DebtFiles].
@@ -26,7 +26,8 @@ func JoinLater() ClientOption {
 }
 
 // A link is the connection of a client to its store. If the store is lost at the start, the client does not know the
-// number of the store's parts. So when the store first answers, the link is replaced, once.
+// number of the store's parts. So when the store answers for the first time, the client replaces the link. This happens
+// only once.
 type link struct {
 	redis    rueidis.Client    // nil before the store has answered; until then no question is sent
 	breakers []breaker.Breaker // one for each part of the store that can fail by itself
@@ -47,8 +48,8 @@ func (c *Client) newLink(redis rueidis.Client) *link {
 	return l
 }
 
-// connect connects to the store and checks what its user may do. It returns an ErrStore if the store does not answer
-// within openTime or before the context is done.
+// connect connects to the store and checks what its user may do. It returns an error that matches ErrStore if the store
+// does not answer within openTime or before the context is done.
 func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 	type result struct {
 		redis rueidis.Client

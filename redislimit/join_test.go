@@ -76,7 +76,7 @@ func TestWhatDoesNotPassIsAnErrorOfTheStart(t *testing.T) {
 	require.ErrorContains(t, err, "WRONGPASS")
 }
 
-// TestAClientThatNeverJoinedCloses: after Close, nothing tries to connect.
+// TestAClientThatNeverJoinedCloses: after Close, the client does not try to connect any longer.
 func TestAClientThatNeverJoinedCloses(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()

@@ -67,9 +67,9 @@ func (l *Limiter) probeLost() {
 	}
 }
 
-// probe asks a lost part of the store whether it is back, unless the last probe was a moment ago. A probe takes a token
-// of a key that no request can name, and gives the token back. A read would not be enough, because some servers answer
-// but refuse writes.
+// probe finds out whether a lost part of the store is back, unless the last probe was a moment ago. A probe takes a
+// token of a key that no request can name, and gives the token back. A read would not be enough, because some servers
+// answer but refuse writes.
 func (l *Limiter) probe(queue *queue, part int) {
 	key := l.namer.probe(part)
 	var quota script.Quota
@@ -86,14 +86,14 @@ func (l *Limiter) probe(queue *queue, part int) {
 }
 
 // canWait reports whether a question about the key can be sent now if the question is not urgent. The key's part of the
-// store must not be lost, and the queue must not be busy. During a loss, leases are left alone so that their tokens are
-// spent.
+// store must not be lost, and the queue must not be busy. During a loss, the lease keeps its tokens, so that requests
+// can spend them.
 func (l *Limiter) canWait(key string) bool {
 	queue := l.queueOf(key)
 	return !queue.isLost() && !queue.isBusy()
 }
 
-// look settles or forgets a lease, if that is necessary.
+// look settles or forgets a lease if this is necessary.
 func (l *Limiter) look(key string, held *lease.Lease) {
 	settle, gone := held.Expire(l.now())
 	if settle {

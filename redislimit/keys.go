@@ -11,9 +11,9 @@ import (
 // maxFullKey is the longest key that is written in full, in bytes.
 const maxFullKey = 256
 
-// Secret sets a secret with which keys are hashed. With it, a person who can read the store cannot find out a key by
-// hashing candidates, such as all addresses. Without this option, the hash uses no secret. The secret has at least 16
-// characters. All nodes must use the same secret, because the names of keys depend on it.
+// Secret sets a secret with which keys are hashed. Because of the secret, a person who can read the store cannot find
+// out a key by hashing candidates, such as all addresses. Without this option, the hash uses no secret. The secret has
+// at least 16 characters. All nodes must use the same secret, because the names of keys depend on it.
 func Secret(secret string) ClientOption {
 	return func(c *clientConfig) error {
 		if len(secret) < 16 {
@@ -61,8 +61,8 @@ func (n *namer) name(partition int, key string) string {
 	if n.full && len(key) <= maxFullKey {
 		return n.before + string(number[:]) + n.after + "=" + key
 	}
-	// The hash is computed from a secret of fixed length, followed by the key. Only half of the hash is kept, so an
-	// attacker cannot compute the hash of an extended key from it. The kept half is therefore a message authentication
+	// The hash is computed from a secret of fixed length, followed by the key. Only half of the hash is in the name, so
+	// an attacker cannot compute the hash of an extended key from it. This half is therefore a message authentication
 	// code.
 	text := make([]byte, 0, 256)
 	sum := sha256.Sum256(append(append(text, n.secret[:]...), key...))

@@ -55,7 +55,7 @@ func TestNamesAndKeysAreNotMixedUp(t *testing.T) {
 	}
 }
 
-// An error about an address does not repeat a password, or text that may be part of one.
+// An error about an address does not repeat a password, or a text that may be a part of a password.
 func TestPasswordsAreNotRepeated(t *testing.T) {
 	for _, address := range []string{
 		"redis://user:se/cret@localhost:6379", "redis://user:se#cret@localhost:6379", "redis://user:secr%et@localhost",

@@ -33,15 +33,15 @@ func (k *kin) join(l *Limiter) {
 	k.add(l)
 }
 
-// A lack is how many tokens of a key are missing from shares. The tokens are counted under the numbers of the limiter
-// from.
+// A lack says how many tokens of a key are missing from shares. The tokens are counted under the numbers of the limiter
+// in the field from.
 type lack struct {
 	from *Limiter
 	n    uint64
 }
 
 // lacking returns the tokens that the shares of a limit have spent and that have not come back to the shares. Tokens
-// that have been charged to the store since then still count. All shares that existed when the tokens were spent lack
+// that have been charged to the store since then are included. All shares that existed when the tokens were spent lack
 // the same tokens.
 func lacking(all []*Limiter) map[owing]lack {
 	lacks := map[owing]lack{}
@@ -71,7 +71,7 @@ func (l *Limiter) inherit(lacks map[owing]lack) {
 	}
 }
 
-// same returns all limiters of l's limit, including l if it was added. The caller has the lock.
+// same returns all limiters of l's limit. They include l if it was added before. The caller has the lock.
 func (k *kin) same(l *Limiter) (all []*Limiter) {
 	for _, other := range k.of[l.life.node] {
 		if other.life.numbers == l.life.numbers {
@@ -81,7 +81,7 @@ func (k *kin) same(l *Limiter) (all []*Limiter) {
 	return all
 }
 
-// unite makes the limits of l and before one limit, if they have the same [SharedName].
+// If the limiters l and before have the same [SharedName], unite makes one limit of their two limits.
 func (k *kin) unite(l, before *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -117,9 +117,9 @@ func (k *kin) leave(l *Limiter) {
 	}
 }
 
-// change calls run, which changes l's share and debts: it either takes tokens from the share and notes them as a debt,
-// or gives tokens back. run gets the other limiters that have a share of the limit, and must change their shares in the
-// same way. If there are other limiters, no other change happens while run is called.
+// change calls the function run, which changes l's share and debts. This function either takes tokens from the share
+// and notes them as a debt, or gives tokens back. It gets the other limiters that have a share of the limit, and must
+// change their shares in the same way. If there are other limiters, no other change happens while the function runs.
 func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RLock()
 	if len(k.others(l)) == 0 && !l.life.isClosed.Load() {
@@ -166,8 +166,9 @@ func (k *kin) end() {
 	k.charge.Wait()
 }
 
-// owe returns how many keys owe the store something, in this limiter, its tiers, and closed limiters of the same limit.
-// lost is how many of these keys are in a lost part of the store.
+// owe returns two numbers of keys. The result owing is how many keys owe the store something, in this limiter, its
+// tiers, and closed limiters of the same limit. The result lost is how many of these keys are in a lost part of the
+// store.
 func (k *kin) owe(l *Limiter) (owing, lost int) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

@@ -51,7 +51,7 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 		"tier":              {policy: engine.FixedWindow(400, time.Hour), options: []Option{Tiers(engine.Unlimited(), engine.FixedWindow(40, time.Hour))}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits most of the time
+			t.Parallel() // the test waits most of the time
 			server := redistest.Start(t)
 			client, err := Open(t.Context(), server.URL())
 			require.NoError(t, err)
@@ -124,8 +124,8 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	}
 }
 
-// A node's share may be less than one token, so it earns a token only after some time. If a new limiter replaces or
-// follows an old one, the new limiter gets no extra token: its first token comes only when the full time since the old
+// A node's share may be less than one token, so it earns a token only after some time. A new limiter replaces or
+// follows an old limiter. It must get no extra token: its first token comes only when the full time since the old
 // limiter's last token has passed.
 func TestAReloadHandsOutNoSecondToken(t *testing.T) {
 	t.Run("reload", func(t *testing.T) { handsOutNoSecondToken(t, 1) })
@@ -133,7 +133,7 @@ func TestAReloadHandsOutNoSecondToken(t *testing.T) {
 }
 
 func handsOutNoSecondToken(t *testing.T, nextLimit uint64, options ...Option) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	client, err := Open(t.Context(), server.URL())
 	require.NoError(t, err)
@@ -159,12 +159,12 @@ func handsOutNoSecondToken(t *testing.T, nextLimit uint64, options ...Option) {
 }
 
 // While the store is lost, a hold is settled above its estimate, after its limiter was closed. The difference is
-// charged when the store is back, even if another limiter has replaced the closed one by then. If it is too late to
+// charged when the store is back, even if another limiter has replaced the closed limiter by then. If it is too late to
 // charge the difference, Settle reports the tokens as lost.
 func TestAHoldIsSettledAfterClose(t *testing.T) {
 	for _, policy := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
 		t.Run(policy.String(), func(t *testing.T) {
-			t.Parallel() // it waits most of the time
+			t.Parallel() // the test waits most of the time
 			server := redistest.Start(t)
 			client, err := Open(t.Context(), server.URL(), Timeout(time.Second))
 			require.NoError(t, err)
@@ -284,8 +284,8 @@ func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 }
 
 // Tokens that a share admitted come back to the share only with time, even after they were charged to the store. This
-// is also true if another limiter replaces the limiter when the store is back, and if a third limiter replaces that
-// one.
+// is also true if a second limiter replaces the limiter when the store is back, and if a third limiter replaces the
+// second one.
 func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 	window := func(limit uint64) engine.Policy { return engine.FixedWindow(limit, time.Hour) }
 	bucket := func(limit uint64) engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), limit) }
@@ -298,7 +298,7 @@ func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 		"buckets": {bucket, []uint64{10, 30, 40}, nil}, "buckets, follow": {bucket, []uint64{10, 30, 40}, []Option{SharedName()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits most of the time
+			t.Parallel() // the test waits most of the time
 			server := redistest.Start(t)
 			client, err := Open(t.Context(), server.URL())
 			require.NoError(t, err)

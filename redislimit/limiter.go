@@ -51,9 +51,9 @@ type Limiter struct {
 // New returns a limiter for a policy: a token bucket, token buckets ([engine.TokenBuckets]), a fixed window, a window
 // of the calendar ([engine.CalendarWindow]), a sliding window, a sliding log, or requests in flight
 // ([engine.Concurrency]). The key names in the store contain the limit's name, the algorithm and its window. Limits
-// that differ in at least one of the three are independent. Limiters that differ only in other numbers share their
-// counts, and each compares the counts with its own numbers. So if the numbers of a limit change, tokens that were
-// taken still count. The limit's name has 1 to 128 characters, without braces and control characters.
+// that differ in the name, the algorithm or the window are independent. Limiters that differ only in other numbers
+// share their counts, and each limiter compares the counts with its own numbers. So if the numbers of a limit change,
+// tokens that were taken still count. The limit's name has 1 to 128 characters, without braces and control characters.
 //
 // New returns an error for options that do not fit together, and for a policy whose numbers the store cannot keep.
 // [Check] returns the same errors without a client.
@@ -130,10 +130,11 @@ func (d *design) sharedNumbers() string {
 	return numbers(d.policy, d.config.limit)
 }
 
-// Call Follow if keys move from the limiter before to l, because the numbers of their limit have changed. Both limiters
-// must have the same client, the same name and the option [SharedName]. After the call, while the store is lost, both
-// limiters have one common share of each key. This also includes all limiters that they have followed or that follow
-// them. Call Follow before l gets requests for these keys. Follow visits each key whose share lacks tokens.
+// Follow makes l the successor of the limiter before. Call it if keys move from that limiter to l because the numbers
+// of their limit have changed. Both limiters must have the same client, the same name and the option [SharedName].
+// After the call, while the store is lost, both limiters have one common share of each key. They have this share in
+// common with all limiters that they have followed or that follow them. Call Follow before l gets requests for these
+// keys. Follow visits each key whose share does not have all of its tokens.
 func (l *Limiter) Follow(before *Limiter) { l.client.limiters.kin.unite(l, before) }
 
 // now is the clock of limiters and of the breakers that limiters share. It is monotonic and starts with the program.
@@ -156,12 +157,12 @@ func (l *Limiter) makeLocal() (err error) {
 	return nil
 }
 
-// Close charges the store with what the node owes, for at most the client's timeout, and stops the background work. If
-// the store is lost, Close does not wait for it ([Limiter.Settle] does). Debts that are not charged when Close returns,
-// and new debts of requests in progress, are still charged until the client is closed. Debts that are left when the
-// client is closed are lost, or, with [DebtFiles], left to the next limiter. Tokens that the node has in hand may stay
-// charged. Places of requests in flight are renewed until they are released or their lifetime is over
-// ([Limiter.Enter]). Close does not wait for that.
+// Close charges the store with what the node owes, for at most the client's timeout. Then it stops the background work.
+// If the store is lost, Close does not wait for it ([Limiter.Settle] does). Debts that are not charged when Close
+// returns, and new debts of requests in progress, are still charged until the client is closed. Debts that are not
+// charged when the client is closed are lost, unless the limiter has [DebtFiles]. In that case, the next limiter
+// charges them. Tokens that the node has in hand may stay charged. Close does not wait until places of requests in
+// flight are released. They are renewed until their release or the end of their lifetime ([Limiter.Enter]).
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
@@ -242,8 +243,8 @@ func (l *Limiter) place(key string, ask script.Ask) (*queue, script.Item) {
 	return l.ways.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
 }
 
-// putOne puts a question about one key into the queue, or returns the reason why it cannot. answered is called once.
-// putOne never calls it if it returns an error, or if the question is given up before it is sent.
+// putOne puts a question about one key into the queue, or returns the reason why it cannot. The function answered is
+// called once. It is never called if putOne returns an error, or if the question is given up before it is sent.
 func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(script.Answer, error)) error {
 	return q.put(question{items: []script.Item{one}, givenUp: givenUp, answered: func(a []script.Answer, err error) {
 		switch {
@@ -281,11 +282,11 @@ func (l *Limiter) Allow(key string) bool {
 // Take takes n tokens from the key, all or none. If n is 0, the request takes nothing and is allowed. If n is above the
 // limit, the request is always refused. In both cases, the store is not asked.
 //
-// A strict limiter asks the store. It waits for the answer at most for the client's [Timeout], and at most until the
-// context is done. A leased limiter asks the store in only two cases: for a request larger than a lease, and for a key
-// whose overdraft is used up while the store has plenty of tokens. After a refusal, strict and leased limiters refuse
-// similar requests for a short time without asking the store ([TrustRefusals]). Remaining, RetryAfter and ResetAfter
-// then come from the store's last answer.
+// A strict limiter asks the store. It waits for the answer until the client's [Timeout] is over or the context is done.
+// During a request, a leased limiter asks the store in only two cases: the request is larger than a lease, or the key's
+// overdraft is used up while the store has plenty of tokens. After a refusal, strict and leased limiters refuse similar
+// requests for a short time without asking the store ([TrustRefusals]). Remaining, RetryAfter and ResetAfter then come
+// from the store's last answer.
 //
 // If the store fails and the policy is [FailClosed], the error is [ErrStore] with its cause. Take may also return the
 // context's error.
@@ -293,7 +294,7 @@ func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decisi
 	return l.take(ctx, &l.own, key, n, nil)
 }
 
-// take does the same as Take, under a quota. It notes in r, if r is not nil, where the tokens were taken.
+// take does the same as Take, under a quota. If the receipt r is not nil, take notes in it where the tokens were taken.
 func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *receipt) (engine.Decision, error) {
 	if d, known := l.fixed(q, n); known {
 		r.are(fromStore)
@@ -310,7 +311,8 @@ func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *r
 	return l.strict(ctx, q, key, n, carrier, r)
 }
 
-// fixed returns the decisions that do not depend on the key: for requests for no tokens, and for more than the limit.
+// fixed returns the decisions that do not depend on the key. These are the decisions on requests for no tokens and on
+// requests for more than the limit.
 func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 	limit := q.policy.Limit()
 	switch {
@@ -323,10 +325,10 @@ func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 }
 
 // Refund gives back n tokens that were taken from the key. Do not give back more tokens than were taken, because a node
-// does not know what other nodes took. A key never gets more than its limit. A leased limiter adds the tokens to its
-// tokens in hand. A strict limiter gives them back to the store. While the store is lost, the tokens go to the node's
-// share. With [FailOpen], a request that was admitted without the store has taken nothing, so it must not be refunded.
-// A [Hold], or a limit of package limits, gives nothing back in that case.
+// does not know what other nodes took. Refunds never give a key more than its limit. A leased limiter adds the tokens
+// to its tokens in hand. A strict limiter gives them back to the store. While the store is lost, the tokens go to the
+// node's share. With [FailOpen], a request that was admitted without the store has taken nothing, so it must not be
+// refunded. A [Hold], or a limit of package limits, gives nothing back in that case.
 func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 	return l.refund(ctx, &l.own, key, n)
 }
@@ -370,9 +372,9 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	return false
 }
 
-// refundFirst gives back n tokens that a key's first requests took. isDone is false if the key has a lease now, or if
-// its first requests have fewer than n tokens that are not charged. In the latter case, the tokens were charged by a
-// lease that no longer exists.
+// refundFirst gives back n tokens that a key's first requests took. The result isDone is false if the key has a lease
+// now, or if its first requests took fewer than n tokens that are not charged yet. In the second case, a lease that no
+// longer exists has charged the tokens.
 func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
 	if l.cold == nil {
 		return false

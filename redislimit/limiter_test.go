@@ -187,8 +187,8 @@ func TestBadOptionsAreNamed(t *testing.T) {
 }
 
 // TestARefundAfterTheLeaseIsForgotten: a request of a leased limiter takes longer than its node remembers the lease. A
-// refund then gives its tokens back to the store. It does not subtract them from the key's first requests, because
-// these took nothing from the store.
+// refund then gives its tokens back to the store. The refund does not subtract them from the tokens of the key's first
+// requests, because those tokens were not taken from the store.
 func TestARefundAfterTheLeaseIsForgotten(t *testing.T) {
 	_, store := miniAs(t, true)
 	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))

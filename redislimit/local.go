@@ -8,9 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// local decides a request if the node knows enough about the key. If known is false, the store must be asked. In that
-// case, the renewal of the lease carrier carries the request, or if carrier is nil, the caller sends a separate
-// question.
+// local decides a request if the node knows enough about the key. If known is false, the store must decide. If the
+// lease carrier is not nil, its renewal then carries the request. Otherwise the caller sends a separate question.
 func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, carrier *lease.Lease) {
 	for {
 		held, ok := l.leases.Load(key)
@@ -45,7 +44,8 @@ func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, ca
 	}
 }
 
-// lease makes a lease for a key. Its debt is the tokens of the first requests, which were admitted without asking.
+// lease makes a lease for a key. The debt of the lease is the number of tokens of the key's first requests, which were
+// admitted without asking the store.
 func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 	if l.leases.Size() >= l.config.maxKeys {
 		return nil, false
@@ -70,7 +70,7 @@ func (l *Limiter) forget(key string, held *lease.Lease) {
 	})
 }
 
-// decision returns a decision by a lease. Its waits come from the store's last answer.
+// decision returns a decision by a lease. The waits in the decision come from the store's last answer.
 func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
 	d := engine.Decision{Allowed: allowed, Limit: l.limit.Tokens(), Remaining: held.Remaining()}
 	retry, reset := held.Waits(l.now())

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// The test measures the memory of a key in the store. It must not exceed what docs/distributed.md states: 200 bytes,
-// and 18 more for each token of a log.
+// The test measures the memory of a key in the store. This memory must not exceed the figure in docs/distributed.md:
+// 200 bytes, and 18 more bytes for each token of a log.
 func TestMemoryOfAKey(t *testing.T) {
 	server := redistest.Start(t)
 	client := patient(t, server.URL())

@@ -27,7 +27,7 @@ func TestNodesThatDisagreeHoldOneLimit(t *testing.T) {
 		"fixed window": engine.FixedWindow(1000, time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, client := mini(t) // its clock stands still: nothing comes back
+			server, client := mini(t) // the server's clock stands still, so no tokens come back
 			taker := limiter(t, client, policy, redislimit.InMode(redislimit.Strict))
 			require.True(t, take(t, taker, "k", policy.Limit()-60).Allowed)
 			for _, options := range nodes {

@@ -16,8 +16,8 @@ type Mode uint8
 const (
 	// Auto is Leased if that suits the limit, otherwise Strict.
 	Auto Mode = iota
-	// Strict asks the store about every request, except those that [TrustRefusals] answers. While the store answers,
-	// the limit is exact.
+	// Strict asks the store about every request, except requests that the node refuses because of [TrustRefusals].
+	// While the store answers, the limit is exact.
 	Strict
 	// Leased spends tokens on the node that the store has charged in advance.
 	Leased
@@ -30,13 +30,13 @@ func (m Mode) String() string { return [...]string{"auto", "strict", "leased"}[m
 type FailurePolicy uint8
 
 const (
-	// FailShare lets every node admit its share: a full bucket, whose rate and burst are those of the limit divided by
-	// the number of nodes. If a share is less than one token, it starts empty when the store is lost, so that all nodes
-	// together admit no more than the limit.
+	// FailShare lets every node admit its share. The share starts as a full bucket, and its rate and burst are those of
+	// the limit, divided by the number of nodes. If a share is less than one token, it starts empty when the store is
+	// lost, so that all nodes together admit no more than the limit.
 	FailShare FailurePolicy = iota
 	// FailClosed refuses the request and returns [ErrStore].
 	FailClosed
-	// FailOpen admits everything. With FailOpen, a store that answers but drops keys is still asked.
+	// FailOpen admits everything. With FailOpen, a store that answers but drops keys still decides.
 	FailOpen
 )
 
@@ -57,7 +57,7 @@ type config struct {
 	limit     script.Terms
 	tiers     []engine.Policy
 	isShared  bool   // limiters with other numbers, for other keys, have the same name
-	debtFiles string // what their paths begin with; "" for none
+	debtFiles string // the beginning of the paths of the debt files; "" for none
 }
 
 func newConfig(name string, options []Option) (config, error) {
@@ -123,9 +123,9 @@ func OnLoss(p FailurePolicy) Option {
 	}
 }
 
-// LocalShare sets the fraction of the limit that a node admits with [FailShare] while it cannot reach the store: above
-// 0, at most 1. The default is 1/[Nodes]. If only some nodes are cut off from the store, they admit their shares in
-// addition to the complete limit that the other nodes admit. A smaller share reduces that excess.
+// LocalShare sets the fraction of the limit that a node admits with [FailShare] while it cannot reach the store. It is
+// above 0 and at most 1; the default is 1/[Nodes]. If only some nodes are cut off from the store, these nodes admit
+// their shares in addition to the complete limit, which the other nodes admit. A smaller share reduces that excess.
 func LocalShare(fraction float64) Option {
 	return func(c *config) error {
 		if !(fraction > 0 && fraction <= 1) {
@@ -137,7 +137,8 @@ func LocalShare(fraction float64) Option {
 }
 
 // MaxKeys sets the maximum number of keys for which a node keeps leases and shares, and remembers first requests and
-// refusals: 1 to 2^31-1, 100,000 by default. For keys above this number, the node asks the store about every request.
+// refusals: 1 to 2^31-1, 100,000 by default. If the node has that many keys, it asks the store about every request for
+// another key.
 func MaxKeys(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<31-1 {
@@ -149,8 +150,8 @@ func MaxKeys(n int) Option {
 }
 
 // SharedName says that limiters with different numbers have the same name on purpose, because their keys are different.
-// The numbers of limiters with this name are then not compared, neither within a node nor between nodes. [Stats]
-// describes the comparison.
+// With this option, the numbers of limiters with this name are not compared, neither within a node nor between nodes.
+// [Stats] describes the comparison.
 func SharedName() Option {
 	return func(c *config) error {
 		c.isShared = true
@@ -162,10 +163,10 @@ func SharedName() Option {
 const maxTiers = 64
 
 // Tiers adds policies for some requests, such as those of paying customers: see [limits.Tiered] and [Limiter.Source].
-// The methods of the limiter decide by the limiter's own policy. A tier has the same algorithm as the policy, and the
-// same window unless it is a token bucket. It may also be [engine.Unlimited] or [engine.Blocked]. If a key changes its
-// tier, or the numbers of a limit change, the tokens that the key has taken still count. While the store is lost, a key
-// has a share of each tier. There can be at most 64 tiers.
+// The methods of the limiter itself use the limiter's own policy. A tier has the same algorithm as this policy. Unless
+// it is a token bucket, it also has the same window. A tier may also be [engine.Unlimited] or [engine.Blocked]. If a
+// key changes its tier, or the numbers of a limit change, the tokens that the key has taken still count. While the
+// store is lost, a key has a share of each tier. There can be at most 64 tiers.
 func Tiers(policies ...engine.Policy) Option {
 	return func(c *config) error {
 		if len(policies) > maxTiers {

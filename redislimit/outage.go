@@ -16,7 +16,7 @@ type outage struct {
 	kinds []string      // kinds of failures that were logged in this outage
 }
 
-// begin notes that a part is lost by a kind of failure, and reports whether it is the first.
+// begin notes that a part is lost because of a kind of failure. It reports whether this part is the first lost part.
 func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -26,8 +26,8 @@ func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	return o.parts == 1
 }
 
-// another reports whether a kind of failure must be logged: parts are lost, and the kind was not logged in this outage
-// yet. If it returns true, the kind counts as logged.
+// another reports whether a kind of failure must be logged. This is the case if parts are lost and the kind was not
+// logged in this outage yet. If the result is true, the kind counts as logged.
 func (o *outage) another(kind string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,14 +48,14 @@ func (o *outage) end(now func() time.Time) (last bool) {
 	return o.parts == 0
 }
 
-// is returns the number of parts that are lost now.
+// The method is returns the number of parts that are lost now.
 func (o *outage) is() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.parts
 }
 
-// time returns for how long, until now, at least one part was lost.
+// The method time returns how long at least one part was lost, until now.
 func (o *outage) time(now func() time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()

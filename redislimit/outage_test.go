@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestLostTime: while several parts are lost at the same time, the time counts once. A current outage counts up to now.
+// TestLostTime: while several parts are lost at the same time, this time counts only once. A current outage counts up
+// to now.
 func TestLostTime(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	now := func() time.Time { return at }

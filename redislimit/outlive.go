@@ -14,12 +14,12 @@ type life struct {
 	numbers  string // the numbers of a shared name; guarded by the lock of the kin
 	mu       sync.Mutex
 	isClosed atomic.Bool
-	outlives bool // it does background work although it is closed
+	outlives bool // the limiter does background work although it is closed
 }
 
 // outlive starts the background work of a closed limiter, if there is work and the background work does not run yet. It
 // is called when the limiter is closed, and for each new entry or debt. Before the limiter is closed, it does nothing.
-// It returns false if the client is closed as well.
+// It returns false if the client is closed, too.
 //
 // A limiter of requests in flight renews the places of requests that are in flight or being decided, until all places
 // are released or their lifetime is over. The client stays open for that long. Any other limiter charges its debts to
@@ -75,7 +75,7 @@ func (l *Limiter) doTheRest() {
 	}
 }
 
-// isBusy reports whether the limiter has debts or places, or may have places in a moment.
+// isBusy reports whether the limiter has debts or places, or may soon have places.
 func (l *Limiter) isBusy() bool {
 	if f := l.flight; f != nil {
 		return f.asking.Load() > 0 || f.entries.Size() > 0
@@ -103,7 +103,8 @@ type limiters struct {
 
 func newLimiters() limiters { return limiters{flights: flights{places: newPlaces()}, kin: newKin()} }
 
-// flights contains the requests that the limiters of a client, including closed ones, have in flight.
+// flights contains the requests that the limiters of a client have in flight, including the requests of closed
+// limiters.
 type flights struct {
 	places *places
 	users
@@ -127,7 +128,7 @@ func (u *users) add() (added bool) {
 	return true
 }
 
-// remove removes a user, and reports whether it was the last one of a closed client.
+// remove removes a user, and reports whether this was the last user of a closed client.
 func (u *users) remove() (last bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -135,7 +136,7 @@ func (u *users) remove() (last bool) {
 	return u.isClosed && u.n == 0
 }
 
-// close marks the client as closed, and reports whether this was the first call and the client has no users.
+// close marks the client as closed. It returns true if this was the first call of close and the client has no users.
 func (u *users) close() (unused bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -17,7 +17,7 @@ type part struct {
 	quota   Quota
 	carrier *lease.Lease // the lease whose renewal carries the request; nil if no renewal does
 	receipt receipt      // where the tokens were taken
-	inHand  uint64       // tokens already taken from those in hand, for a request that can use fewer
+	inHand  uint64       // tokens already taken from the tokens in hand, for a request that can use fewer
 	decided bool         // the limiter has decided, or the tokens were given back
 	taken   bool
 }
@@ -34,8 +34,8 @@ func (p *part) take(ctx context.Context) error {
 	return p.decide(d, err)
 }
 
-// keep sets the Held of an admitted request. If neither the store nor the node has counted the request, the hold has no
-// tokens. Otherwise, settling it would give back tokens of other requests.
+// keep sets the Held of an admitted request. If neither the store nor the node has counted the request, the hold gets
+// no tokens, because settling a hold with tokens would give back tokens of other requests.
 func (p *part) keep() {
 	_, fixed, _ := p.quota.fixed()
 	switch l := p.quota.limiter; {
@@ -54,7 +54,7 @@ func (p *part) keep() {
 }
 
 // takeInHand takes tokens in hand for a request that can use fewer tokens than it asks for. If the node has enough
-// tokens in hand, it takes all that the request asks for.
+// tokens in hand, takeInHand takes all tokens that the request asks for.
 func (p *part) takeInHand() {
 	l := p.quota.limiter
 	p.inHand = l.takeInHand(p.Key, p.N)
@@ -67,8 +67,8 @@ func (p *part) takeInHand() {
 // needs returns how many tokens the request needs to pass.
 func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
 
-// remember decides the part if the node knows the decision without taking tokens. For a leased limiter it ignores a
-// remembered refusal, because the lease may have the tokens in hand.
+// If the node knows the decision on a part without taking tokens, remember decides the part. For a leased limiter, it
+// ignores a remembered refusal, because the lease may have the tokens in hand.
 func (p *part) remember() {
 	l := p.quota.limiter
 	d, known, _ := p.quota.fixed()
@@ -129,8 +129,8 @@ func (p *part) fallback(cause error) error {
 	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause, &p.receipt))
 }
 
-// decide notes the decision of a limiter, or its error. An error that is not an error of the store concerns the whole
-// request, so decide returns it.
+// decide notes the decision of a limiter, or its error. An error that is not an error of the store concerns the
+// complete request, so decide returns this error.
 func (p *part) decide(d engine.Decision, err error) error {
 	if err != nil && !errors.Is(err, ErrStore) {
 		return err

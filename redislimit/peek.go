@@ -11,8 +11,8 @@ import (
 )
 
 // Peek returns how many tokens a key has left, and whether n tokens could be taken now. It takes nothing. In both
-// modes, it asks the store and waits in the same way as [Limiter.Take] of a strict limiter. Use it to inspect a key,
-// not to decide requests.
+// modes, Peek asks the store and waits in the same way as [Limiter.Take] of a strict limiter. Use Peek to inspect a
+// key, not to decide requests.
 //
 // For a leased limiter, Remaining is the number of tokens in the store, plus the tokens that this node has in hand,
 // minus the tokens that this node has admitted and the store has not charged yet. Tokens that other nodes have in hand,
@@ -25,8 +25,8 @@ func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decisi
 	return l.own.Peek(ctx, key, n)
 }
 
-// peek first charges the tokens of the argument charge, which may be 0. Then it returns what a key has left under a
-// quota, and whether n tokens could be taken.
+// peek first charges the number of tokens in the argument charge, which may be 0. Then it returns how many tokens a key
+// has left under a quota, and whether n tokens could be taken.
 func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint64) (engine.Decision, error) {
 	a, err := l.ask(ctx, key, script.Ask{Need: n, Debt: charge, Quota: q.numbers})
 	if err != nil {
@@ -61,13 +61,14 @@ func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 }
 
 // Reset sets a key back to the state of a new key. It deletes the key's state in the store, and drops this node's lease
-// and share of the key. Tokens that other nodes have in hand are not dropped, so these nodes may still spend them. They
-// are part of O in the bound. So each Reset admits at most one additional limit, and one additional [Overdraft] of this
-// node. If a renewal of any node is in progress, the store may charge it after the reset.
+// and share of the key. Tokens that other nodes have in hand are not dropped, so these nodes may still spend them.
+// These tokens are part of O in the bound. So each Reset admits at most one additional limit, and one additional
+// [Overdraft] of this node. If a renewal of any node is in progress, the store may charge the tokens of this renewal
+// after the reset.
 //
-// Reset waits at most for the client's timeout, and at most until the context is done. If the store fails or is lost,
-// the error is [ErrStore] with its cause. Reset may also return the context's error. After an error, the key may or may
-// not be reset.
+// Reset waits until the client's timeout is over or the context is done. If the store fails or is lost, the error is
+// [ErrStore] with its cause. Reset may also return the context's error. After an error, the key may or may not be
+// reset.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err

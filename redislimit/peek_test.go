@@ -78,8 +78,9 @@ func TestPeekAndResetInACluster(t *testing.T) {
 	}
 }
 
-// Peek counts tokens that are in hand, that are owed, or that were admitted without asking. The test uses a leased
-// window. The window gets no tokens back while it lasts, so the expected numbers are known in advance.
+// Peek counts tokens that are in hand, tokens that are owed, and tokens that were admitted without asking the store.
+// The test uses a leased window. The window gets no tokens back while it lasts, so the expected numbers are known in
+// advance.
 func TestPeekOfALeasedKey(t *testing.T) {
 	store := patient(t, redistest.Start(t).URL())
 	const limit = 1_000_000
@@ -133,8 +134,8 @@ func TestResetOfALeasedKey(t *testing.T) {
 	assert.Greater(t, peek(t, l, "k", 1).Remaining, uint64(1000*2/3), "all but what may have been on its way")
 }
 
-// If the store does not answer, Peek returns an error in time, for every failure policy. Like other calls, Reset lets
-// the client notice that the store is lost, or that it is back.
+// If the store does not answer, Peek returns an error in time, for every failure policy. Like other calls, Reset makes
+// the client notice that the store is lost, or that the store is back.
 func TestPeekAndResetOfALostStore(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())

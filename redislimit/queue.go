@@ -25,8 +25,8 @@ const maxOrphans = 256
 // lost.
 var ErrStore = errors.New("the store failed")
 
-// errBusy is the error for a question that the store could not answer in time because too many questions are ahead of
-// it, although the store is not lost. It matches ErrStore.
+// errBusy is the error for a question that could not be answered in time because too many questions are ahead of it.
+// The store is not lost in this case. errBusy matches ErrStore.
 var errBusy = fmt.Errorf("redislimit: %w: it gets more requests at once than it can answer in time", ErrStore)
 
 // A question asks the store about one key, or about a group of keys that is decided all or nothing. It is sent in one
@@ -34,8 +34,8 @@ var errBusy = fmt.Errorf("redislimit: %w: it gets more requests at once than it 
 type question struct {
 	items    []script.Item                // not empty; one item if the queue belongs to a limiter
 	answered func([]script.Answer, error) // called once; never if the question is given up before it is sent
-	since    int64                        // when it was put into the queue
-	givenUp  *atomic.Bool                 // set when no caller waits any more; nil if it cannot be given up
+	since    int64                        // when the question was put into the queue
+	givenUp  *atomic.Bool                 // set when no caller waits any more; nil if the question cannot be given up
 }
 
 // weight returns how much of a call's capacity the question takes.
@@ -48,12 +48,12 @@ func (q question) weight() (n int) {
 
 func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
-// A queue collects and sends questions to one part of the store that may share a call: the questions of one limiter, or
-// the questions about groups. While few calls are in progress, the queue sends a question at once. Otherwise questions
-// wait until a call has ended or until they fill a call. They are then sent in one call. So a long round trip does not
-// limit the throughput. [waiting.Pace] decides how many calls may be in progress, and how long a question waits for its
-// turn. After that time it is dropped, and its caller gets an error. A queue has no maximum length: each question has a
-// caller that waits for it, or belongs to a lease or a debt.
+// A queue collects questions that may share a call, and sends them to one part of the store. These are either the
+// questions of one limiter or the questions about groups. While few calls are in progress, the queue sends a question
+// at once. Otherwise questions wait until a call has ended or until they fill a call. Then they are sent together in
+// one call. So a long round trip does not limit the throughput. [waiting.Pace] decides how many calls may be in
+// progress, and how long a question waits for its turn. After that time the question is dropped, and its caller gets an
+// error. A queue has no maximum length: each question has a caller that waits for it, or belongs to a lease or a debt.
 type queue struct {
 	client   *Client
 	redis    rueidis.Client // nil before the store has answered
@@ -68,7 +68,7 @@ type queue struct {
 	tidyAt  int // length at which questions that were given up are removed
 }
 
-// put puts the question into the queue, or returns why it cannot.
+// put puts the question into the queue. If it cannot, it returns the reason as an error.
 func (q *queue) put(one question) error {
 	if q.eviction.isLost() {
 		return errEvicts
@@ -111,7 +111,7 @@ func (q *queue) isFull() bool {
 	return weight >= script.Full
 }
 
-// errTimeout is the cause of an error that matches ErrStore, if a call timed out.
+// If a call timed out, its error matches ErrStore, and errTimeout is the cause of this error.
 var errTimeout = errors.New("no answer within")
 
 // errSilent is the error for a question that was not sent because the store did not answer earlier questions. It
@@ -127,7 +127,7 @@ func (q *queue) allows() bool { return q.redis != nil && q.breaker.Allows(q.now(
 // the store drops keys. (A cluster has several parts, any other store only one.)
 func (q *queue) isLost() bool { return q.breaker.IsOpen() || q.eviction.isLost() }
 
-// lostSince does the same as isLost, and also returns since when the part counts as lost.
+// lostSince does the same as isLost. It also returns the time since which the part has counted as lost.
 func (q *queue) lostSince() (since int64, lost bool) {
 	since, lost = q.breaker.LostSince()
 	if q.eviction == nil {
@@ -234,9 +234,9 @@ func (q *queue) next() (next call, ok bool) {
 // failure before the timeout is over.
 func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
 
-// pieces is the number of pieces into which the waiting time of a call is divided. If a piece takes more than one and a
-// half times its planned time, it is late and does not count. latePieces is the largest number of pieces that do not
-// count.
+// The constant pieces is the number of pieces into which the waiting time of a call is divided. If a piece takes more
+// than one and a half times its planned time, it is late and does not count. The constant latePieces is the largest
+// number of pieces that do not count.
 const (
 	pieces     = 8
 	latePieces = 2 * pieces
@@ -245,10 +245,10 @@ const (
 // ask makes one call. It returns when the time for the answer is over, even if the client library has not returned by
 // then. In that case the call becomes an orphan. There are at most maxOrphans orphans.
 //
-// Only time in which this process runs counts. ask waits in pieces. After each piece, it yields to all other goroutines
-// that can run, so that an answer that has arrived is found before the time is over. A piece whose timer was late does
-// not count. So if the process gets no processor, or has ten thousand goroutines to run, this delay does not count as a
-// failure of the store.
+// Only time in which this process runs counts. Therefore ask waits in pieces. After each piece, it yields to all other
+// goroutines that can run, so that an answer that has arrived is found before the time is over. A piece whose timer was
+// late does not count. So if the process gets no processor, or has ten thousand goroutines to run, this delay does not
+// count as a failure of the store.
 func (q *queue) ask(one call) ([]script.Answer, error) {
 	c := q.client
 	keys := 0

@@ -37,7 +37,7 @@ func testQueue(t *testing.T, now func() int64) *queue {
 	return q
 }
 
-// A question is not sent if no caller waits for it, because its token would be charged and never spent.
+// A question is not sent if no caller waits for it. Otherwise the store would charge a token that no request spends.
 func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	var givenUp atomic.Bool
 	givenUp.Store(true)
@@ -82,8 +82,8 @@ func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	assert.Equal(t, []error{errBusy, errBusy, errBusy}, errs)
 }
 
-// Ten thousand questions come at once. All of them are sent, no matter how long this takes, because a burst is not
-// dropped because of its size.
+// Ten thousand questions come at once. All of them are sent, no matter how long this takes. The size of a burst is not
+// a reason to drop questions.
 func TestABurstIsAsked(t *testing.T) {
 	const burst = 10_000
 	now := int64(time.Hour)
@@ -128,8 +128,8 @@ func TestAQueueIsNeverFull(t *testing.T) {
 	assert.LessOrEqual(t, len(q.waiting), 3*callers)
 }
 
-// If the question of a lease is too late, the request that it carries is decided like any request without an answer. It
-// must not be refused, because the limit has plenty of tokens.
+// If the question of a lease is too late, the request that it carries is decided like any request without an answer.
+// The request must not be refused, because the limit has plenty of tokens.
 func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1_000_000), 1_000_000), InMode(Leased), Overdraft(0))
 	q := l.queueOf("k")
@@ -147,8 +147,8 @@ func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	assert.EqualValues(t, 1, l.Stats().Fallbacks)
 }
 
-// A slowRedis returns, after some time, an answer that is not a reply of the scripts. The test uses the virtual time of
-// synctest, so it does not really wait.
+// A slowRedis returns an answer after some time. This answer is not a reply of the scripts. The test uses the virtual
+// time of synctest, so it does not really wait.
 type slowRedis struct {
 	rueidis.Client
 	after time.Duration
@@ -159,8 +159,8 @@ func (s slowRedis) Do(context.Context, rueidis.Completed) rueidis.RedisResult {
 	return rueidis.RedisResult{}
 }
 
-// A process that gets no processor does not count its own delay as a delay of the store: up to twice the timeout, time
-// by which a timer is late is ignored. A process that runs normally gives up a call at the timeout.
+// A process that gets no processor does not count its own delay as a delay of the store. It ignores the time by which
+// timers are late, up to twice the timeout. A process that runs normally gives up a call at the timeout.
 func TestAStarvedProcessWaits(t *testing.T) {
 	const limit = 80 * time.Millisecond
 	server := miniredis.RunT(t)

@@ -24,16 +24,17 @@ type Quota struct {
 }
 
 // Quota checks that a policy fits this limiter, and returns the limiter with the numbers of that policy. It is for a
-// limit that comes with the request: in its token, from a database, or in an argument. It does not ask the store and
-// takes a microsecond or two, so it may be called for each request. These policies fit:
+// limit that comes with the request, for example in its access token, from a database, or in an argument. Quota does
+// not ask the store and takes a microsecond or two, so it may be called for each request. These policies fit:
 //
-//   - For a limiter of [engine.TokenBuckets], any [engine.TokenBucket] that fills within the longest time. Its rate is
-//     never faster than that of the policy, and slower by at most a thousandth; otherwise Quota returns an error. For a
-//     limiter of an engine.TokenBucket, only the same policy with a smaller burst fits.
+//   - For a limiter of [engine.TokenBuckets], any [engine.TokenBucket] that fills within the longest time for which the
+//     limiter was made. The rate that the store uses is never faster than the rate of the policy, and slower by at most
+//     a thousandth; otherwise Quota returns an error. For a limiter of an engine.TokenBucket, only the same policy with
+//     a smaller burst fits.
 //   - For any other limiter, its own policy with another limit. The largest possible limit is the larger of its own
 //     limit and [MaxQuota].
-//   - For every limiter, [engine.Unlimited], which allows everything, and [engine.Blocked], which allows nothing. For
-//     these two, the store is not asked.
+//   - For every limiter, [engine.Unlimited], which allows everything, and [engine.Blocked], which allows nothing. The
+//     store is not asked about requests under these two policies.
 //
 // The store decides about each request under a quota, so Quota returns an error for a [Leased] limiter.
 func (l *Limiter) Quota(p engine.Policy) (Quota, error) {
@@ -69,7 +70,7 @@ func (q Quota) Take(ctx context.Context, key string, n uint64) (engine.Decision,
 }
 
 // Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken. A token of
-// a slower bucket takes longer to come back, so it is worth more than a token of a faster one.
+// a slower bucket takes longer to come back, so it is worth more than a token of a faster bucket.
 func (q Quota) Refund(ctx context.Context, key string, n uint64) error {
 	if _, fixed, err := q.fixed(); fixed {
 		return err
@@ -93,7 +94,7 @@ func (q Quota) Charge(ctx context.Context, key string, n uint64) (engine.Decisio
 	return q.limiter.charge(ctx, &q, key, n)
 }
 
-// fixed returns the decision of a quota that does not count. It does not ask the store.
+// fixed returns the decision of a quota that does not count tokens. It does not ask the store.
 func (q Quota) fixed() (d engine.Decision, fixed bool, err error) {
 	switch {
 	case q.limiter == nil:
@@ -107,8 +108,8 @@ func (q Quota) fixed() (d engine.Decision, fixed bool, err error) {
 }
 
 // MaxQuota allows each [Quota] of a limiter of windows or logs up to n tokens, even if the limit of the limiter's own
-// policy is smaller. Token buckets do not need this option. n is 1 to the largest limit of the algorithm. All nodes
-// must use the same value. A limiter with this option is strict.
+// policy is smaller. Token buckets do not need this option. The number n is at least 1 and at most the largest limit of
+// the algorithm. All nodes must use the same value. A limiter with this option is strict.
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<32 {

@@ -212,8 +212,8 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// Depending on the option, a refusal takes the available tokens or the requested ones. This is true for every request,
-// even for a request that can never pass.
+// Depending on the option, a refusal takes the available tokens or the requested tokens. This is true for every
+// request, even for a request that can never pass.
 func TestRefusalsThatAreCharged(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1), 10), ChargeRefusals(engine.ChargeTheRest))
 	require.True(t, l.take(4).Allowed)

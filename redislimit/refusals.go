@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// TrustRefusals sets for how long, at most, a node refuses requests for a key without asking, after the store refused
-// one: 0 to 1 minute, 100ms by default. With a refusal, the store reports when the request can pass. Until then, or
-// until the time of TrustRefusals is over if that is sooner, the node does not ask about requests that cost as much or
-// more. (If a request costs more, its RetryAfter is a lower bound.) These refusals are exact, with one exception: if
-// another node refunds tokens to the key or resets it, this node notices that only when it asks again. With 0, the
-// store is asked about every request.
+// TrustRefusals sets the longest time for which a node trusts a refusal of the store: 0 to 1 minute, 100ms by default.
+// With a refusal, the store reports when the request can pass. Until then, or until the longest time is over, the node
+// refuses requests for the same key that cost as much or more, without asking the store. (If a request costs more than
+// the refused request, its RetryAfter is a lower bound.) These refusals are exact, with one exception: if another node
+// refunds tokens to the key or resets the key, this node notices it only when it asks the store again. With 0, the node
+// asks the store about every request.
 func TrustRefusals(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > time.Minute {
@@ -35,7 +35,8 @@ type refusals struct {
 	life  time.Duration
 }
 
-// A refusal applies to requests for at least need tokens under a quota, until a certain time by this node's clock.
+// A refusal applies to requests under a quota for at least as many tokens as the field need says. It applies until a
+// certain time by this node's clock.
 type refusal struct {
 	quota    script.Quota
 	need     uint64
@@ -48,7 +49,7 @@ func newRefusals(most int, life time.Duration) *refusals {
 	return &refusals{keys: xsync.NewMap[string, refusal](), most: int64(most), life: life}
 }
 
-// of returns the decision for a request for n tokens, if a remembered refusal applies to the request.
+// The method of returns the decision on a request for n tokens if a remembered refusal applies to the request.
 func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engine.Decision, bool) {
 	if r.count.Load() == 0 {
 		return engine.Decision{}, false
@@ -62,8 +63,8 @@ func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engi
 	return d, true
 }
 
-// remember notes the store's decision about a request for n tokens, if it is a refusal. sent is when the request was
-// sent.
+// If the store's decision about a request for n tokens is a refusal, remember notes it. The parameter sent is when the
+// request was sent.
 func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64, d engine.Decision) {
 	if d.Allowed || d.RetryAfter <= 0 || r.life == 0 {
 		return

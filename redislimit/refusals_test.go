@@ -51,8 +51,8 @@ func (l *timed) take(n uint64) engine.Decision {
 	return d
 }
 
-// After the store has refused a request, the node refuses equal requests without asking the store again, until exactly
-// the moment at which they can pass.
+// After the store has refused a request, the node refuses equal requests without asking the store again. It does so
+// until exactly the moment at which these requests can pass.
 func TestRefusalsAreRemembered(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.PerSecond(20), 5),
@@ -79,8 +79,8 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-// If tokens are given back on this node, it asks the store again at once. If tokens are given back on another node,
-// this node asks again after a tenth of a second.
+// If tokens are given back on this node, this node asks the store again at the next request. If tokens are given back
+// on another node, this node asks again after a tenth of a second.
 func TestRefusalsAreForgotten(t *testing.T) {
 	policy := engine.TokenBucket(engine.Per(5, time.Minute), 5)
 	l := newTimed(t, policy)
@@ -111,8 +111,8 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	assert.Zero(t, l.known.keys.Size())
 }
 
-// If a request is smaller than a refused one, the node asks the store about it. If the store refuses it too, the node
-// remembers this refusal instead of the earlier one.
+// If a request is smaller than a refused request, the node asks the store about the smaller request. If the store
+// refuses it, too, the node remembers this refusal instead of the earlier refusal.
 func TestASmallerRequestIsAsked(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5))
 	require.True(t, l.take(3).Allowed)

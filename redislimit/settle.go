@@ -12,9 +12,9 @@ import (
 // settleEvery is how often [Limiter.Settle] makes the limiter check its debts.
 const settleEvery = 5 * time.Millisecond
 
-// Settle waits until all debts are charged to the store: tokens that the node's share admitted while the store was
-// lost, overdrafts of leases, and costs beyond holds. A program calls it at its end, after the last request. The
-// context bounds how long Settle waits. Tokens that are not charged when the process ends can be admitted a second
+// Settle waits until all debts are charged to the store. The debts are tokens that the node's share admitted while the
+// store was lost, overdrafts of leases, and costs beyond holds. A program calls it at its end, after the last request.
+// The context bounds how long Settle waits. Tokens that are not charged when the process ends can be admitted a second
 // time, unless the limiter has [DebtFiles]. If the store is lost, Settle waits until it is back, even after Close. It
 // also waits for the debts of closed limiters of the same client and limit, such as the limiters before a reload. The
 // error reports how many keys still owe something. After [Client.Close], nothing is charged any more.
@@ -51,8 +51,8 @@ func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 	}
 }
 
-// owes returns how many keys, including keys of tiers, owe the store something, and how many of these keys are in a
-// lost part of the store.
+// owes returns how many keys owe the store something, including keys of tiers. It also returns how many of these keys
+// are in a lost part of the store.
 func (l *Limiter) owes() (owing, lost int) {
 	owing, lost = l.owesHere()
 	for _, tier := range l.tiers {

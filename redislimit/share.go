@@ -11,10 +11,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A share decides for a node when the store does not answer. The node owes the store all tokens that the share admits,
-// and charges the store with them when it answers again. A share gets tokens back only at its own rate, so over any
-// time, the shares of all nodes together admit at most one limit. When the store returns, some nodes notice it before
-// others. During that time the store admits, in addition to the shares, at most the tokens that come back in it.
+// A share decides for a node when the store does not answer. The node owes the store all tokens that the share admits.
+// It charges the store with these tokens when the store answers again. A share gets tokens back only at its own rate,
+// so over any time, the shares of all nodes together admit at most one limit. When the store returns, some nodes notice
+// it before others. During that time, in addition to what the shares admit, the store admits at most the tokens that
+// come back in the store.
 type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]
@@ -132,8 +133,8 @@ func (l *Limiter) resetShare(key string) {
 	l.share.slow.DropKey(key)
 }
 
-// shareOf returns the key in l's share that belongs to a debt of the limiter from. That limiter is l or another limiter
-// of the same limit. ok is false if no request that l decides uses the returned key.
+// shareOf returns the key in l's share that belongs to a debt of another limiter of the same limit, or of l itself.
+// This limiter is the parameter from. ok is false if no request that l decides uses the returned key.
 func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	key = l.share.Key(of.key)
 	if of.numbers == (script.Quota{}) {
@@ -149,8 +150,9 @@ func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	return key, !l.limit.IsOfQuotas() // l's share does not have this quota, so no request has it
 }
 
-// spendShare takes n tokens from l's share for a debt of the limiter from. That limiter is l or another limiter of the
-// same limit. If l's share has fewer than n tokens, the share then owes tokens, as it may after any change of numbers.
+// spendShare takes n tokens from l's share for a debt of another limiter of the same limit, or of l itself. This
+// limiter is the parameter from. If l's share has fewer than n tokens, the share then owes tokens, as it may after any
+// change of numbers.
 func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 	if l.share == nil {
 		return
@@ -161,7 +163,7 @@ func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 	}
 }
 
-// spend notes that tokens were taken from the share for the debt that of identifies.
+// spend notes that tokens were taken from the share for a debt. The parameter of identifies the debt.
 func (s *share) spend(of owing, key engine.Key) {
 	s.spent.Compute(of, func(old engine.Key, known bool) (engine.Key, xsync.ComputeOp) {
 		if known || s.spent.Size() >= s.most {
@@ -174,7 +176,7 @@ func (s *share) spend(of owing, key engine.Key) {
 // sweepEvery is the time between two sweeps of share.spent.
 const sweepEvery = 5 * time.Second
 
-// sweep removes the entries of spent whose keys in the share are full again.
+// sweep removes those entries of the map spent whose keys in the share are full again.
 func (s *share) sweep(now int64) {
 	if now < s.next {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Tokens that a share admits while the store is away are charged when the store is back. So no matter how often the
-// store is lost, all shares together admit at most one additional limit.
+// Tokens that a share admits while the store is unavailable are charged when the store is back. So no matter how often
+// the store is lost, all shares together admit at most one additional limit.
 func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	const nodes = 4
 	for name, policy := range map[string]engine.Policy{ // nothing comes back during the test
@@ -26,7 +26,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 		"leased":         engine.FixedWindow(360_000, time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits most of the time
+			t.Parallel() // the test waits most of the time
 			server := redistest.Start(t)
 			proxy := redistest.StartProxy(t, server.Addr())
 			node := func(url string, options ...ClientOption) *Limiter {
@@ -82,8 +82,8 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	}
 }
 
-// A share may also admit tokens that come back to it while the store is away. These tokens must be charged as well, so
-// that the store is charged with everything that the share admitted.
+// A share may also admit tokens that come back to it while the store is unavailable. These tokens must be charged as
+// well, so that the store is charged with everything that the share admitted.
 func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 	server := redistest.StartWithClock(t, time.Date(2010, 1, 2, 12, 0, 0, 0, time.UTC))
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -111,8 +111,8 @@ func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 	assert.LessOrEqual(t, d.Remaining, limit-admitted)
 }
 
-// The store is charged with exactly the tokens that the share admitted. If several callers ask the store at once, no
-// token is charged twice.
+// The store is charged with exactly the tokens that the share admitted. No token is charged twice, even if several
+// callers ask the store at the same time.
 func TestSettlementsDoNotOverlap(t *testing.T) {
 	server := redistest.Start(t)
 	store, err := Open(t.Context(), server.URL(), Timeout(10*time.Second))
@@ -188,8 +188,8 @@ func TestSharesHaveQuotas(t *testing.T) {
 	}
 }
 
-// A caller may ask the store by another path than the limiter. If the store does not answer it, the caller calls
-// Fallback, which decides by the node's share, without a call to the store.
+// A caller may ask the store itself, without the limiter. If the store does not answer, the caller calls Fallback.
+// Fallback decides by the node's share, without a call to the store.
 func TestFallbackAsksNoStore(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 )
 
 // If the limit is smaller than the number of nodes, a token for each node would exceed the limit. So when the store
-// stalls or is lost, no node gets a token at once. After that moment, each node earns its part of the limit with time.
+// stalls or is lost, no node gets a token at once. From then on, each node earns its part of the limit with time.
 func TestALimitSmallerThanNodes(t *testing.T) {
 	const nodes = 8
 	for name, policy := range map[string]engine.Policy{
@@ -25,7 +25,7 @@ func TestALimitSmallerThanNodes(t *testing.T) {
 		"sliding log":    engine.SlidingLog(1, time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits most of the time
+			t.Parallel() // the test waits most of the time
 			proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
 			all := make([]*Limiter, nodes)
 			for i := range all {

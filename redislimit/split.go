@@ -15,9 +15,9 @@ import (
 // The group has taken no tokens.
 var errMoves = errors.New("the keys of the request are being moved within the cluster")
 
-// run makes a call for some questions. While their slot moves between nodes of a cluster, each node has some of the
-// keys, and both refuse a call for several keys without carrying it out. In this case, run asks about each key in a
-// separate call, and the node that has the key answers. For questions about groups, run returns errMoves.
+// run makes a call for some questions. While their slot moves between two nodes of a cluster, each of the two nodes has
+// some of the keys. Both nodes refuse a call for several keys, and do not carry it out. In this case, run asks about
+// each key in a separate call, and the node that has the key answers. For questions about groups, run returns errMoves.
 func (q *queue) run(ctx context.Context, questions []question, answers []script.Answer) error {
 	if q.limit == nil {
 		groups := make([][]script.Item, len(questions))

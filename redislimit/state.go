@@ -15,9 +15,9 @@ import (
 // slowEvery is the shortest time between two log entries about single calls that timed out.
 const slowEvery = time.Minute
 
-// Logger makes a client log changes in the state of the store. The client logs that the store is lost, with the cause.
-// While the store stays lost, it logs each new kind of cause once. It logs that the store is back. If calls time out
-// while the store is not lost, it logs this at most once per minute. By default, or with nil, nothing is logged.
+// Logger makes a client log changes in the state of the store. The client logs when the store is lost, with the cause,
+// and when the store is back. While the store stays lost, it logs each new kind of cause once. If calls time out while
+// the store is not lost, it logs this at most once per minute. By default, or with nil, nothing is logged.
 func Logger(log *slog.Logger) ClientOption {
 	return func(c *clientConfig) error {
 		c.log = log
@@ -37,7 +37,8 @@ type failure struct {
 	at  time.Time
 }
 
-// noteFailure notes a failed call. isLost says whether the call made a part of the store lost.
+// noteFailure notes a failed call. The parameter isLost says whether a part of the store counts as lost because of this
+// call.
 func (c *Client) noteFailure(err error, isLost bool, now int64) {
 	c.failed.Add(1)
 	c.condition.last.Store(&failure{err, time.Now()})

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// The log has one line for each loss of the store, with the cause, and one line for each return, no matter how many
-// requests there are. The client notices that the store is back without any request.
+// The log has one line with the cause for each loss of the store, and one line for each return, no matter how many
+// requests there are. The client notices without any request that the store is back.
 func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -55,8 +55,8 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 	assert.LessOrEqual(t, len(log.With("the store is slow")), 1, "in a minute")
 }
 
-// With the documented rights, a user can use every function of the limiter. If a user lacks any one of these rights,
-// Open returns an error.
+// With the documented rights, a user can use every function of the limiter. If the user does not have one of these
+// rights, Open returns an error.
 func TestTheLeastRights(t *testing.T) {
 	server := redistest.Start(t)
 	rights := strings.Fields(redislimit.Rights)

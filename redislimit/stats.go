@@ -23,8 +23,8 @@ type Stats struct {
 	Differs string
 }
 
-// Stats returns the limiter's statistics. The counts include those of its tiers. Mode is the mode for the limiter's own
-// policy. Stats visits every lease.
+// Stats returns the limiter's statistics. The counts include the counts of its tiers. Mode is the mode for the
+// limiter's own policy. Stats visits every lease.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
 		Mode: l.Mode(), OnLoss: l.config.onLoss, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
@@ -53,14 +53,15 @@ func (l *Limiter) Stats() Stats {
 //   - For windows and logs it is one limit, plus one for each window that can begin in T. For the calendar, the
 //     shortest period counts.
 //   - For [engine.Concurrency] it is the limit, which bounds the requests in flight at any moment.
-//   - For [engine.TokenBuckets] it is 0, because such a limiter admits by quotas only, and each has its own bound.
+//   - For [engine.TokenBuckets], it is 0, because such a limiter admits only by quotas, and each quota has its own
+//     bound.
 //
-// If the limit is leased, O + N*D is added. N is the number set by [Nodes], and the bound requires that there are not
+// If the limit is leased, O + N*D is added. N is the number set by [Nodes]. The bound is true only if there are not
 // more nodes. O is N times the largest number of tokens that a lease may have in hand. The store may have charged these
 // tokens before T began. D is the [Overdraft]. The store may charge these tokens after T has ended.
 //
-// The bound holds while the store answers. docs/distributed.md describes what shares admit beyond it while the store is
-// lost.
+// The bound is true while the store answers. docs/distributed.md describes how many tokens shares admit beyond the
+// bound while the store is lost.
 func (l *Limiter) Bound(t time.Duration) uint64 {
 	if l.limit.IsOfQuotas() {
 		return 0

@@ -11,8 +11,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store about a request under a quota. If there is a lease to carry the request, the lease's renewal
-// asks. Otherwise strict sends a separate question. It fills in the receipt if there is one.
+// strict asks the store about a request under a quota. If there is a lease that can carry the request, the question is
+// a part of the lease's renewal. Otherwise strict sends a separate question. If the receipt r is not nil, strict notes
+// in it where the tokens were taken.
 func (l *Limiter) strict(
 	ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease, r *receipt,
 ) (engine.Decision, error) {
@@ -47,8 +48,8 @@ func (l *Limiter) strict(
 	return l.fallback(q, key, n, err, r)
 }
 
-// fallback decides a request by the failure policy if the store did not decide it. err is the reason. With FailClosed,
-// or if err is not an error of the store, it returns err.
+// fallback decides a request by the failure policy if the store did not decide the request. The parameter err is the
+// reason. With FailClosed, or if err is not an error of the store, fallback returns err.
 func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt) (engine.Decision, error) {
 	if !isStore(err) {
 		return engine.Decision{}, err // the context's error
@@ -78,8 +79,8 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 func isStore(err error) bool { return errors.Is(err, ErrStore) }
 
 // Fallback decides a request for n tokens by the failure policy that [OnLoss] set, without asking the store. It is for
-// a caller that has asked the store itself and got the error cause. If n is 0, Fallback takes nothing, and the decision
-// reports what the node's share has left.
+// a caller that has asked the store itself and got the error in the parameter cause. If n is 0, Fallback takes nothing,
+// and the decision reports what the node's share has left.
 func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -117,9 +118,9 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	return r.answer, r.err
 }
 
-// carry starts a renewal of a lease. The renewal also asks the store for the n tokens of a request, and carry reports
-// whether the request is paid. If the context ends before the answer comes, the renewal still ends normally, but the
-// tokens that the store grants for the request are lost.
+// carry starts a renewal of a lease. The renewal also asks the store for the n tokens of a request. carry reports
+// whether these tokens pay for the request. If the context ends before the answer comes, the renewal still ends
+// normally, but the tokens that the store grants for the request are lost.
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
 	queue, item := l.place(key, held.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)

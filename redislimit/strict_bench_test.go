@@ -21,8 +21,8 @@ import (
 
 // BenchmarkStrict compares three costs: a request of a strict limiter, any script, and a script that reads the time. In
 // each case, 128 goroutines use 1,024 keys. The benchmark reports how much processor time the server and this process
-// use per request, because other processes affect processor time less than elapsed time. Compare only figures of the
-// same run.
+// use per request. It uses processor time because other processes affect it less than they affect elapsed time. Compare
+// only figures of the same run.
 func BenchmarkStrict(b *testing.B) {
 	server := redistest.Start(b)
 	plain, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// For each algorithm, if a key changes its tier, the tokens that it has taken still count, and one call to the store
+// For each algorithm, a key changes its tier. The tokens that it has taken still count, and one call to the store
 // decides each request. If the limiter does not have the tier, the request is refused without a call.
 func TestTiers(t *testing.T) {
 	perDay := func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), 24*time.Hour), n) }

@@ -24,13 +24,13 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// issue makes a certificate for 127.0.0.1 and writes the certificate and its key to files. authority signs it. If
-// authority is nil, the certificate is self-signed.
+// issue makes a certificate for 127.0.0.1 and writes the certificate and its key to files. The parameter authority
+// signs the certificate. If it is nil, the certificate is self-signed.
 func issue(t *testing.T, dir, name string, authority *tls.Certificate) *tls.Certificate {
 	return issueFor(t, dir, name, authority, time.Now().Add(time.Hour))
 }
 
-// issueFor does the same as issue, but the certificate expires at the time end.
+// issueFor does the same as issue, but the certificate expires at the time in the parameter end.
 func issueFor(t *testing.T, dir, name string, authority *tls.Certificate, end time.Time) *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

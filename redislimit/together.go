@@ -14,9 +14,10 @@ import (
 // Source returns the limiter as a [limits.Source], for a limit of package limits, httplimit or rpclimit. The source
 // supports the limiter's quotas and tiers ([Tiers]).
 //
-// All limits of a request that share a [Client] are decided together, all or nothing. The node first uses what it
-// knows: refusals that it remembers and tokens that leases have in hand. Then one call asks the store. In a cluster,
-// keys in different slots need separate calls, which are made one after the other. See docs/distributed.md.
+// All limits of a request that share a [Client] are decided together: either all of them take tokens, or none of them
+// does. The node first uses what it knows: refusals that it remembers, and tokens that leases have in hand. Then it
+// asks the store in one call. In a cluster, keys in different slots need separate calls, which are made one after the
+// other. See docs/distributed.md.
 func (l *Limiter) Source() limits.Source { return source{l.own} }
 
 // A source is a limiter under a quota.
@@ -285,7 +286,7 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 
 // giveBack gives back the tokens that were taken. Tokens of the node's share or lease go back to the share or lease.
 // All other tokens go back to the store, with one call for each part of the store. If one of these calls fails, the
-// others are still made.
+// other calls are still made.
 func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 	for i := range parts {
 		p := &parts[i]

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// An errand is a request of the tests. It maps the name of each limit to the request's key for that limit. If a limit
+// An errand is a request of the tests. It maps the names of limits to the request's keys for these limits. If a limit
 // has no entry, it does not apply to the request.
 type errand map[string]string
 
@@ -47,7 +47,7 @@ func limitOf(name string, l *redislimit.Limiter) limits.Limit[errand] {
 	}
 }
 
-// textOf returns the text by which a limit stores a key.
+// textOf returns the text under which a limit stores a key.
 func textOf(key string) string { return "text:" + key }
 
 // used returns how many tokens have been taken from a key of a limit.
@@ -123,8 +123,8 @@ func TestRefusedClientsHinderNoOther(t *testing.T) {
 	assert.EqualValues(t, victims, used(t, all["all"], "x"))
 }
 
-// Random concurrent requests take tokens, and some give them back. Each limit must then have taken exactly what the
-// admitted requests cost: nothing is taken twice and nothing is lost.
+// Random concurrent requests take tokens, and some requests give their tokens back. At the end, each limit must have
+// taken exactly the tokens that the admitted requests cost. No token is taken twice, and no token is lost.
 func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	_, store := miniAs(t, true)
 	policies := map[string]engine.Policy{
@@ -179,8 +179,9 @@ func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	assert.Greater(t, refused, 50)
 }
 
-// If a strict limit of the same store refuses, tokens that a lease paid go back to the lease's tokens in hand. If a
-// lease cannot decide, the call that asks the store about the other limits also asks for the tokens of the lease.
+// A request has a leased limit and a strict limit of the same store. If the strict limit refuses, the tokens that the
+// lease has paid go back to the lease's tokens in hand. If the lease cannot decide, one call asks the store about the
+// strict limit and about the leased limit.
 func TestLeasesJoinAGroup(t *testing.T) {
 	_, store := miniAs(t, true)
 	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
@@ -282,8 +283,8 @@ func TestGroupsInACluster(t *testing.T) {
 	admitted := map[string]uint64{}
 	for i := range 200 {
 		user := fmt.Sprintf("user%d", i%25)
-		// Limits whose key has the same text are in the same slot. So one call asks about some of the limits, and
-		// separate calls ask about the others.
+		// Limits whose keys have the same text are in the same slot. So one call asks about these limits, and separate
+		// calls ask about the others.
 		res := set.Decide(t.Context(), errand{"all": "x", "user": user, "team": user})
 		if res.Verdict() == limits.Admitted {
 			admitted[user]++

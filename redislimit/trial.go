@@ -20,9 +20,9 @@ var trials = []engine.Policy{
 	engine.SlidingLog(2, time.Second), // deleted at once
 }
 
-// try runs every script once, so that missing rights of the store's user are found at the start. If they were not
-// found, every call would fail, and the failure policy would decide all requests. Temporary errors are ignored, such as
-// the error of a store that is loading its data.
+// The method try runs every script once, so that it finds missing rights of the store's user at the start. Otherwise,
+// if rights were missing, every call would fail later, and the failure policy would decide all requests. Temporary
+// errors are ignored, such as the error of a store that is loading its data.
 func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 	for _, policy := range trials {
 		limit, err := script.NewLimit(policy, script.Terms{})
@@ -48,7 +48,7 @@ func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 // library sends when it connects. With +info, the client also notices that the store drops keys: see [Health].
 const Rights = "~weir:* +eval +evalsha +time +get +set +del +strlen +getrange +append +pexpire"
 
-// forbidden returns err if it is about a missing permission, otherwise nil.
+// If the error err is about a missing permission, forbidden returns it. Otherwise it returns nil.
 func forbidden(err error) error {
 	var reply *rueidis.RedisError
 	if errors.As(err, &reply) && isForbidden(reply.Error()) {

@@ -8,9 +8,11 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Call describes a call to the functions of a [Limit]. The fronts make it. It may be copied and stored.
+// A Call describes a remote procedure call for the functions of a [Limit]. The fronts make Calls. A Call may be copied
+// and stored.
 type Call struct {
-	// Context is the context of the call; nil means context.Background(). In a server it ends when the client has gone.
+	// Context is the context of the call; nil means context.Background(). In a server, the context ends when the client
+	// has gone.
 	Context context.Context
 	// Method is the method's full name, "/package.Service/Method".
 	Method string
@@ -22,7 +24,7 @@ type Call struct {
 	Peer netip.Addr
 	// Target is the target of a client's call, such as "dns:///api.example.com"; "" in a server.
 	Target string
-	// Message is the request message; nil when a stream opens. It must not be changed.
+	// Message is the request message, or nil when a stream opens. The message must not be changed.
 	Message any
 	// Stream is set if the call is a stream. The messages of a stream are decided one by one ([Limits.DecideMessage]).
 	Stream bool
@@ -42,15 +44,15 @@ const (
 
 // Metadata is the metadata of a call.
 type Metadata interface {
-	// Values returns all values of a name. name is in lower case. If name ends in -bin, the values are decoded, and ok
-	// is false if that fails. The caller must not change the values.
+	// Values returns all values of a name. The parameter name is in lower case. If it ends in -bin, Values decodes the
+	// values, and ok is false if a value cannot be decoded. The caller must not change the values.
 	Values(ctx context.Context, name string) (values []string, ok bool)
 }
 
 // Value returns the value of a name in the metadata, or "" if the name is absent. ok is false if the name has several
-// different values: some servers read the first value, some the last, and some all of them, so no value identifies the
-// client. ok is also false if a value cannot be decoded. For authorization, all spellings of the scheme and the blanks
-// give the same value, such as "Bearer V".
+// different values. In that case no value identifies the client, because some servers read the first value, some read
+// the last value, and some read all values. ok is also false if a value cannot be decoded. For authorization, all
+// spellings of the scheme and the blanks give the same value, such as "Bearer V".
 func (c Call) Value(name string) (value string, ok bool) {
 	if c.Metadata == nil {
 		return "", true
@@ -76,8 +78,8 @@ const (
 	Unavailable       Code = 14
 )
 
-// FullMethod returns a method's name with a leading slash. Some transports let a client omit the slash. It does not
-// allocate for a name that already has the slash.
+// FullMethod returns a method's name with a leading slash, because some transports let a client omit the slash.
+// FullMethod does not allocate for a name that already has the slash.
 func FullMethod(name string) string {
 	if strings.HasPrefix(name, "/") {
 		return name

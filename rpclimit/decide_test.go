@@ -325,7 +325,8 @@ func TestTheLongestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestFinishOnce: only the first call of Finish counts. A limit in shadow mode that took nothing gives nothing back.
+// TestFinishOnce: only the first call of Finish has an effect. A limit in shadow mode that took nothing gives nothing
+// back.
 func TestFinishOnce(t *testing.T) {
 	seen := &counts{}
 	l := newLimits(t, []rpclimit.Limit{{Name: "real", Limiter: testclock.New().Burst(t, 2), Refund: rpclimit.RefundCodes(ok)},

@@ -15,7 +15,7 @@ import (
 // limiter uses the system's clock.
 var stopped = engine.ClockFunc(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
 
-// A front for another framework decides on a call, and ends it.
+// A front for another framework checks a call against the limits, and ends the call.
 func Example() {
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 2), stopped)
 	if err != nil {

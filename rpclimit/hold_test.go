@@ -21,9 +21,9 @@ func budget(t testing.TB, name string, tokens, estimate uint64) rpclimit.Limit {
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(tokens, time.Hour))}
 }
 
-// TestAHandlerSettles: a handler settles the holds of its call by the names of the limits, even if an earlier
-// interceptor has the limit. The cost may be less or more than the estimate, and a second Settle changes nothing. A
-// hold that is not settled costs the estimate.
+// TestAHandlerSettles: a handler finds the holds of its call by the names of the limits, and settles them. This works
+// even if the limit belongs to an earlier interceptor. The cost may be less or more than the estimate, and a second
+// Settle changes nothing. A hold that is not settled costs the estimate.
 func TestAHandlerSettles(t *testing.T) {
 	one, two, dropped := budget(t, "one", 100, 30), budget(t, "two", 100, 30), budget(t, "dropped", 100, 30)
 	outer, inner := newLimits(t, []rpclimit.Limit{one}), newLimits(t, []rpclimit.Limit{two, dropped})
@@ -52,7 +52,7 @@ func TestNoHoldNoContext(t *testing.T) {
 }
 
 // TestAnEstimateAboveTheLimit: a call with an estimate above the limit passes when all tokens of the limit are
-// available. A refusal before that says when they will be.
+// available. A refusal before that time says when all tokens will be available.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	gate, l := inFlight(t, 1), budget(t, "budget", 100, 1000)
 	set := newLimits(t, []rpclimit.Limit{gate, l})

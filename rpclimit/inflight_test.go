@@ -25,7 +25,8 @@ func inFlight(t testing.TB, limit uint64) rpclimit.Limit {
 // left returns how many tokens a limiter has left for the key of Everyone.
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
-// TestACallIsInFlightUntilItEnds: a call gives its place back when it ends in any way, and only once.
+// TestACallIsInFlightUntilItEnds: a call gives its place back when it ends, no matter how it ends, and gives it back
+// only once.
 func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -53,8 +54,8 @@ func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	}
 }
 
-// TestCallsInFlightBesideRates: a call has a limit in flight and a rate. If either limit refuses, nothing is taken from
-// the other. RetryAfter is the time of the rate.
+// TestCallsInFlightBesideRates: a limit of calls in flight and a limit with a rate apply to a call. If one of them
+// refuses, nothing is taken from the other. RetryAfter is the wait for the limit with the rate.
 func TestCallsInFlightBesideRates(t *testing.T) {
 	for _, rateFirst := range []bool{false, true} {
 		c := testclock.New()
@@ -88,7 +89,7 @@ func TestCallsInFlightBesideRates(t *testing.T) {
 	}
 }
 
-// TestACallThatIsMoreThanTheLimitInFlight: a call that costs more than the limit in flight never passes.
+// TestACallThatIsMoreThanTheLimitInFlight: a call whose cost is higher than a limit of calls in flight never passes.
 func TestACallThatIsMoreThanTheLimitInFlight(t *testing.T) {
 	l := inFlight(t, 2)
 	l.Cost = func(rpclimit.Call) uint64 { return 3 }

@@ -20,17 +20,17 @@ type KeyFunc = limits.KeyFunc[Call]
 // peerIP makes the key for [Peer].
 var peerIP, _ = httplimit.NewClientIP() // without options it never fails
 
-// Peer is a [KeyFunc] whose key is the address of the connection, and for IPv6 only the first 64 bits of the address.
-// If there is no proxy in between, this identifies the client. All peers without an address, such as peers on a Unix
-// socket, share one key. In a client, all calls share that key, too.
+// Peer is a [KeyFunc] whose key is the address of the connection. For IPv6, the key is only the first 64 bits of this
+// address. If there is no proxy between the client and the server, the key identifies the client. All peers without an
+// address, such as peers on a Unix socket, share one key. In a client, all calls share that key, too.
 func Peer(h Hasher, c Call) (engine.Key, bool) {
 	return h.KeyAddr(peerIP.PrefixOf(peerIP.AddrOf(c.Peer, nil)).Addr()), true
 }
 
-// ClientAddr returns a [KeyFunc] whose key is the client's address, as ip finds it. This is usually the address of the
-// peer. If the peer is a proxy that ip trusts, it is the address that the proxies have written into the metadata
-// (x-forwarded-for, or the name from [httplimit.IPHeader]). Metadata from any other peer is ignored, so a client cannot
-// choose its key. If ip is nil, ClientAddr returns an error.
+// ClientAddr returns a [KeyFunc] whose key is the client's address. The parameter ip finds this address. It is usually
+// the address of the peer. If the peer is a proxy that ip trusts, the client's address is the address that the proxies
+// have written into the metadata (x-forwarded-for, or the name from [httplimit.IPHeader]). Metadata from any other peer
+// is ignored, so a client cannot choose its key. If ip is nil, ClientAddr returns an error.
 func ClientAddr(ip *httplimit.ClientIP) (KeyFunc, error) {
 	if ip == nil {
 		return nil, errors.New("rpclimit: ClientAddr(nil): want what httplimit.NewClientIP returns")
@@ -53,7 +53,7 @@ func ClientAddr(ip *httplimit.ClientIP) (KeyFunc, error) {
 // that omits the name has no limit. Therefore give a fallback, such as [Peer].
 //
 // All calls in which the name has several different values ([Call.Value]) share one key. The reason is that the server
-// may read another value than the limit. If the first value were the key, a client could get a new bucket for every
+// may use another value than the limit uses. If the first value were the key, a client could get a new bucket for every
 // call.
 //
 // Use a value that is verified before the limit, because each value that a client makes up would get a fresh bucket.

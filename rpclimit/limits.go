@@ -66,7 +66,7 @@ func New(calls []Limit, options ...Option) (*Limits, error) {
 	return l, nil
 }
 
-// of returns the limit changed so that it applies only to calls, or only to messages.
+// of returns a copy of the limit that applies only to calls, or only to messages.
 func of(l Limit, counts phase) Limit {
 	match := l.Match
 	l.Match = func(c Call) bool { return c.phase&counts != 0 && (match == nil || match(c)) }
@@ -103,8 +103,8 @@ func Messages(messages ...Limit) Option {
 // CountMessages reports whether one of the limits counts messages. If so, a front must call [Limits.DecideMessage].
 func (l *Limits) CountMessages() bool { return l != nil && len(l.messages) > 0 }
 
-// If the function skip returns true for a call, no limit applies to this call. skip is called for each message, too.
-// See [HealthAndReflection].
+// Skip sets a function that selects calls to which no limit applies. The function skip returns true for these calls. It
+// is called for each message, too. See [HealthAndReflection].
 func Skip(skip func(Call) bool) Option {
 	return func(l *Limits) error {
 		if skip == nil {
@@ -163,9 +163,10 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 	}
 }
 
-// MaxWaiting bounds how many calls and messages wait for tokens at a time, for all limits with a MaxWait together. The
-// default is 1,000. The parameter most is the bound, 1 or more. If that many wait, further calls and messages that
-// would have to wait are refused at once, so that a flood of calls does not occupy a flood of streams.
+// MaxWaiting sets the largest number of calls and messages that may wait for tokens at the same time, for all limits
+// with a MaxWait together. The default is 1,000. The parameter most is the largest number, 1 or more. If that many
+// wait, further calls and messages that would have to wait are refused at once, so that a flood of calls does not
+// occupy many streams.
 func MaxWaiting(most int) Option {
 	return func(l *Limits) error {
 		if most < 1 {
@@ -176,9 +177,9 @@ func MaxWaiting(most int) Option {
 	}
 }
 
-// Pause sets the function that makes a call wait for a limit with a MaxWait. The default is a timer. pause returns nil
-// after the time, or the error of the context when the context is done. It must be safe for concurrent use. Use it in
-// tests and for simulated time.
+// Pause sets the function that makes a call wait for a limit with a MaxWait. The default is a timer. The function pause
+// returns nil when the duration has passed. If the context is done before, it returns the error of the context. It must
+// be safe for concurrent use. Use this option in tests and for simulated time.
 func Pause(pause func(context.Context, time.Duration) error) Option {
 	return func(l *Limits) error {
 		if pause == nil {
@@ -189,11 +190,11 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 	}
 }
 
-// Decide checks a call against the limits. Call it for a stream when it opens, and for a unary call together with its
-// message. A front must end a refused call with [Result.Code]. At the end of an admitted call, it must call
-// [Result.Finish] if [Result.Refundable] reports true.
+// Decide checks a call against the limits. For a stream, call Decide when the stream opens. For a unary call, call it
+// once for the call and its message. A front must end a refused call with [Result.Code]. At the end of an admitted
+// call, it must call [Result.Finish] if [Result.Refundable] reports true.
 //
-// Decide waits for tokens if a limit has a MaxWait. [limits.Set.Decide] says what it allocates.
+// Decide waits for tokens if a limit has a MaxWait. The comment of [limits.Set.Decide] says when a decision allocates.
 func (l *Limits) Decide(c Call) (res Result) {
 	c.phase = countsCalls
 	if !c.Stream {

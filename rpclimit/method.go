@@ -8,8 +8,8 @@ import (
 // methods maps a method, or the beginning of the methods of a service, to the name in the list that matches it.
 type methods map[string]string
 
-// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". Its errors contain the name
-// of the calling function, which is in the parameter function.
+// newMethods checks names of the forms "/package.Service/Method" and "/package.Service/*". The parameter function is
+// the name of the calling function, for errors.
 func newMethods(function string, names []string) (methods, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("rpclimit: %s(): want at least one method, such as /package.Service/Method or /package.Service/*", function)
@@ -30,7 +30,7 @@ func newMethods(function string, names []string) (methods, error) {
 	return m, nil
 }
 
-// find returns the name that matches a method. A name of the method takes precedence over a name of its service. It
+// find returns the name that matches a method. The name of a method takes precedence over the name of its service. It
 // does not allocate.
 func (m methods) find(method string) (name string, found bool) {
 	if name, found = m[method]; found {
@@ -58,8 +58,8 @@ func MatchMethods(names ...string) (func(Call) bool, error) {
 }
 
 // MethodCosts returns a [Limit].Cost function. The map costs has the costs of methods, and its keys are names in the
-// form of [MatchMethods]. The parameter others is the cost of all other methods. A name of a method takes precedence
-// over a name of its service.
+// form of [MatchMethods]. The name of a method takes precedence over the name of its service. The parameter others is
+// the cost of all methods that no name matches.
 func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, error) {
 	names := make([]string, 0, len(costs))
 	byName := make(map[string]uint64, len(costs))
@@ -78,9 +78,9 @@ func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, err
 	}, nil
 }
 
-// HealthAndReflection is a function for [Skip]. It selects the calls of gRPC's health and reflection services, if the
-// server itself implements these services. Without it, these calls are limited like all other calls. With it, no limit
-// counts their streams either, such as the stream of Watch.
+// HealthAndReflection is a function for [Skip]. If the server itself implements gRPC's health and reflection services,
+// the function selects their calls. Without it, these calls are limited like all other calls. With it, no limit counts
+// their streams either, such as the stream of Watch.
 func HealthAndReflection(c Call) bool {
 	if c.Unknown {
 		return false

@@ -21,8 +21,8 @@ type Result struct {
 func (res *Result) Allowed() bool { return !res.unmade && res.Result.Allowed() }
 
 // Code returns the status code of the decision. It is OK for an admitted call, and ResourceExhausted for a refused
-// call. It is Canceled or DeadlineExceeded if the context ended while the call waited, Unavailable if a store failed or
-// a quota could not be applied, and Internal if [New] did not make the limits.
+// call. If the context ended while the call waited, it is Canceled or DeadlineExceeded. If a store failed or a quota
+// could not be applied, it is Unavailable. If [New] did not make the limits, it is Internal.
 func (res *Result) Code() Code {
 	if res.unmade {
 		return Internal
@@ -64,8 +64,8 @@ func (res *Result) Reason() string {
 }
 
 // RetryAfter returns the time after which a refused call could pass, including jitter. It is [engine.Never] for a call
-// that costs more than the limit. It is 0 if the call was not refused, or if the time is not known, for example if only
-// a limit of calls in flight refuses.
+// that costs more than the limit. It is 0 if the call was not refused. It is also 0 if the time is not known, for
+// example if only a limit of calls in flight refuses.
 func (res *Result) RetryAfter() time.Duration {
 	if res.Code() != ResourceExhausted {
 		return 0
@@ -94,9 +94,9 @@ func (res *Result) Context(ctx context.Context) context.Context {
 	return res.Result.Context(ctx)
 }
 
-// Finish ends an admitted call that has ended with a code. The call is no longer in flight ([limits.Result.Release]).
-// Limits whose Refund function returns true get their tokens back, unless the context of the call is done ([Limit]). A
-// second call of Finish does nothing, and neither does a call after a refusal.
+// Finish ends an admitted call. The parameter code is the code with which the call has ended. The call is no longer in
+// flight ([limits.Result.Release]). Limits whose Refund function returns true get their tokens back, unless the context
+// of the call is done ([Limit]). A second call of Finish does nothing, and neither does a call after a refusal.
 func (res *Result) Finish(code Code) {
 	res.Release()
 	if res.call.Context != nil && res.call.Context.Err() != nil {
@@ -105,9 +105,9 @@ func (res *Result) Finish(code Code) {
 	res.Result.Finish(res.call.Context, res.call, int(code))
 }
 
-// RefundCodes returns a Refund function ([Limit]). It gives tokens back to calls that end with one of the codes. The
-// codes are from package grpc/codes or from connect. For example, with codes.OK only failures count, and with
-// codes.Unavailable a failure of the server does not count.
+// RefundCodes returns a Refund function ([Limit]). The function gives tokens back to calls that end with one of the
+// codes. The codes are from package grpc/codes or from connect. For example, with codes.OK only failed calls count.
+// With codes.Unavailable, a call that fails with this code does not count.
 func RefundCodes[C ~uint32](codes ...C) func(Call, int) bool {
 	set := map[Code]bool{}
 	for _, c := range codes {

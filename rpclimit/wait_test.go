@@ -43,7 +43,8 @@ func TestAWaitThatIsTooLongIsRefusedAtOnce(t *testing.T) {
 		"its deadline would come first")
 }
 
-// TestWaitOfAWindow: with other algorithms, a call cannot take tokens in advance. So it waits and then asks again.
+// TestWaitOfAWindow: with algorithms other than the token bucket, a call cannot take tokens in advance. So it waits,
+// and then the limits are checked again.
 func TestWaitOfAWindow(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.FixedWindow(1, time.Second), engine.SlidingWindow(1, time.Second), engine.SlidingLog(1, time.Second),
 		engine.BatchRefill(1, time.Second, 1)} {
@@ -55,7 +56,7 @@ func TestWaitOfAWindow(t *testing.T) {
 	}
 }
 
-// TestAskingAgainEnds: a call asks again each time that other calls have taken the tokens first. Even so, all its waits
+// TestAskingAgainEnds: if other calls have taken the tokens first, the waiting call waits again. Even so, all its waits
 // together are not longer than MaxWait.
 func TestAskingAgainEnds(t *testing.T) {
 	c := testclock.New()
@@ -155,8 +156,8 @@ func TestWaitInRealTime(t *testing.T) {
 	})
 }
 
-// TestTokensThatCameMeanwhileGoBack: a limit refuses a call at first. Before the call can reserve tokens, tokens come
-// back, so the call takes them. Then another limit refuses the call. The call must give back the tokens of the first
+// TestTokensThatCameMeanwhileGoBack: a limit refuses a call at first. Tokens come back before the call can reserve any,
+// so the call takes these tokens. Then another limit refuses the call. The call must give back the tokens of the first
 // limit.
 func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	c := testclock.New()
@@ -174,7 +175,8 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
-// TestTheLongestWait: if several limits make a call wait, the call waits only as long as the longest wait.
+// TestTheLongestWait: several limits make a call wait. The complete wait of the call is only as long as the longest of
+// these waits.
 func TestTheLongestWait(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -185,8 +187,8 @@ func TestTheLongestWait(t *testing.T) {
 	assert.Equal(t, time.Minute, c.Now().Sub(begin))
 }
 
-// TestWaitsOfBothKinds: a bucket and a window make a call wait. The call waits only as long as the longer of the two
-// waits.
+// TestWaitsOfBothKinds: a bucket and a window make a call wait. The complete wait of the call is only as long as the
+// longer of the two waits.
 func TestWaitsOfBothKinds(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -213,8 +215,8 @@ func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
 }
 
 // TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call waits for a token. When the call ends, that token has
-// already come back with time, and other calls have taken it. If the call gave the token back again, one call more than
-// the limit allows could pass.
+// already come back with time, and other calls have taken it. The call must not give back the token a second time,
+// because then one call more than the limit allows could pass.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, test := range map[string]struct {
 		lasts  time.Duration

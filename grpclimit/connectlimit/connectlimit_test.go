@@ -295,7 +295,7 @@ func TestAClientIsHeldBack(t *testing.T) {
 	assert.Equal(t, int64(1), s.calls.Load(), "nothing was sent")
 	assert.Equal(t, int64(3), s.messages.Load())
 
-	// All methods of a refused stream return the refusal or nothing.
+	// Each method of a refused stream returns either the error of the refusal or an empty result.
 	stream := s.client(echo, held).CallBidiStream(context.Background())
 	assert.Equal(t, refused, codeOf(stream.Send(nil)))
 	assert.Equal(t, refused, codeOf(stream.CloseRequest()))

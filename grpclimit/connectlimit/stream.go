@@ -86,7 +86,7 @@ type clientConn struct {
 	result  rpclimit.Result // the decision on opening the stream
 }
 
-// open checks the call against the limits. Only its first call does so.
+// open checks the stream against the limits. Only the first call of open does so.
 func (c *clientConn) open() error {
 	c.opening.Do(func() {
 		c.call = newCall(c.ctx, c.Spec(), c.Peer(), c.RequestHeader())
@@ -107,8 +107,8 @@ func (c *clientConn) open() error {
 	return c.refusal()
 }
 
-// end records that the stream has ended, and cancels its context. If the call or a message was refused, refused is its
-// error. Otherwise the stream has ended with code.
+// end records that the stream has ended, and cancels its context. If the call or a message was refused, the parameter
+// refused is the error of the refusal. Otherwise the stream has ended with the status in the parameter code.
 func (c *clientConn) end(code rpclimit.Code, refused *connect.Error) {
 	c.ending.Lock()
 	defer c.ending.Unlock()

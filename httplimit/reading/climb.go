@@ -8,9 +8,9 @@ import (
 )
 
 // Climbs reports whether some server may read a target's path as a path above its root. That is the case if, in some
-// reading, a ".." has no segment before it that it could remove. Behind a proxy that adds a base path, such a path
-// leaves the base. If there are too many readings to try, Climbs returns true. It does not allocate for paths without
-// "..".
+// reading, there is a ".." without a segment before it that it could remove. Behind a proxy that adds a base path, such
+// a path leaves the base. If there are too many readings to try, Climbs returns true. It does not allocate for paths
+// without "..".
 func Climbs(u *url.URL) bool {
 	once, twice := u.Path, spelling.Unescape(u.Path)
 	hasOverlong := overlong(once) >= 0 || overlong(twice) >= 0

@@ -59,8 +59,8 @@ const (
 	separators = "," + blanks
 )
 
-// eachCookie calls one for every cookie that some server finds in a line. All servers split the line at semicolons, and
-// some also at commas and blanks.
+// eachCookie calls the function one for every cookie that some server finds in a line. All servers split the line at
+// semicolons, and some also at commas and blanks.
 func eachCookie(line string, one func(pair)) {
 	for more := true; more; {
 		var text string
@@ -91,7 +91,7 @@ func eachCookie(line string, one func(pair)) {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// cookie returns the value of a cookie, as it was sent.
+// cookie returns the value of a cookie in the form in which it was sent.
 func (of pair) cookie() string {
 	if !of.inner {
 		return of.value

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A limit of two logins an hour applies no matter how a client spells the path.
+// A limit allows two logins per hour, no matter how a client spells the path.
 func Example() {
 	login, err := reading.ParsePath("/login")
 	if err != nil {
@@ -46,7 +46,7 @@ func Example() {
 	// /logout 200
 }
 
-// An exception from a limit must apply only to requests that no server reads as something else.
+// An exception from a limit must apply only to a request whose path every server reads in the same way.
 func ExampleMatch_IsCertain() {
 	health, err := reading.ParsePath("/health")
 	if err != nil {

@@ -67,7 +67,7 @@ func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 const shortLine = 64
 
 // FirstLine returns the first line of a field, or "" if there is none. The line has the same form as the values of a
-// [HeaderField]. name is in the form of [http.CanonicalHeaderKey].
+// [HeaderField]. The parameter name must be in the form of [http.CanonicalHeaderKey].
 func FirstLine(r *http.Request, name string) string {
 	lines := r.Header[name]
 	if len(lines) == 0 {
@@ -79,8 +79,8 @@ func FirstLine(r *http.Request, name string) string {
 	return spelling.Line(name, lines[0])
 }
 
-// ClientAddr returns the address of the client of a request, by calling find. finder identifies the function find. If
-// the request has a [Parsed], find is called only once for each finder, and finder must be a pointer.
+// ClientAddr returns the address of the client of a request. It calls the function find, which the parameter finder
+// identifies. If the request has a [Parsed], find is called only once for each finder, and finder must be a pointer.
 func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr {
 	p := parsedOf(r)
 	if p == nil {
@@ -106,7 +106,8 @@ func (m *Match) meetsFields(r *http.Request) bool {
 	return true
 }
 
-// matchesFields reports the same as meetsFields, but uses only the reading of net/http, so upper and lower case differ.
+// matchesFields does the same as meetsFields, but uses only the reading of net/http, in which upper and lower case
+// differ.
 func (m *Match) matchesFields(r *http.Request) bool {
 	for i := range m.Headers {
 		if want := &m.Headers[i]; !anyLine(r, want, func(of fieldLine) bool {
@@ -131,7 +132,7 @@ func (m *Match) certainFields(r *http.Request) bool {
 	return true
 }
 
-// anyLine reports whether is returns true for one of the lines of a field.
+// anyLine reports whether the function is returns true for one of the lines of a field.
 func anyLine(r *http.Request, field *Field, is func(fieldLine) bool) bool {
 	if p := parsedOf(r); p != nil {
 		lines := p.linesOf(r, field.Name)

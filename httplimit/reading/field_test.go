@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// With a Parsed, the address of a client is found only once for each finder. Without a Parsed, it is found each time.
+// With a Parsed, the address of a client is searched only once for each finder. Without a Parsed, it is searched each
+// time.
 func TestTheClientIsFoundOnce(t *testing.T) {
 	found := 0
 	find := func() netip.Addr {

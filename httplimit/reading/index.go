@@ -74,8 +74,8 @@ func (p *Parsed) meets(x *Index, i int, u *url.URL) bool {
 	return p.path.met[i/64]>>(i%64)&1 != 0
 }
 
-// meetFirst records the matches whose patterns begin with the first segment. If the path has only one segment, it also
-// tries the segment without its extension.
+// meetFirst records the matches whose patterns begin with the first segment. If the path has only one segment,
+// meetFirst also tries this segment without its extension.
 func (p *Parsed) meetFirst(x *Index, segments []string) {
 	first := segments[0]
 	var room [64]byte
@@ -92,7 +92,7 @@ func (p *Parsed) meetFirst(x *Index, segments []string) {
 	}
 }
 
-// meetTexts records the matches with a text pattern that one of the readings meets.
+// meetTexts records each match that has a text pattern which one of the readings meets.
 func (p *Parsed) meetTexts(x *Index, all [][]string) {
 	if len(x.texts) == 0 {
 		return
@@ -123,8 +123,8 @@ func (p *Parsed) meetAll(x *Index, all []indexed, segments []string) {
 	}
 }
 
-// appendFirst appends a canonical form of the segment. All segments that [sameSegment] treats as equal, in any case,
-// have the same canonical form.
+// appendFirst appends a canonical form of the segment. All segments that [sameSegment] treats as equal when it ignores
+// case have the same canonical form.
 func appendFirst(to []byte, segment string) []byte {
 	segment = trimSegment(segment)
 	for i := 0; i < len(segment); {
@@ -148,7 +148,7 @@ func appendFirst(to []byte, segment string) []byte {
 	return to
 }
 
-// meetsBesidePath reports whether the request meets all parts of the match except the path.
+// meetsBesidePath reports whether the request meets all parts of the match other than the path.
 func (m *Match) meetsBesidePath(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.meetsMethods(r) && m.meetsFields(r) && m.meetsQuery(r) && m.matchesClient(r, client) && !m.isExcepted(r, client)
 }

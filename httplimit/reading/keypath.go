@@ -8,9 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// KeyPath returns the path that selects a bucket of the match's rule. If the pattern that the request meets stands for
-// exactly one path, KeyPath returns that path, no matter how the request spells it. Otherwise it returns the result of
-// the function [KeyPath], without the text that a client may add after the last name of a pattern.
+// KeyPath returns the path that selects a bucket of the rule to which the match belongs. If the pattern that the
+// request meets stands for exactly one path, KeyPath returns that path, no matter how the request spells it. Otherwise
+// it returns the result of the function [KeyPath]. From this result, it removes the text that a client may add after
+// the last name of a pattern.
 func (m *Match) KeyPath(r *http.Request) string {
 	for i := range m.Paths {
 		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], r) {
@@ -30,12 +31,12 @@ func (m *Match) KeyPath(r *http.Request) string {
 // at the end, and is in lower case unless keepCase is set. KeyPath does not allocate for a path that already has this
 // form.
 //
-// Servers may read one path in different ways. If the key would depend on the way of reading, the path has a key that
-// all such paths share. So all spellings that a server treats as one path have at most two keys, and a client cannot
-// make up more keys.
+// Servers may read one path in different ways. If different readings of a path give different keys, KeyPath returns one
+// key that all such paths share. So all spellings that a server treats as one path have at most two keys, and a client
+// cannot make up more keys.
 func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
 
-// keyPath does the same as KeyPath, and calls one instead of [oneKey].
+// keyPath does the same as KeyPath, but calls the function one instead of [oneKey].
 func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) string {
 	path := u.Path
 	if u.Opaque != "" {
@@ -93,8 +94,8 @@ type commonKey struct {
 	room     []string // for the key of the next reading
 }
 
-// add adds a reading. It returns false if the reading has another key, or if the path ends at different places for
-// different servers.
+// add adds a reading. It returns false if the reading has a key that differs from the common key, or if the path ends
+// at different places for different servers.
 func (k *commonKey) add(segments []string) bool {
 	this := coarsest(k.room[:0], segments)
 	if k.any && !slices.Equal(this, k.segments) {
@@ -112,8 +113,8 @@ func (k *commonKey) add(segments []string) bool {
 // key returns the key of the readings.
 func (k *commonKey) key() string { return strings.Join(k.segments, "/") }
 
-// coarsest appends the segments of one reading of a path to into. First it does everything to them that other readings
-// might do, such as removing parameters and dots.
+// coarsest appends the segments of one reading of a path to the slice into. Before that, it changes the segments in
+// every way in which other readings might change them, such as removing parameters and dots.
 func coarsest(into, segments []string) []string {
 	if slices.ContainsFunc(segments, func(s string) bool { return !isOrdinary(s) && strings.ContainsAny(s, `/\`) }) {
 		segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))

@@ -46,8 +46,8 @@ func HeaderField(name string, values ...string) Field {
 // of httplimit.ClientIP is an AddrFunc.
 type AddrFunc func(*http.Request) netip.Addr
 
-// There are three methods that compare a request with a match. For a doubtful request they report different results.
-// The use of the result decides which method is safe.
+// The three methods Matches, Meets and IsCertain compare a request with a match. They report different results if
+// servers may read the request in different ways. Which method is safe depends on the use of the result.
 
 // Matches reports whether the request matches in net/http's reading of its path. Use it for routes. It does not
 // allocate for paths without double slashes and dots.
@@ -56,9 +56,10 @@ func (m *Match) Matches(r *http.Request) bool {
 		m.matchesFields(r)
 }
 
-// Meets reports whether the request matches in any reading. Use it for limits: then a limit applies whenever a server
-// behind it might read the request in a way that matches. The function client is called only if [Match.UsesClient]
-// reports true, and may be nil otherwise. It does not allocate for plain paths of up to 32 segments.
+// Meets reports whether the request matches in any reading. Use Meets for limits: then a limit applies whenever a
+// server behind it might read the request in a way that matches. The function client is called only if
+// [Match.UsesClient] reports true, and may be nil otherwise. Meets does not allocate for plain paths of up to 32
+// segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 	return m.meetsBesidePath(r, client) && m.meetsPath(r)
 }
@@ -147,7 +148,8 @@ func (m *Match) meetsTexts(paths []Path, all [][]string) bool {
 	return false
 }
 
-// MatchesHost reports whether a host is one of Hosts. host may have a port, and a dot at the end of the name.
+// MatchesHost reports whether a host is one of Hosts. The parameter host may have a port, and a dot at the end of the
+// name.
 func (m *Match) MatchesHost(host string) bool {
 	if len(m.Hosts) == 0 {
 		return true
@@ -181,9 +183,9 @@ func (m *Match) matchesMethod(method string) bool {
 	})
 }
 
-// meetsMethods reports whether the method of the request is a wanted one. Forms in HTML can send only GET and POST. So
-// some frameworks read the method from a header field ([spelling.MethodOverrides]), or for a POST from the parameter
-// _method of the query. meetsMethods compares these methods, too.
+// meetsMethods reports whether the match accepts a method of the request. Forms in HTML can send only GET and POST. So
+// some frameworks read the method from a header field ([spelling.MethodOverrides]). For a POST, some read it from the
+// parameter _method of the query. meetsMethods compares these methods, too.
 func (m *Match) meetsMethods(r *http.Request) bool {
 	if m.meetsMethod(r.Method) {
 		return true
@@ -245,7 +247,7 @@ func overrides(r *http.Request) []string {
 	return all
 }
 
-// meetsMethod compares a method with the wanted ones. It ignores case, because many servers accept "post" as POST.
+// meetsMethod reports whether the match accepts a method. It ignores case, because many servers accept "post" as POST.
 func (m *Match) meetsMethod(method string) bool {
 	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
 		return strings.EqualFold(want, method) || want == http.MethodGet && strings.EqualFold(method, http.MethodHead)

@@ -11,8 +11,8 @@ import (
 )
 
 // A Parsed caches what was read from one request, so that the next rule does not read it again. The zero Parsed is
-// ready for use. The functions of this package find it in the context of the request, under [ParsedKey]. Without a
-// Parsed, they read what they need each time, which is just as fast for ordinary requests and a few rules.
+// ready for use. The functions of this package find the Parsed in the context of the request, under [ParsedKey].
+// Without a Parsed, they read what they need each time. For ordinary requests and a few rules, this is just as fast.
 //
 // The target and the header of the request must not change while the Parsed is in use. A Parsed is not safe for
 // concurrent use.
@@ -55,7 +55,7 @@ func IsCostly(r *http.Request) bool {
 
 // TooLong returns the part of a request that is not read, because reading it would take too long. It returns "" if
 // everything is read. A request with such a part meets every rule for a path or parameter. Its path, parameters and
-// cookies do not give it a separate key. Answer it with 400.
+// cookies do not give it a separate key. Answer such a request with 400.
 //
 // A host is not read if it is longer than host names may be, and a field is not read if it has more than 128 lines.
 func TooLong(r *http.Request) string {
@@ -128,7 +128,7 @@ type parsedPath struct {
 	met   []uint64  // for the index: a bit for each match
 	keys  [2]string // results of [KeyPath], without and with keepCase
 
-	judged, one bool // judged: one is known; one: all servers read the path in the same way
+	judged, one bool // judged: the value of one is known; one: all servers read the path in the same way
 }
 
 // readings returns the different readings of a path. ok is false if the path is too long, or if there is no path.
@@ -187,7 +187,7 @@ func (p *Parsed) cleanPath(of string) string {
 
 var seed = maphash.MakeSeed()
 
-// judgePath finds out whether the path is too long. It does so only once.
+// judgePath finds out whether the path is too long. Later calls do nothing.
 func (p *Parsed) judgePath(u *url.URL) {
 	if !p.path.seen {
 		p.path.seen, p.path.from = true, readingsOf(u)
@@ -211,7 +211,7 @@ func (p *Parsed) keyPath(u *url.URL, keepCase bool) string {
 	return *key
 }
 
-// oneKey does the same as the function oneKey, with the cached readings.
+// oneKey does the same as the function oneKey, but uses the cached readings.
 func (p *Parsed) oneKey(u *url.URL) (string, bool) {
 	all, ok := p.readings(u)
 	var one commonKey
@@ -241,7 +241,7 @@ func (ps *parsedPairs) room(n int) {
 	ps.hashes, ps.all = slices.Grow(ps.hashes, n), slices.Grow(ps.all, n)
 }
 
-// add appends a pair. found is the name by which it is found.
+// add appends a pair. The parameter found is the name under which the method each finds the pair.
 func (ps *parsedPairs) add(found string, of pair) {
 	ps.hashes, ps.all = append(ps.hashes, hashName(found)), append(ps.all, of)
 }
@@ -251,7 +251,7 @@ func hashName(name string) uint64 {
 	return maphash.Bytes(seed, spelling.AppendName(room[:0], name))
 }
 
-// each calls one with the pairs whose name may be the given one.
+// each calls the function one with every pair whose name may be the parameter name.
 func (ps *parsedPairs) each(name string, one func(pair)) {
 	if strings.ContainsAny(name, "%+ \x00") { // undoing escapes would change the name
 		for _, of := range ps.all {
@@ -335,9 +335,9 @@ func CookieKey(r *http.Request, name string) (value string, ok bool) {
 }
 
 // QueryKey returns the value of a parameter, by which a bucket is selected. It returns "" if the parameter is absent or
-// empty. All spellings of the value that a server reads alike give the same text. For example, V, V+ and %56 give "V".
-// ok is false if readings of the query give the parameter different values ([QueryValues]), if the value has a zero
-// byte, or if the query has too many parameters to be read.
+// empty. All spellings that some server reads as the same value give the same text. For example, V, V+ and %56 give
+// "V". ok is false if readings of the query give the parameter different values ([QueryValues]), if the value has a
+// zero byte, or if the query has too many parameters to be read.
 func QueryKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textQuery, r, name, readQuery)
 }

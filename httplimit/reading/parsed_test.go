@@ -43,7 +43,7 @@ func manyMatches(t testing.TB) (all []*Match) {
 	return all
 }
 
-// equalReadings requires that everything that is read from a request is the same with a Parsed and without one.
+// equalReadings requires that reading a request gives the same results with a Parsed and without one.
 func equalReadings(t testing.TB, x *Index, r *http.Request) {
 	kept, p := once(r)
 	for i, m := range x.matches {
@@ -112,7 +112,7 @@ func FuzzWhatIsReadOnce(f *testing.F) {
 	})
 }
 
-// All first segments that meet the same pattern have one form. This holds for every alphabet.
+// All first segments that meet the same pattern have one form, whatever alphabet they use.
 func TestFormsOfFirstSegments(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {

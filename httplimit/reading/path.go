@@ -23,7 +23,7 @@ type Path struct {
 	segments []string // anySegment stands for any segment
 	subtree  bool     // any segments may follow
 	slash    bool     // the pattern ends with a slash, but not subtree
-	only     string   // the only path that it stands for, without a slash at the end; "" if it stands for several
+	only     string   // the only path of the pattern, without a slash at the end; "" if the pattern stands for several
 
 	prefix, foldedPrefix string         // from [ParsePrefix], instead of the fields above: as written, and folded
 	expression, folded   *regexp.Regexp // from [ParseRegexp], likewise
@@ -35,8 +35,8 @@ const anySegment = "/"
 // String returns the pattern as it was written, after the word "prefix" or "regex" if it is a text pattern.
 func (p Path) String() string { return p.text }
 
-// ParsePath parses a pattern. It returns an error for a pattern that does not begin with a slash, for one that has a *,
-// an escape, a query, an empty segment or a dot segment, and for one whose braces are not a whole segment.
+// ParsePath parses a pattern. A pattern must begin with a slash. It must not have a *, an escape, a query, an empty
+// segment or a dot segment. Braces must enclose a complete segment. For any other text, ParsePath returns an error.
 func ParsePath(text string) (Path, error) {
 	p := Path{text: text}
 	switch plain, err := url.PathUnescape(text); {
@@ -104,9 +104,10 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	return name, rest, nil
 }
 
-// meets reports whether the pattern matches segments. The pattern must not be a text pattern, and no segment may be
-// empty. The last segment may have an extension, because many frameworks treat /login.json as /login. If the last name
-// of the pattern is a file, more segments may follow, because CGI and PHP treat /login.php/x as /login.php.
+// meets reports whether the pattern matches the parameter segments. The pattern must not be a text pattern, and no
+// segment may be empty. The last segment may have an extension, because many frameworks treat /login.json as /login. If
+// the last name of the pattern is a file, more segments may follow, because CGI and PHP treat /login.php/x as
+// /login.php.
 func (p *Path) meets(segments []string, m *Match) bool {
 	last := len(p.segments) - 1
 	if len(segments) <= last || len(segments) > last+1 && !p.subtree && !p.isFile() {
@@ -124,8 +125,8 @@ func (p *Path) meets(segments []string, m *Match) bool {
 }
 
 // within returns the part of a key of [KeyPath] that the pattern describes. It is for patterns that end in a name and
-// stand for several paths. It removes what a client may add: an extension, and everything after a file. ok is false if
-// the key does not meet the pattern. within does not allocate for keys of up to 32 segments.
+// stand for several paths. within removes what a client may add to a path: an extension, and everything after a file.
+// ok is false if the key does not meet the pattern. within does not allocate for keys of up to 32 segments.
 func (p *Path) within(key string, m *Match) (part string, ok bool) {
 	last := len(p.segments) - 1
 	if p.only != "" || p.subtree || last < 0 || p.segments[last] == anySegment {
@@ -158,7 +159,7 @@ func (p *Path) isFile() bool {
 	return len(p.segments) > 0 && strings.LastIndexByte(p.segments[len(p.segments)-1], '.') > 0
 }
 
-// hasExtension reports whether got is the segment want with an extension.
+// hasExtension reports whether the segment got consists of the segment want and an extension.
 func hasExtension(got, want string, keepCase bool) bool {
 	return len(got) > len(want) && got[len(want)] == '.' && sameSegment(want, got[:len(want)], keepCase)
 }
@@ -190,7 +191,7 @@ func trimSegment(s string) string {
 // passedOver are the characters that some servers ignore at the end of a segment.
 const passedOver = ". \t\n\v\f\r"
 
-// cleanPath returns a path without double slashes, dots, and a slash at the end.
+// cleanPath returns a path from which double slashes, dot segments, and a slash at the end are removed.
 func cleanPath(of string) string {
 	if !strings.HasPrefix(of, "/") {
 		of = "/" + of
@@ -201,7 +202,7 @@ func cleanPath(of string) string {
 // Matches reports whether the pattern matches a path without escapes, such as [net/url.URL.Path].
 func (p *Path) Matches(of string) bool { return p.matchesClean(of, cleanPath(of)) }
 
-// matchesClean does the same as Matches. clean is the result of [cleanPath] for the path.
+// matchesClean does the same as Matches. The parameter clean is the result of [cleanPath] for the path.
 func (p *Path) matchesClean(of, clean string) bool {
 	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
 	if p.IsText() {

@@ -10,8 +10,8 @@ import (
 )
 
 // QueryValues returns the values of a parameter of the query, without escapes. It finds the parameter under any
-// spelling of its name. Some servers end a parameter at a semicolon, and some decode %u0041. If that makes a
-// difference, QueryValues returns both values.
+// spelling of its name. Some servers end a parameter at a semicolon, and some decode %u0041. If such a difference
+// changes the value, QueryValues returns both values.
 func QueryValues(u *url.URL, name string) (values []string) {
 	eachParameter(u, name, func(_, value string) { values = append(values, spelling.UntilZero(value)) })
 	return values
@@ -25,8 +25,8 @@ type queryValue struct {
 	ok    bool   // text is valid
 }
 
-// queryValues returns the values of a parameter in all readings of the request's query. It returns none if the query
-// has too many parameters to be read.
+// queryValues returns the values of a parameter in all readings of the request's query. It returns no values if the
+// query has too many parameters to be read.
 func queryValues(r *http.Request, name string) (values []queryValue) {
 	if r.URL.RawQuery == "" || tooManyParameters(r) {
 		return nil
@@ -129,20 +129,21 @@ func (p *Parsed) readQuery(query string) {
 	})
 }
 
-// eachParameter calls the function each for every value of the parameter, in every reading of the query. The parameter
-// got is the name in the query, which some server treats as name. value may contain zero bytes.
+// eachParameter calls the function each for every value of the parameter, in every reading of the query. The function
+// each gets two texts. The first is the name as the query has it, which some server treats as the parameter's name. The
+// second is the value, which may contain zero bytes.
 func eachParameter(u *url.URL, name string, each func(got, value string)) {
 	eachPair(u.RawQuery, func(of pair) { of.parameter(name, each) })
 }
 
-// parameter calls the function each if the pair is a value of the parameter.
+// parameter calls the function each if the pair is a value of the parameter with the given name.
 func (of pair) parameter(name string, each func(got, value string)) {
 	if spelling.SameName(of.name, name) || isElement(of.name, name) {
 		each(of.name, spelling.UnescapeQuery(of.value))
 	}
 }
 
-// eachPair calls one with the parameters of a query in every reading. The names have no escapes.
+// eachPair calls the function one with each parameter of a query, in every reading. The names have no escapes.
 func eachPair(query string, one func(pair)) {
 	semicolons, units := strings.Contains(query, ";"), strings.Contains(query, "%u")
 	split := func(text string) {

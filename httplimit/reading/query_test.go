@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A parameter has one key for all spellings of its value. It has no key if readings of the query give it several
-// values.
+// A parameter has one key for all spellings of its value. A parameter has no key if different readings of the query
+// give different values.
 func TestQueryKey(t *testing.T) {
 	for query, want := range map[string]string{
 		"k=V": "V", "K=V": "V", "k=%56": "V", "k=V+": "V", "k=+V%20": "V", "k=V%09": "V", "k=V%01": "V", "k=V%C2%A0": "V",

@@ -9,11 +9,11 @@ import (
 
 // Servers read a path in several ways. They undo escapes before or after they split the path. Escapes are undone once,
 // or twice if a proxy in front of the server undoes them, too. Servers remove ";x" from a segment or keep it, resolve
-// dots or keep them, and treat a backslash as a slash or not. If a limit uses one reading and the server another, a
-// client can avoid the limit. So a pattern is compared with every reading.
+// dots or keep them, and treat a backslash as a slash or not. If a limit uses one of these ways and the server uses
+// another, a client can avoid the limit. So a pattern is compared with every reading.
 
-// A reading is one way to read a path. The zero reading splits the path, undoes the escapes in each segment, and leaves
-// everything else unchanged.
+// A reading is one way to read a path. The zero reading splits the path and then undoes the escapes in each segment. It
+// leaves everything else unchanged.
 type reading struct {
 	unescapeFirst bool // escapes are undone before the path is split: %2f is a slash
 	twice         bool // escapes are undone twice: %2541 is A
@@ -44,9 +44,10 @@ const (
 	dotsEnd
 )
 
-// These constants bound the work of reading a path. maxPath bounds the number of its bytes. maxRead bounds this number
-// multiplied by the number of readings of the path. maxSplit bounds the number of its segments multiplied by the number
-// of readings. No ordinary program sends a longer path, and without a bound a client could cause much work.
+// These constants bound the work of reading a path. The constant maxPath bounds the number of bytes of the path. The
+// constant maxRead bounds the number of bytes multiplied by the number of readings of the path. The constant maxSplit
+// bounds the number of segments of the path multiplied by the number of readings. No ordinary program sends a longer
+// path, and without a bound a client could cause much work.
 const (
 	maxPath  = 8 << 10
 	maxRead  = 8 << 10
@@ -66,14 +67,14 @@ type readings struct {
 	ways
 }
 
-// ways has the properties of a path that make its readings differ.
+// ways records which properties a path has. These properties make readings of the path differ.
 type ways struct {
 	slashes                 bool // the path has escaped slashes
 	backslashes, semicolons bool // the path has some
 	dotted                  bool // a segment begins with a dot
 }
 
-// or returns the union of the properties of two paths.
+// or returns the properties that at least one of two paths has.
 func (w ways) or(v ways) ways {
 	return ways{
 		w.slashes || v.slashes, w.backslashes || v.backslashes, w.semicolons || v.semicolons, w.dotted || v.dotted,
@@ -126,8 +127,8 @@ func behindHost(escaped string) string {
 	return "/" + behind
 }
 
-// readingsOfText returns the readings of a path. escaped is the path as it was sent, and plain is the path without
-// escapes.
+// readingsOfText returns the readings of a path. The parameter escaped is the path as it was sent, and plain is the
+// path without escapes.
 func readingsOfText(escaped, plain string) readings {
 	return readings{
 		escaped: strings.TrimPrefix(escaped, "/"),
@@ -184,7 +185,8 @@ func (rs *readings) tooLong() bool {
 	return n*len(rs.escaped) > maxRead || n*segments > maxSplit
 }
 
-// next appends the segments of the next reading, without empty ones, to into. ok is false after the last reading.
+// next appends the segments of the next reading to the slice into, without empty segments. ok is false after the last
+// reading.
 func (rs *readings) next(into []string) ([]string, bool) {
 	if rs.done {
 		return nil, false
@@ -216,8 +218,8 @@ func (rs *readings) readBehind() {
 	*rs = behind
 }
 
-// readAgain continues with the readings in which escapes are undone twice. First come readings that undo them in each
-// segment, and then readings that undo them once before everything else.
+// readAgain continues with the readings in which escapes are undone twice. The first of these readings undo the escapes
+// in each segment. The others undo them once before everything else.
 func (rs *readings) readAgain() {
 	once := rs.again
 	twice := readingsOfText(once, spelling.Unescape(once))
@@ -248,7 +250,7 @@ func (rs *readings) advance() {
 	rs.done = !r.unescapeFirst
 }
 
-// of appends the segments of a path in this reading to into, without empty ones.
+// of appends the segments that a path has in this reading to the slice into, without empty segments.
 func (r reading) of(into []string, escaped string) []string {
 	if r.backslash {
 		escaped = backslashes.Replace(escaped)

@@ -41,7 +41,7 @@ var patterns = map[string]struct {
 	"script": {"/run.php", regexp.MustCompile(`^/run\.php/?$`)},
 }
 
-// paths has spellings of paths. The field want has the names of the patterns that a request for the path must meet.
+// paths has paths in many spellings. The field want names the patterns that a request for the path must meet.
 var paths = []struct{ raw, want string }{
 	{"/login", "login"}, {"/login/", "login"}, {"/LOGIN", "login"}, {"/Login/", "login"}, {"//login", "login root"},
 	{"///login//", "login root"}, {"/./login", "login"}, {"/login/.", "login"}, {"/login/./", "login"},
@@ -102,8 +102,8 @@ var paths = []struct{ raw, want string }{
 	{"/users/a%3b/../search", ""},
 }
 
-// servers has eleven ways in which common servers read a path. They do not use the code that is tested. A slash within
-// a segment is shown as a bar.
+// servers has eleven ways in which common servers read a path. These functions do not use the code that is tested. A
+// slash within a segment is shown as a bar.
 var servers = map[string]func(escaped string) string{
 	"escaped, split and then undone": func(escaped string) string {
 		segments := strings.Split(escaped, "/")
@@ -165,8 +165,8 @@ var servers = map[string]func(escaped string) string{
 	},
 }
 
-// If one of the servers serves a path with a route, the path must meet the pattern of that route. A path must meet
-// exactly the patterns in the table.
+// If one of the servers serves a path with a route, the path must meet the pattern of that route. A path of the table
+// must meet the patterns that the table names, and no others.
 func TestNoReadingGoesAroundAPattern(t *testing.T) {
 	assert.GreaterOrEqual(t, len(paths), 160)
 	assert.Len(t, servers, 11)
@@ -367,8 +367,8 @@ func FuzzReadings(f *testing.F) {
 }
 
 // If Ambiguity returns "" for a path, all servers in the table read it in the same way. Differences in the case of
-// letters, in extensions, after scripts and at question marks do not count. Rules take them into account, and ordinary
-// paths have them, too.
+// letters, in extensions, after scripts and at question marks do not count. Rules take these differences into account,
+// and ordinary paths have them, too.
 func TestAmbiguity(t *testing.T) {
 	for _, p := range paths {
 		u, err := url.ParseRequestURI(p.raw)
@@ -418,8 +418,9 @@ func TestAnOpaqueTargetIsAmbiguous(t *testing.T) {
 	}
 }
 
-// TestAPathHasTwoKeysAtMost: for each way of reading, all spellings that are read as one path have the same key or the
-// shared key. So a client cannot get a fresh bucket by another spelling of the path.
+// TestAPathHasTwoKeysAtMost: for each way of reading, all spellings that are read as one path have either the key of
+// this path or the key that ambiguous paths share. So a client cannot get a fresh bucket by another spelling of the
+// path.
 func TestAPathHasTwoKeysAtMost(t *testing.T) {
 	keys := map[string]map[string]bool{} // keys by the way of reading and the path that is read
 	add := func(raw string) {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ParsePrefix returns a Path for all paths that begin with a text. The text need not end at the end of a segment:
-// "/log" matches "/login" and "/log/in". ParsePrefix returns an error for a text that does not begin with a slash, or
-// that has an escape, a query, an empty segment or a dot segment.
+// ParsePrefix returns a Path for all paths that begin with a text. The text may end within a segment: "/log" matches
+// "/login" and "/log/in". ParsePrefix returns an error for a text that does not begin with a slash, or that has an
+// escape, a query, an empty segment or a dot segment.
 func ParsePrefix(text string) (Path, error) {
 	p := Path{text: "prefix " + text, prefix: text, foldedPrefix: fold(text)}
 	switch plain, err := url.PathUnescape(text); {
@@ -53,8 +53,8 @@ func (p *Path) IsText() bool { return p.prefix != "" || p.expression != nil }
 // more bytes matches all expressions.
 const maxScan = 4 << 10
 
-// texts has the texts of a path that are compared with text patterns. These are its readings, its readings without the
-// extension of the last name, and its readings without the segments after a file.
+// texts has the texts of a path that are compared with text patterns. There are three kinds: the readings of the path,
+// the readings without the extension of the last name, and the readings without the segments after a file.
 type texts struct {
 	longest int                  // the longest prefix, in bytes; 0 if there is none
 	begins  []pathText           // beginnings of the readings, at least as long as the longest prefix
@@ -64,7 +64,7 @@ type texts struct {
 	seen    [2]map[pathText]bool // the texts in begins and in whole
 }
 
-// A pathText is a path with a slash at the end. cut says whether an extension was cut off.
+// A pathText is a path with a slash at the end. The field cut says whether an extension was cut off.
 type pathText struct {
 	text string
 	cut  bool
@@ -164,7 +164,8 @@ func (ts *texts) addWhole(segments []string, cut bool) {
 	ts.long = ts.size > maxScan
 }
 
-// begin returns the beginning of a path, with a slash at the end. It has at least size bytes and ends with a segment.
+// begin returns the beginning of a path, with a slash at the end. The beginning has at least size bytes, unless the
+// path is shorter, and does not end within a segment.
 func begin(segments []string, size int) string {
 	var b strings.Builder
 	b.WriteByte('/')
@@ -178,7 +179,7 @@ func begin(segments []string, size int) string {
 	return b.String()
 }
 
-// meetsText reports whether a text pattern ([Path.IsText]) meets one of the texts.
+// meetsText reports whether a text pattern ([Path.IsText]) matches one of the texts.
 func (p *Path) meetsText(ts *texts, m *Match) bool {
 	if p.expression == nil {
 		for i := 0; i < len(ts.begins); i += 2 {

@@ -25,7 +25,8 @@ func regexpOf(t testing.TB, text string) Path {
 	return p
 }
 
-// sameAsText returns, for each of the patterns, prefixes and expressions that match the same paths or more.
+// sameAsText returns text patterns for each name in the variable patterns. The prefixes and expressions under a name
+// match at least the paths that the pattern matches.
 func sameAsText(t testing.TB) map[string][]Path {
 	return map[string][]Path{
 		"login":  {prefixOf(t, "/login"), prefixOf(t, "/log"), regexpOf(t, "^/login$"), regexpOf(t, "login")},

@@ -14,13 +14,14 @@ import (
 	"runtime"
 )
 
-// Write replaces the content of a file with what the function write writes. It writes a temporary file in the same
-// folder, flushes it to the disk, and renames it. If name is a symbolic link, it replaces the link's target. A new file
-// has the permissions 0666, less those that the umask removes. An existing file keeps its permissions.
+// Write replaces the content of a file with the text that the function write writes. It writes a temporary file in the
+// same folder, flushes it to the disk, and renames it. If the path name is a symbolic link, Write replaces the link's
+// target. A new file has the permissions 0666, without those that the umask removes. An existing file keeps its
+// permissions.
 //
 // A file that is not a regular one, such as /dev/stdout or a named pipe, cannot be replaced, so it is written directly.
 //
-// The error names the file. The temporary file is gone when Write returns.
+// The error names the file. When Write returns, the temporary file no longer exists.
 func Write(name string, write func(io.Writer) error) error {
 	if err := replace(name, 0o666, write); err != nil {
 		return fmt.Errorf("cannot write %s: %w", name, err)
@@ -28,7 +29,7 @@ func Write(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// WritePrivate does the same as Write for a file that only its user can access (0600). If the system supports it,
+// WritePrivate does the same as Write, for a file that only its user can access (0600). If the system supports it,
 // WritePrivate also flushes the folder, so that the content survives a crash of the machine.
 func WritePrivate(name string, write func(io.Writer) error) error {
 	err := replace(name, 0o600, write)

@@ -20,8 +20,8 @@ func says(text string) func(io.Writer) error {
 	}
 }
 
-// content returns the content of the file. Before that, it checks that the number of files in the folder is the
-// parameter alone.
+// content returns the content of the file. It also checks that the folder has exactly as many files as the parameter
+// alone says.
 func content(t *testing.T, name string, alone int) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(name))

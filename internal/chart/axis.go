@@ -11,7 +11,7 @@ type Point struct{ X, Y float64 }
 // An Axis is the horizontal or vertical axis of a plot. Linear, Log, FromZero and LogAround make axes. For any other
 // axis, set the fields.
 type Axis struct {
-	Label string // what its numbers are, "" for none; drawn below the horizontal axis only
+	Label string // what the numbers of the axis mean, "" for none; only the horizontal axis shows it
 	Ticks []Tick
 	// Place returns the position of a number: 0 is the start of the axis, and 1 its end.
 	Place func(float64) float64
@@ -24,8 +24,8 @@ type Tick struct {
 	Minor bool // left out on narrow screens
 }
 
-// Linear returns an axis from one number to another. Numbers outside the range are drawn at its ends. If the range is
-// empty, all numbers are drawn at its start.
+// Linear returns an axis from one number to another number. Numbers outside the range are drawn at its ends. If the
+// range is empty, all numbers are drawn at its start.
 func Linear(from, to float64, ticks ...Tick) Axis {
 	return Axis{Ticks: ticks, Place: func(v float64) float64 {
 		if from == to {
@@ -49,8 +49,8 @@ func Log(from, to float64, ticks ...Tick) Axis {
 
 func clamp(fraction float64) float64 { return min(1, max(0, fraction)) }
 
-// FromZero returns an axis from 0 to the first tick that is at least the highest number. It has up to six ticks, at
-// multiples of 1, 2 or 5 times a power of ten. The distance between ticks is at least step.
+// FromZero returns an axis from 0 to the first tick that is not below the highest number. The axis has up to six ticks,
+// at multiples of 1, 2 or 5 times a power of ten. The distance between ticks is at least step.
 func FromZero(highest, step float64, text func(float64) string) Axis {
 	if step = max(step, roundStep(highest/5)); step == 0 {
 		step = 1 // nothing is above 0

@@ -21,7 +21,7 @@ var (
 // --line, --back and --card, and the colors that the constants below name.
 func Style() template.CSS { return template.CSS(style + page) }
 
-// A Colour is a class of the style sheet. It names one hue. On a dark page, this hue is lighter.
+// A Colour is a class of the style sheet. It stands for one hue, which is lighter on a dark page.
 type Colour string
 
 // The colours. Ink is the color of text.
@@ -43,7 +43,8 @@ type Chart struct {
 	height, top, left, right float64
 }
 
-// HTML returns the chart as an element of a page. It is as wide as its column and has the label for screen readers.
+// HTML returns the chart as an element of a page. The element is as wide as its column, and has the label for screen
+// readers.
 func (c Chart) HTML() template.HTML {
 	width := `width="100%"`
 	if beside := c.left + c.right; beside > 0 {
@@ -53,7 +54,7 @@ func (c Chart) HTML() template.HTML {
 		html.EscapeString(c.label), math.Ceil(c.height), width, c.body(unknown)))
 }
 
-// body returns the elements of the chart. width is in pixels, or is the constant unknown.
+// body returns the elements of the chart. The parameter width is in pixels, or is the constant unknown.
 func (c Chart) body(width float64) string {
 	var b strings.Builder
 	c.draw(&b, width)
@@ -70,7 +71,7 @@ const unknown = 0
 type Key struct {
 	Colour Colour
 	Text   string
-	Dashed bool // it is a line with gaps
+	Dashed bool // the key stands for a line with gaps
 }
 
 // Legend returns the keys as a list for a page.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Plot is a field with two axes. Each line, column or mark is drawn over the earlier ones.
+// A Plot is a field with two axes. Each line, column or mark is drawn over the earlier lines, columns and marks.
 //
 // Horizontal positions are fractions of the width. So a plot can be as wide as its column on the page, and the size of
 // its text does not change.
@@ -59,7 +59,7 @@ func (p *Plot) Line(l Line) {
 	p.path(string(l.Colour), l.Width, l.Dashes, moves)
 }
 
-// Strokes draws a vertical line from low to high at each of the places on the horizontal axis.
+// Strokes draws a vertical line at each of the given places on the horizontal axis. Each line is from low to high.
 func (p *Plot) Strokes(colour Colour, width float64, places []float64, low, high float64) {
 	var moves []move
 	for _, at := range places {
@@ -75,8 +75,8 @@ type move struct {
 	x, y    float64
 }
 
-// path draws a path. The coordinates of a path in SVG cannot be fractions of a width. So if the width is unknown, path
-// draws the path in a nested field, and the browser stretches this field without changing the width of the stroke.
+// path draws a path. In SVG, the coordinates of a path cannot be fractions of a width. So if the width is unknown, the
+// path is in a nested field, which the browser stretches without changing the width of the stroke.
 func (p *Plot) path(class string, stroke float64, dashes string, moves []move) {
 	if stroke == 0 {
 		stroke = 2
@@ -140,7 +140,8 @@ const (
 	Strong TextStyle = "strong"
 )
 
-// Text writes text. The given side of the text, at the height of its baseline, is at the point at.
+// Text writes text. The given side of the text is at the point in the parameter at. Vertically, this point is on the
+// baseline of the text.
 func (p *Plot) Text(at Point, side Side, style TextStyle, what string) {
 	p.elements = append(p.elements, func(b *strings.Builder, _ float64) {
 		text(b, string(style), p.across(at.X), p.down(at.Y), side, what)

@@ -14,29 +14,29 @@ func Cases() []*Case {
 		reloads, reloadSettings, reloadRules)
 }
 
-// hourly returns a limit of one token an hour. A case takes much less than an hour, so taken tokens do not come back
-// while it runs, unless it moves the clock.
+// hourly returns a limit of one token per hour. A case takes much less than an hour. So tokens do not come back during
+// a case, unless the case moves the clock.
 func hourly(burst uint64) Numbers { return Numbers{N: 1, Per: time.Hour, Burst: burst} }
 
-// each returns a limit of one request an hour for each client, with a burst.
+// each returns a limit of one request per hour for each client, with a burst.
 func each(name string, burst uint64) Limit { return Limit{Name: name, Numbers: hourly(burst)} }
 
-// at returns the same limit as each, for the requests with a path.
+// at returns the limit that the function each returns, but only for the requests with the given path.
 func at(path, name string, burst uint64) Limit {
 	return Limit{Name: name, Path: path, Numbers: hourly(burst)}
 }
 
-// byUser returns a limit of one request an hour for each user, with a burst.
+// byUser returns a limit of one request per hour for each user, with a burst.
 func byUser(name string, burst uint64) Limit {
 	return Limit{Name: name, Key: User, Numbers: hourly(burst)}
 }
 
-// window returns a limit of n requests in an hour that uses the algorithm a.
+// window returns a limit of n requests per hour that uses the algorithm a.
 func window(name string, a engine.Algorithm, n uint64) Limit {
 	return Limit{Name: name, Algorithm: a, Numbers: Numbers{N: n, Per: time.Hour, Burst: n}}
 }
 
-// perSecond returns a limit of one request a second, with a burst.
+// perSecond returns a limit of one request per second, with a burst.
 func perSecond(name string, burst uint64) Limit {
 	return Limit{Name: name, Numbers: Numbers{N: 1, Per: time.Second, Burst: burst}}
 }
@@ -90,8 +90,9 @@ var single = []*Case{
 	}},
 }
 
-// algorithm returns a case with a limit of five requests in an hour. Two requests come at the beginning of the hour and
-// three in its middle. After that hour, the algorithms admit different numbers of requests.
+// algorithm returns a case with a limit of five requests per hour. Two requests come at the beginning of an hour, and
+// three in the middle of this hour. After the hour, the limit must admit the number of requests that the parameter
+// after says; it differs between algorithms.
 func algorithm(name string, a engine.Algorithm, after int) *Case {
 	return &Case{Name: "one limit/" + name, Expects: fmt.Sprintf("a %s of five in an hour admits five, then %d when the hour is over, and five two hours later",
 		name, after), Run: func(c *C) {
@@ -157,7 +158,7 @@ func bothRefuse(c *C) Answer {
 	return n.Refuses(Request{})
 }
 
-// perHourOf returns a fixed window of n requests in an hour.
+// perHourOf returns a fixed window of n requests per hour.
 func perHourOf(name string, n uint64) Limit { return window(name, engine.AlgorithmFixedWindow, n) }
 
 var shadow = []*Case{

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// plans returns a limit of one request an hour with a burst of two, and with tiers whose bursts are five and ten.
+// plans returns a limit of one request per hour with a burst of two. Its tiers have the bursts five and ten.
 func plans() Limit {
 	l := each("plans", 2)
 	l.Key = User
@@ -62,7 +62,7 @@ func carrying(user string, burst uint64) Request {
 	return Request{User: user, Quota: &numbers}
 }
 
-// told returns a limit with a burst of two. In this limit, the given users have other numbers.
+// told returns a limit with a burst of two. For the given users, the limit has other numbers.
 func told(users map[string]Numbers) Limit { l := byUser("told", 2); l.Users = users; return l }
 
 var users = []*Case{
@@ -159,7 +159,7 @@ var costs = []*Case{
 	}},
 }
 
-// paidBack returns a limit that counts only failures: a request that ends well gets its cost back.
+// paidBack returns a limit that counts only failures, because a request that ends well gets its cost back.
 func paidBack(burst uint64) Limit { l := priced(burst); l.Refund = Good; return l }
 
 var refunds = []*Case{
@@ -203,8 +203,8 @@ var refunds = []*Case{
 	}},
 }
 
-// gets expects that a request is admitted, at once or a moment later, because the refund of an earlier request may
-// follow the answer to that request.
+// gets expects that a request is admitted at once or a moment later. The delay is allowed because an earlier request
+// may get its refund a moment after its answer.
 func (c *C) gets(n *Node, r Request) {
 	c.Soon("what was given back does not come", func() bool { return n.Send(r).Admitted })
 }

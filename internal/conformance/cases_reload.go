@@ -7,7 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// keeps returns a case in which a limit changes: a key that has used its tokens does not get a full bucket.
+// keeps returns a case in which a limit changes. After the change, a key that has used its tokens must not have a full
+// bucket.
 func keeps(name, expects string, from, to Limit) *Case {
 	return &Case{Name: "reload/" + name, Expects: expects, Run: func(c *C) {
 		n := c.Start(from)
@@ -18,7 +19,8 @@ func keeps(name, expects string, from, to Limit) *Case {
 	}}
 }
 
-// with makes a limit of one request an hour with a burst of five, applies a change to it, and returns it.
+// with makes a limit of one request per hour with a burst of five, applies the change to this limit, and returns the
+// limit.
 func with(change func(*Limit)) Limit { l := each("a", 5); change(&l); return l }
 
 func log(n uint64) Limit { return window("a", engine.AlgorithmSlidingLog, n) }
@@ -124,8 +126,8 @@ var reloads = []*Case{
 	}},
 }
 
-// toAndFro returns a case in which a limit changes and changes back: a key that has used its tokens never gets a full
-// bucket.
+// toAndFro returns a case in which a limit changes and then changes back. A key that has used its tokens must never
+// have a full bucket.
 func toAndFro(name, expects string, from, to Limit) *Case {
 	return &Case{Name: "reload/" + name, Expects: expects, Run: func(c *C) {
 		n := c.Start(from)

@@ -241,8 +241,8 @@ var stores = []*Case{
 	}},
 }
 
-// sharedOrRefused expects that two nodes refuse to start, or that together they admit no more requests than the
-// parameter most says.
+// sharedOrRefused expects one of two results: two nodes refuse to start, or together they admit at most the number of
+// requests in the parameter most.
 func (c *C) sharedOrRefused(l Limit, r Request, most int) {
 	config := c.stored(c.newStore(), Closed, l)
 	a, err := c.try(config)
@@ -257,7 +257,7 @@ func (c *C) sharedOrRefused(l Limit, r Request, most int) {
 	c.AtMost(most-1, a.Admitted(most, r)+b.Admitted(most, r), "on both nodes after the first")
 }
 
-// lost returns a case in which the store stops. The limit is six requests an hour.
+// lost returns a case in which the store stops. The limit is six requests per hour.
 func lost(loss Loss, expects string, then func(*Node)) *Case {
 	return &Case{Name: "store/lost " + string(loss), Stored: true, Expects: expects, Run: func(c *C) {
 		s := c.newStore()

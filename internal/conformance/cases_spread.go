@@ -6,16 +6,16 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// global returns a limit of one request a minute for all clients together, with a burst. (A bucket that takes hours to
-// fill cannot be spread over processors.)
+// global returns a limit of one request per minute for all clients together, with a burst. (A bucket that takes hours
+// to fill cannot be spread over processors.)
 func global(burst uint64) Limit {
 	return Limit{Name: "all", Key: Everyone, Numbers: Numbers{N: 1, Per: time.Minute, Burst: burst}}
 }
 
-// spread returns the same limit as global, with its bucket spread over all processors.
+// spread returns the limit that the function global returns, but with its bucket spread over all processors.
 func spread(burst uint64) Limit { l := global(burst); l.Spread = true; return l }
 
-// fast returns a spread limit of a million requests a second. At that rate, each processor holds tokens in advance.
+// fast returns a spread limit of a million requests per second. At that rate, each processor holds tokens in advance.
 func fast(burst uint64) Limit {
 	l := spread(burst)
 	l.Numbers = Numbers{N: 1_000_000, Per: time.Second, Burst: burst}

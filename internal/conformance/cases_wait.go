@@ -2,7 +2,8 @@ package conformance
 
 import "time"
 
-// patient returns a limit of one request a second with a burst. Requests wait up to a minute for its tokens.
+// patient returns a limit of one request per second with a burst. Requests wait up to a minute for the tokens of this
+// limit.
 func patient(burst uint64) Limit { l := perSecond("line", burst); l.MaxWait = time.Minute; return l }
 
 // queue sends a request and expects that the request waits.
@@ -185,7 +186,7 @@ var waits = []*Case{
 // busy returns a limit of n requests in flight.
 func busy(n uint64) Limit { return Limit{Name: "busy", Concurrency: n} }
 
-// under sends a request and expects that it reaches the server and stays there.
+// under sends a request and expects that the request reaches the server and remains in flight.
 func (c *C) under(n *Node, r Request) *Call {
 	call := n.Begin(r)
 	if !call.Arrived() {

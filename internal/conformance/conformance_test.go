@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheListIsRead: the parser finds mistakes in known.txt and reports their line.
+// TestTheListIsRead: the parser finds mistakes in known.txt and reports their lines.
 func TestTheListIsRead(t *testing.T) {
 	lists, err := parseKnown("# a comment\n\nwait/leave | gRPC, Connect | 3.1 | it stays\nwait/order | gRPC | cannot | so\ncost/* | gRPC | 3.2 | all\n")
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestTheListIsRead(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestTheListIsHeld: if a front does not behave as the list says, the case fails.
+// TestTheListIsHeld: if a front does not behave as known.txt says, the case fails.
 func TestTheListIsHeld(t *testing.T) {
 	wrong, unsupported := errors.New("wrong"), fmt.Errorf("%w: no words", ErrUnsupported)
 	assert.Empty(t, known{}.judge(nil))
@@ -48,8 +48,9 @@ func TestTheListIsHeld(t *testing.T) {
 	assert.Contains(t, known{step: differs, what: "so"}.judge(nil), "take it off")
 }
 
-// TestEveryCaseCanFail runs every case against fronts that give one answer to all requests. Every case must fail. The
-// only exception is a case that expects every request to be admitted, against a front that admits every request.
+// TestEveryCaseCanFail runs every case against fronts that give one answer to all requests. Every case must fail. There
+// is only one exception: a case that expects every request to be admitted passes against a front that admits every
+// request.
 func TestEveryCaseCanFail(t *testing.T) {
 	t.Cleanup(func() { patience = usualPatience })
 	patience = 200 * time.Millisecond

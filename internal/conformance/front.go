@@ -31,9 +31,11 @@ type Front struct {
 	store func() *Store // for a front that uses no store
 }
 
-// A Server is a front that was started. The suite calls Send from many goroutines, and the other methods from one.
+// A Server is a front that was started. The suite calls Send from many goroutines, and the other methods from one
+// goroutine.
 type Server interface {
-	// Send sends a request and returns its answer. If the context is done first, the client disconnects.
+	// Send sends a request and returns its answer. If the context is done before the answer comes, the client
+	// disconnects.
 	Send(context.Context, Request) Answer
 	// Reload changes the configuration. If it returns an error, the configuration is unchanged.
 	Reload(Config) error
@@ -71,8 +73,8 @@ func (e *Env) advance(d time.Duration) {
 	e.clock.Advance(d)
 }
 
-// The server behind the front calls Serve for each request. Serve takes as long as the case wants, and returns the
-// request. The request says how the server must answer. If the client disconnects first, it returns the error of the
+// The server behind the front calls Serve for each request. Serve takes as long as the case wants, and then returns the
+// request, which says how the server must answer. If the client disconnects before that, Serve returns the error of the
 // context.
 func (e *Env) Serve(ctx context.Context, id string) (Request, error) {
 	e.mu.Lock()
@@ -103,14 +105,15 @@ type Call struct {
 	answer  Answer
 }
 
-// usualPatience is how long the suite waits for something that must happen. Only a failure takes that long.
+// usualPatience is the longest time for which the suite waits for something that must happen. Only a failure takes that
+// long.
 const usualPatience = 20 * time.Second
 
-// patience is usualPatience, unless a test of the suite itself makes it shorter.
+// patience has the value of usualPatience, unless a test of the suite itself sets a shorter time.
 var patience = usualPatience
 
-// Arrived waits until the server has the request, and then reports true. If the client gets an answer before that, it
-// reports false.
+// Arrived waits until the server has the request, and then returns true. If the client gets an answer before the server
+// has the request, Arrived returns false.
 func (call *Call) Arrived() bool {
 	select {
 	case <-call.arrived:

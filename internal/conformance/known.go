@@ -26,8 +26,9 @@ const (
 )
 
 // parseKnown reads known.txt. A line has four parts, separated by bars. The first part names a case, or all cases of a
-// feature ("wait/*"). The second part names the fronts that do not pass it. The third part is "cannot", "differs", or
-// the step that closes the gap. The fourth part says what is wrong. A line that starts with # is a comment.
+// feature ("wait/*"). The second part names the fronts that do not pass this case. The third part is "cannot",
+// "differs", or the step that closes the gap. The fourth part says what is wrong. A line that starts with # is a
+// comment.
 func parseKnown(text string) (map[string]map[string]known, error) {
 	lists := map[string]map[string]known{}
 	for _, f := range Fronts {

@@ -17,9 +17,9 @@ const LongestQuota = 26 * 24 * time.Hour
 // A SourceFunc makes the source of a limit in a store.
 type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
 
-// Limiters are the limiters of a program that uses the library, by name. They outlive changes of the configuration. If
-// a limiter can take the new numbers, it takes them. Otherwise a new limiter replaces the old one, and the keys keep
-// their debts.
+// Limiters has the limiters of a program that uses the library, by name. They continue to exist when the configuration
+// changes. If a limiter can take the new numbers, it takes them. Otherwise a new limiter replaces the old one, and the
+// keys keep their debts.
 type Limiters struct {
 	Env     *Env
 	Source  SourceFunc // for limits that are Stored; nil for cases without a store
@@ -31,10 +31,10 @@ type made struct {
 	*live.Limiter
 	limit Limit
 	dir   string
-	first []engine.Policy // the policies with which it was made
+	first []engine.Policy // the policies with which the limiter was made
 }
 
-// LimitOf returns a limit of a new configuration, without the fields that depend on the type of requests.
+// LimitOf returns a limit of a new configuration. It does not set the fields that depend on the type of requests.
 // [Limiters.Commit] makes the limit active.
 func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err error) {
 	made = limits.Limit[R]{Name: l.Name, MaxWait: l.MaxWait, Shadow: l.Shadow, Hold: l.Hold}
@@ -94,8 +94,8 @@ func (m *made) takes(l Limit, dir string) bool {
 		m.limit.ByQuota() == l.ByQuota() && m.limit.Spread == l.Spread && m.dir == dir && (l.ByQuota() || engine.CheckChange(m.first, l.Policies()) == nil)
 }
 
-// sameKeys reports whether the records of a limit can move to its new limiter. The old limiter must be in memory, both
-// limits must have the same kind of key, and neither may count requests in flight.
+// sameKeys reports whether the records of a limit can move to its new limiter. There are three conditions: the old
+// limiter is in memory, both limits have the same kind of key, and neither limit counts requests in flight.
 func (m *made) sameKeys(l Limit) bool {
 	return m != nil && m.limit.Key == l.Key && m.dir == "" && m.limit.Concurrency == 0 && l.Concurrency == 0
 }
@@ -145,7 +145,7 @@ func (l Limit) Policies() []engine.Policy {
 }
 
 // Under returns the policy that a request carries. If the request carries no policy, Under returns the policy of the
-// request's user. If that does not exist either, it returns the limit's own policy.
+// request's user. If the user has no policy either, it returns the limit's own policy.
 func (l Limit) Under(r Request) engine.Policy {
 	if r.Quota != nil {
 		return r.Quota.Policy(l.algorithm())

@@ -16,12 +16,12 @@ type Numbers struct {
 	N     uint64
 	Per   time.Duration
 	Burst uint64
-	// Calendar is a period of the calendar. It replaces Per for a fixed window. Zone is the name of its time zone, ""
-	// for UTC.
+	// Calendar is a period of the calendar. It replaces Per for a fixed window. Zone is the name of the time zone of
+	// this period, "" for UTC.
 	Calendar engine.Period
 	Zone     string
 	Aligned  bool // a fixed window begins with the clock
-	// Constant is Unlimited or Blocked instead of numbers.
+	// Constant is Unlimited or Blocked. If it is set, it replaces the numbers.
 	Constant Constant
 }
 
@@ -81,20 +81,20 @@ type Loss string
 
 const (
 	Share  Loss = "share"  // each node admits its share
-	Open   Loss = "open"   // they pass
-	Closed Loss = "closed" // they fail
+	Open   Loss = "open"   // requests pass
+	Closed Loss = "closed" // requests fail
 )
 
 // A Limit is one limit as a user would describe it.
 type Limit struct {
 	Name string
-	Path string    // of the requests to which it applies, such as "/a"; "" means all
+	Path string    // the path of the requests to which the limit applies, such as "/a"; "" means all requests
 	Key  Attribute // "" means Client
 	// Algorithm is the algorithm. 0 means the token bucket.
 	Algorithm engine.Algorithm
 	Numbers
 	Tiers []Tier
-	// Concurrency is how many requests may be in flight at a time. If it is set, it replaces Numbers.
+	// Concurrency is how many requests may be in flight at the same time. If it is set, it replaces Numbers.
 	Concurrency uint64
 	Cost        bool // a request states its cost
 	Quota       bool // a request may carry its own numbers
@@ -184,7 +184,7 @@ type Request struct {
 	User   string
 	Tier   string
 	Cost   uint64 // for limits with Cost; 0 means 1
-	Free   bool   // its cost is 0
+	Free   bool   // the cost is 0
 	Quota  *Numbers
 	Actual uint64  // the actual cost
 	Ends   Outcome // "" means Good

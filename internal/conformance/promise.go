@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// promises are the cases in which package limitertest looks for requests that should have been decided differently.
-// This module does not require limitertest, so the test of each front provides a function that runs these cases:
-// [Front.Promise].
+// promises are the cases in which package limitertest looks for requests that were decided incorrectly. This module
+// does not require limitertest. So the test of each front provides a function that runs these cases: [Front.Promise].
 var promises = []*Case{
 	{Name: "promise/bucket", Promise: true,
 		Expects: "package limitertest finds no fault: a key gets its tokens at the first instant, and never more"},
@@ -110,8 +109,8 @@ func (f Front) start(t *testing.T, k *Case, c Config) *Subject {
 	return &Subject{env: env, server: server}
 }
 
-// Ask sends a request. retryAfter is negative if a refusal does not say when to try again. The user is the key in
-// hexadecimal digits, so the key may have any bytes.
+// Ask sends a request. The result retryAfter is negative if a refusal does not say when to try again. The user of the
+// request is the key in hexadecimal digits, so the key may have any bytes.
 func (s *Subject) Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration) {
 	call := &Call{arrive: func() {}, let: make(chan struct{})}
 	close(call.let)

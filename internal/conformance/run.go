@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/testclock"
 )
 
-// A Case is something that every front must do, described from outside.
+// A Case describes something that every front must do, as a client sees it.
 type Case struct {
 	Name    string // the name of the subtest, also in known.txt: "feature/case"
 	Expects string // what must happen, as text for people
@@ -144,7 +144,7 @@ func (c *C) settle() {
 	}
 }
 
-// Soon waits until a condition holds. Outside a bubble it checks repeatedly.
+// Soon waits until a condition is true. Outside a bubble, it checks the condition repeatedly.
 func (c *C) Soon(what string, is func() bool) {
 	c.settle()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
@@ -229,7 +229,7 @@ func (n *Node) Send(r Request) Answer {
 	return answer
 }
 
-// Admitted sends a request as often as the parameter times says, and returns how often it was admitted.
+// Admitted sends a request several times, and returns how often the request was admitted.
 func (n *Node) Admitted(times int, r Request) (admitted int) {
 	for range times {
 		if n.Send(r).Admitted {
@@ -239,7 +239,7 @@ func (n *Node) Admitted(times int, r Request) (admitted int) {
 	return admitted
 }
 
-// Admits expects that a request is admitted in a row as often as the parameter times says.
+// Admits sends a request several times, one after the other, and expects that it is admitted each time.
 func (n *Node) Admits(times int, r Request) {
 	for i := range times {
 		if a := n.Send(r); !a.Admitted {
@@ -257,7 +257,8 @@ func (n *Node) Refuses(r Request) Answer {
 	return a
 }
 
-// Exactly expects that a request is admitted as often as the parameter times says, and is then refused.
+// Exactly sends a request several times, and expects that it is admitted each time. Then it sends the request once
+// more, and expects a refusal.
 func (n *Node) Exactly(times int, r Request) {
 	n.Admits(times, r)
 	n.Refuses(r)

@@ -106,14 +106,14 @@ func (s *Store) Stop() {
 	}
 }
 
-// Suspend suspends the process: it keeps its content and does not answer.
+// Suspend suspends the process. The store then keeps its content, but does not answer.
 func (s *Store) Suspend() { s.signal("STOP") }
 
 // Resume lets a suspended process continue.
 func (s *Store) Resume() { s.signal("CONT") }
 
-// signal sends a signal with the program kill, which exists on Unix only. It does not use package syscall, which lacks
-// these signals on other systems.
+// signal sends a signal with the program kill, which exists on Unix only. It does not use package syscall, because this
+// package does not have these signals on other systems.
 func (s *Store) signal(name string) {
 	if s.process == nil {
 		return

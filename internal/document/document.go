@@ -12,8 +12,9 @@ import (
 	"unicode"
 )
 
-// Read returns a map from the path of every document to its text. root is the directory of the repository, and the
-// paths are relative to it. The documents are the Markdown files at the top, in docs, and in examples.
+// Read returns a map from the path of every document to its text. The parameter root is the directory of the
+// repository, and the paths are relative to it. The documents are the Markdown files in this directory itself, in docs,
+// and in examples.
 func Read(root string) (map[string]string, error) {
 	var paths []string
 	for _, pattern := range []string{"*.md", "examples/*.md", "examples/*/*.md"} {

@@ -8,9 +8,10 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// Inject runs call once for each of its operations on words. In each run, it calls other before a different one of
-// these operations, as another goroutine could. The function make returns a new world each time: the two calls, and a
-// function that checks the world. The parameter what describes the operation before which the other call was made.
+// Inject runs a call once for each operation on words that the call makes. In each run, it makes another call before a
+// different one of these operations, as another goroutine could. For each run, the function make returns three
+// functions: call, other, and a function check for the state after both. The parameter what of check describes the
+// operation before which other was called.
 func Inject(make func() (call, other func(), check func(what string))) {
 	defer func() { word.Before = nil }()
 	for at, more := 0, true; more; at++ {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Mutant is the code with one broken rule, made by edits to its text. (Mutant and Edit are aliases of unnamed types,
-// because lists of them are easier to read without the names of the fields.)
+// A Mutant is the code with one broken rule. Edits of the text make it from the code. (Mutant and Edit are aliases of
+// unnamed types, because lists of mutants are easier to read without the names of the fields.)
 type Mutant = struct {
 	Rule, Name string
 	Scenario   string // the scenario that catches the mutant, or the name of another test
@@ -27,10 +27,10 @@ type Mutant = struct {
 type Edit = struct{ File, Old, New string }
 
 // For each mutant, Catch builds the test of the package in the working directory with the mutant instead of the code.
-// Catch requires that the mutant's scenario breaks the mutant's invariant. The scenario is one of TestScenarios, which
-// [Test] runs, or another test that reports what is broken in the same form. If the scenario runs for ten minutes, the
-// mutant counts as not caught. Names of files are relative to root. The overlay of the go command replaces the files,
-// so production code contains nothing for mutants.
+// Catch requires that the mutant's scenario breaks the mutant's invariant. The scenario is one of the scenarios in
+// TestScenarios, which call [Test], or another test that reports what is broken in the same form. If the scenario runs
+// for ten minutes, the mutant counts as not caught. The names of files are relative to the directory root. The overlay
+// of the go command replaces the files, so production code contains nothing for mutants.
 func Catch(t *testing.T, root string, mutants []Mutant) {
 	broken := regexp.MustCompile(`broken: (([A-Z]\d+|\([a-d]\)): .*)`)
 	for _, m := range mutants {
@@ -51,7 +51,7 @@ func Catch(t *testing.T, root string, mutants []Mutant) {
 	}
 }
 
-// build builds the test, with the files of overlay instead of the real ones.
+// build builds the test with the files of the map overlay instead of the real files.
 func build(t *testing.T, overlay map[string]string) string {
 	dir := t.TempDir()
 	replace, err := json.Marshal(map[string]any{"Replace": overlay})
@@ -66,8 +66,8 @@ func build(t *testing.T, overlay map[string]string) string {
 	return binary
 }
 
-// overlay patches copies of the files that the mutant changes. An edit must match in exactly one place, so the test of
-// a mutant fails if the code that it quotes has changed.
+// overlay patches copies of the files that the mutant changes. An edit must match in exactly one place. So if the code
+// that a mutant quotes has changed, the test of the mutant fails.
 func overlay(t *testing.T, root string, m Mutant) map[string]string {
 	sources := map[string]string{}
 	for _, e := range m.Edits {

@@ -19,10 +19,10 @@ var endless = flag.Bool("endless", false, "explore also scenarios that take hour
 // explored counts the scenarios of this process.
 var explored int
 
-// isInPart reports whether the next scenario is in the part that the environment variable WEIR_EXPLORE names. For
-// example, one process runs the part 1/2 and another one the part 2/2, because a process can have only one scheduler.
-// If the variable is not set, all scenarios are in the part. WEIR_EXPLORE is not a flag, because the go command does
-// not cache the result of a test that has its own flags.
+// isInPart reports whether the next scenario is in the part that the environment variable WEIR_EXPLORE names. Because a
+// process can have only one scheduler, several processes can share the scenarios: one process runs the part 1/2 and
+// another process runs the part 2/2, for example. If the variable is not set, all scenarios are in the part.
+// WEIR_EXPLORE is not a flag, because the go command does not cache the result of a test that has its own flags.
 func isInPart(t *testing.T) bool {
 	part, of := 1, 1
 	if text := os.Getenv("WEIR_EXPLORE"); text != "" {
@@ -38,8 +38,8 @@ func isInPart(t *testing.T) bool {
 	return (explored-1)%of == part-1
 }
 
-// Endless reports whether a test should also explore scenarios that take hours. (A mutant that such a scenario catches
-// is found much sooner.)
+// Endless reports whether a test should also explore scenarios that take hours. (If such a scenario catches a mutant,
+// it does so much sooner.)
 func Endless() bool { return *endless }
 
 // Test explores a scenario as a test with a name. It prints a line about the explored scenario, or about the broken

@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// stepBound is how many steps an execution may have: several times the length of the longest execution. An execution
-// with more steps is a livelock (I5). For every step of every thread, there is a schedule in which only the other
-// threads run from that step on, as if the thread had stopped forever. So the bound also shows that the other threads
-// finish. The report counts the states in which they have finished.
+// stepBound is the largest number of steps that an execution may have. It is several times the length of the longest
+// execution. An execution with more steps is a livelock (I5). For every step of every thread, there is a schedule in
+// which only the other threads run from that step on, as if the thread had stopped forever. So the bound also shows
+// that the other threads finish. The report counts the states in which they have finished.
 const stepBound = 600
 
 // shortBound is how many schedules of a world are tried with -short.
 const shortBound = 5000
 
 // A World is what an exploration runs. It has a few threads, everything that they share, and the conditions that must
-// hold.
+// be true.
 type World interface {
 	// Restart starts an execution: every thread is before its first operation.
 	Restart()
@@ -27,12 +27,13 @@ type World interface {
 	// Ways returns how many outcomes the next step of a thread can have. It returns one, unless the world decides the
 	// outcome of the step.
 	Ways(thread int) int
-	// Step lets a thread make its next operation, with the outcome number way, and checks what must hold.
+	// Step lets a thread make its next operation, and checks the conditions. The parameter way is the number of the
+	// outcome of the operation.
 	Step(thread, way int) error
 	// Hash returns a hash of the state of the world. Two different states have the same hash with a probability of
 	// 2^-64.
 	Hash() uint64
-	// CheckEnd checks what must hold when every thread has finished.
+	// CheckEnd checks the conditions that must be true when every thread has finished.
 	CheckEnd() error
 	// Trace makes the world describe every step from now on.
 	Trace(tell func(line string))

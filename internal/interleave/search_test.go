@@ -21,7 +21,7 @@ type toy struct {
 	ways    int
 	way     int   // the outcome of the last step that had several outcomes
 	went    []int // the value of way at the end of each execution
-	forgets bool  // a thread that is about to load forgets what it has read
+	forgets bool  // before a load, a thread forgets what it has read
 	want    uint64
 	tell    func(string)
 }

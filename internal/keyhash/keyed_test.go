@@ -33,7 +33,7 @@ func TestKeyedTextAndBytes(t *testing.T) {
 }
 
 // TestKeyedSecrets: each word of a secret affects the hash, and derived secrets differ. The hash must never change,
-// because files have records under it.
+// because files have records that are stored under this hash.
 func TestKeyedSecrets(t *testing.T) {
 	for i := range secret {
 		other := secret
@@ -51,7 +51,7 @@ func TestKeyedSecrets(t *testing.T) {
 	assert.Equal(t, uint64(0x42e9_d2c0_32bf_aaa9), Keyed(&secret, strings.Repeat("k", 40)))
 }
 
-// TestKeyedSpread checks the same as TestSpread, for short texts that differ little.
+// TestKeyedSpread makes the same checks as TestSpread, for short texts that differ little.
 func TestKeyedSpread(t *testing.T) {
 	const keys = 1 << 14
 	for _, format := range []string{"10.%d.%d.%d", "%d.%d.%d.1234567890", "%c%c%c"} {

@@ -1,6 +1,6 @@
 // Package leakcheck fails the tests of a package if they leave goroutines behind. It replaces go.uber.org/goleak for
 // two reasons. Programs that import the root module should not require another module only because of the tests. In
-// addition, goleak waits for less than half a second, and this is too short on a busy machine.
+// addition, goleak waits less than half a second for goroutines to end, and this is too short on a busy machine.
 package leakcheck
 
 import (

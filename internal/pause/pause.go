@@ -1,4 +1,4 @@
-// Package pause waits for a time or for the end of a context.
+// Package pause waits for a duration or until a context is done.
 package pause
 
 import (
@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// For waits for a time. If the context is done before that, For returns the context's error at once.
+// The function For waits for the duration d. If the context is done before that, it returns the context's error at
+// once.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

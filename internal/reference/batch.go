@@ -10,12 +10,12 @@ import (
 // instant than a previous call. Such a call never finds more tokens than it would find at the latest instant of all
 // previous calls.
 type Limit interface {
-	// Take takes n tokens if they are available. A refused take changes nothing.
+	// Take takes n tokens if they are available. If they are not, Take changes nothing.
 	Take(nanos int64, n uint64) bool
 	// Remaining returns how many tokens could be taken.
 	Remaining(nanos int64) uint64
-	// RetryAfter returns the nanoseconds until n tokens can be taken, if nothing else is taken. It returns
-	// math.MaxInt64 if n tokens can never be taken.
+	// RetryAfter returns the nanoseconds until n tokens can be taken, if no other tokens are taken meanwhile. It
+	// returns math.MaxInt64 if n tokens can never be taken.
 	RetryAfter(nanos int64, n uint64) int64
 	// ResetAfter returns the nanoseconds until the bucket is full, the window is over, or the oldest request leaves the
 	// window.
@@ -41,7 +41,8 @@ func NewBatchRefill(refill uint64, interval time.Duration, burst uint64) *BatchR
 	return &BatchRefill{integer(refill), integer(burst), int64(interval), integer(burst), 0}
 }
 
-// at returns the tokens in the bucket. The result is below zero for an instant that is far enough before the last one.
+// at returns the tokens in the bucket at an instant. The result is below zero if the instant is far enough before the
+// last instant.
 func (b *BatchRefill) at(nanos int64) *big.Int {
 	tokens := big.NewInt(nanos/b.interval - b.last)
 	tokens.Mul(tokens, b.refill)
@@ -53,7 +54,7 @@ func (b *BatchRefill) set(nanos int64, tokens *big.Int) {
 	b.tokens, b.last = least(tokens, b.burst), nanos/b.interval
 }
 
-// Take takes n tokens if they are there.
+// Take takes n tokens if the bucket has them.
 func (b *BatchRefill) Take(nanos int64, n uint64) bool {
 	left := b.at(nanos)
 	if left.Sub(left, integer(n)).Sign() < 0 {
@@ -106,7 +107,7 @@ func (b *BatchRefill) Debt(nanos int64) uint64 {
 	return notNegative(new(big.Int).Sub(b.burst, b.at(nanos)))
 }
 
-// Change returns the bucket with other numbers. The tokens taken still count.
+// Change returns the bucket with other numbers. Tokens that were already taken still count.
 func (b *BatchRefill) Change(nanos int64, refill uint64, interval time.Duration, burst uint64) *BatchRefill {
 	to := NewBatchRefill(refill, interval, burst)
 	to.set(nanos, new(big.Int).Sub(to.burst, integer(b.Debt(nanos))))

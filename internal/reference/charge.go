@@ -5,12 +5,12 @@ import "math/big"
 // A Debtor is a Limit that can be charged more tokens than it has.
 type Debtor interface {
 	Limit
-	// Charge takes n tokens even if they are not there. It takes fewer if more than bound tokens would then be taken in
-	// all. It returns how many it took.
+	// Charge takes n tokens even if they are not available. It takes fewer tokens if otherwise the total number of
+	// taken tokens would be more than bound. It returns how many tokens it took.
 	Charge(nanos int64, n, bound uint64) (charged uint64)
 }
 
-// Charge takes from the bucket, which may then have less than zero tokens.
+// Charge takes tokens from the bucket, which may then have less than zero tokens.
 func (b *BatchRefill) Charge(nanos int64, n, bound uint64) uint64 {
 	at := b.at(nanos)
 	charged := fits(n, b.Debt(nanos), bound)
@@ -38,7 +38,7 @@ func (w *SlidingWindow) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// Charge adds entries at the instant, or at the time of the newest entry if that is later.
+// Charge adds entries at the instant nanos, or at the time of the newest entry if that time is later.
 func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
 	charged := fits(n, l.Count(nanos), bound)
 	if charged > 0 {
@@ -48,6 +48,6 @@ func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// fits returns how many of n further tokens may be taken so that no more than bound are taken in all. The parameter
-// taken is how many tokens are already taken.
+// fits returns how many of n further tokens may be taken, so that the total number of taken tokens is at most bound.
+// The parameter taken is how many tokens are already taken.
 func fits(n, taken, bound uint64) uint64 { return min(n, bound-min(taken, bound)) }

@@ -11,7 +11,7 @@ type Concurrency struct {
 	limit  uint64
 	length int64
 	period int64  // number, since 1970, of the period in which tokens entered last
-	older  uint64 // tokens that entered in the period before it and have not left
+	older  uint64 // tokens that entered in the period before period and have not left
 	newer  uint64 // tokens that entered in period and have not left
 }
 
@@ -70,7 +70,7 @@ func (c *Concurrency) Remaining(nanos int64) uint64 {
 	return c.limit - min(c.InFlight(nanos), c.limit)
 }
 
-// RetryAfter returns how long it is until n tokens may enter, if none leaves.
+// RetryAfter returns how long it takes until n tokens may enter, if no token leaves.
 func (c *Concurrency) RetryAfter(nanos int64, n uint64) int64 {
 	if n > c.limit {
 		return math.MaxInt64
@@ -78,11 +78,11 @@ func (c *Concurrency) RetryAfter(nanos int64, n uint64) int64 {
 	return c.until(nanos, c.limit-n)
 }
 
-// ResetAfter returns how long it takes until everything in flight is forgotten, if none leaves.
+// ResetAfter returns how long it takes until everything in flight is forgotten, if no token leaves.
 func (c *Concurrency) ResetAfter(nanos int64) int64 { return c.until(nanos, 0) }
 
-// until returns how long it takes until the number of tokens in flight is at most the parameter most, if none leaves.
-// The wait is 0 or ends with a period.
+// until returns how long it takes until the number of tokens in flight is at most the parameter most, if no token
+// leaves. The wait is 0, or it ends when a period ends.
 func (c *Concurrency) until(nanos int64, most uint64) int64 {
 	for at := nanos; ; at = (at/c.length + 1) * c.length {
 		if c.InFlight(at) <= most {
@@ -91,7 +91,7 @@ func (c *Concurrency) until(nanos int64, most uint64) int64 {
 	}
 }
 
-// Refund removes n tokens, beginning with the ones that will be forgotten first.
+// Refund removes n tokens. It first removes the tokens that will be forgotten first.
 func (c *Concurrency) Refund(nanos int64, n uint64) {
 	switch passed := nanos/c.length - c.period; {
 	case passed > 1: // older and newer are forgotten

@@ -32,7 +32,8 @@ func NewCalendarWindow(limit uint64, periods Periods) *FixedWindow {
 	return &FixedWindow{limit: limit, periods: periods}
 }
 
-// at returns the end and the count of the current window, or of a new one if there is none.
+// at returns the end and the count of the current window. If there is no current window, it returns those of a new
+// window.
 func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 	switch {
 	case nanos < w.end && (w.taken > 0 || !w.aligned): // otherwise a late call would use a window that was given back
@@ -106,14 +107,14 @@ func (w *FixedWindow) Reset() { w.end, w.taken = 0, 0 }
 // Idle reports whether there is no window.
 func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 
-// Change returns the window with other numbers. The tokens taken still count.
+// Change returns the window with other numbers. Tokens that were already taken still count.
 //
 // If the length does not change, the end of the window does not change either. If the window becomes shorter, it ends
-// at the earlier of two times. One is its previous end. The other is when the tokens have come back at the new rate,
-// counted from the latest time at which tokens may have been taken, but at least one new window after that time. If the
-// window becomes longer, its end moves by the difference of the lengths, but not beyond the end of a new window that
-// begins at the latest time. It then also ends sooner if the tokens have come back at the new rate. For aligned
-// windows, see changeAligned.
+// at the earlier of two times. One is its previous end. The other is the time at which the tokens have come back at the
+// new rate. It is counted from the latest time at which tokens may have been taken, and is at least one new window
+// after this latest time. If the window becomes longer, its end moves by the difference of the lengths, but not beyond
+// the end of a new window that begins at the latest time. In this case, too, it ends sooner if the tokens have come
+// back at the new rate. The method changeAligned describes aligned windows.
 func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
 	if to.since = w.since; to.length != w.length {

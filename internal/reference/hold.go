@@ -41,7 +41,7 @@ func (w *SlidingWindow) GiveBack(nanos int64, of Mark, n uint64) {
 // Mark returns the instant.
 func (l *SlidingLog) Mark() Mark { return Mark{at: l.newest} }
 
-// GiveBack removes tokens that were taken at the instant of the take.
+// GiveBack removes tokens whose entries have the instant of the take.
 func (l *SlidingLog) GiveBack(nanos int64, of Mark, n uint64) {
 	if l.isFull(nanos) {
 		return
@@ -73,12 +73,13 @@ type Owed struct {
 	last         Mark
 }
 
-// NewOwed returns a full bucket whose tokens take token nanoseconds each.
+// NewOwed returns a full bucket. The parameter token is the number of nanoseconds in which a token comes back.
 func NewOwed(token, burst uint64) *Owed {
 	return &Owed{ticks: func(nanos int64) int64 { return nanos }, token: token, burst: token * burst}
 }
 
-// NewOwedBatches returns a full bucket that gets refill tokens at once at every multiple of an interval.
+// NewOwedBatches returns a full bucket of batches. The parameter refill is the number of tokens that it gets at once at
+// every multiple of an interval.
 func NewOwedBatches(refill uint64, interval time.Duration, burst uint64) *Owed {
 	return &Owed{ticks: func(nanos int64) int64 { return nanos / int64(interval) * int64(refill) }, token: 1, burst: burst}
 }
@@ -100,7 +101,7 @@ func (o *Owed) Take(nanos int64, n uint64) bool {
 	return true
 }
 
-// Charge takes up to n whole tokens, but no token that would make the bucket owe more than bound tokens.
+// Charge takes up to n whole tokens. It takes no token that would make the bucket owe more than bound tokens.
 func (o *Owed) Charge(nanos int64, n, bound uint64) uint64 {
 	now, owed := o.owed(nanos)
 	most := bound * o.token
@@ -121,10 +122,10 @@ func (o *Owed) Remaining(nanos int64) uint64 {
 // it, and the number of changes before it.
 func (o *Owed) Mark() Mark { return o.last }
 
-// GiveBack gives back what is still owed because of the take. If nothing was taken or given back since the take, the
-// take becomes n tokens smaller. If tokens were taken but not given back since then, GiveBack gives back at most what
-// the bucket would owe now without these later takes. If tokens were also given back since then, GiveBack gives back at
-// most the cost of the take less the time since the take.
+// GiveBack gives back what the bucket still owes because of the take. There are three cases. If nothing was taken or
+// given back since the take, the take becomes n tokens smaller. If tokens were taken since then, but none were given
+// back, GiveBack gives back at most what the bucket would owe now without these later takes. If tokens were also given
+// back since then, GiveBack gives back at most the cost of the take minus the time since the take.
 func (o *Owed) GiveBack(nanos int64, of Mark, n uint64) {
 	now, owed := o.owed(nanos)
 	back := min(owed, n*o.token)

@@ -12,8 +12,8 @@ type Limits struct {
 	Longest int64 // the longest window that the key has ever had
 }
 
-// lasts returns how many nanoseconds, rounded up, the taken tokens need to come back under the lowest limit. The result
-// is at least the parameter window and at most the parameter most.
+// lasts returns the number of nanoseconds in which the taken tokens come back under the lowest limit, rounded up. The
+// result is at least the parameter window and at most the parameter most.
 func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	longest := new(big.Rat).SetFrac(most, big.NewInt(window))
 	times := longest
@@ -31,8 +31,8 @@ func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
 	return all.Quo(all, times.Denom())
 }
 
-// after returns the instant that is later by the number of nanoseconds in the parameter more, or the latest instant if
-// that overflows.
+// after returns the sum of the instant nanos and the nanoseconds in the parameter more. If the sum overflows, it
+// returns the latest instant.
 func after(nanos int64, more *big.Int) int64 {
 	if at := more.Add(more, big.NewInt(nanos)); at.IsInt64() {
 		return at.Int64()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A SlidingLog is one key's list of takes and their times. A take at the instant t counts in the last window until t +
-// length.
+// A SlidingLog is the list of the takes of one key, with their times. A take at the instant t counts until the instant
+// t + length.
 type SlidingLog struct {
 	limit   uint64
 	length  int64
@@ -85,8 +85,8 @@ func (l *SlidingLog) ResetAfter(nanos int64) int64 {
 	return 0
 }
 
-// Refund removes the n oldest tokens of the window that ends at the refund. It also removes the entries that can never
-// count again.
+// Refund removes the n oldest tokens of the window that ends at the time of the refund. It also removes the entries
+// that can never count again.
 func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	inside := l.inside(nanos)
 	if len(inside) == 0 || n == 0 || l.isFull(nanos) {

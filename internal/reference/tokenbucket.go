@@ -17,8 +17,9 @@ type TokenBucket struct {
 	last    int64
 }
 
-// NewTokenBucket returns a full bucket that gets tokens every period and has room for burst. The parameter tokens means
-// exactly the decimal number that is printed for it.
+// NewTokenBucket returns a full bucket. In every period, it gets the number of tokens in the parameter tokens. This
+// parameter stands for exactly the decimal number that is printed for it. The bucket has room for as many tokens as the
+// parameter burst says.
 func NewTokenBucket(tokens float64, period time.Duration, burst uint64) *TokenBucket {
 	rate, ok := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'e', -1, 64))
 	if !ok {
@@ -43,7 +44,7 @@ func (b *TokenBucket) Tokens(nanos int64) *big.Rat {
 	return now
 }
 
-// Take takes n tokens at an instant if they are there. A refused take changes nothing.
+// Take takes n tokens at an instant if the bucket has them. If it does not, Take changes nothing.
 func (b *TokenBucket) Take(nanos int64, n uint64) bool {
 	now := b.Tokens(nanos)
 	cost := new(big.Rat).SetInt(new(big.Int).SetUint64(n))

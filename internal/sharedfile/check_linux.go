@@ -8,7 +8,7 @@ import (
 )
 
 // If the file is no longer at its path, Check returns an error, because new processes would get another file. If the
-// page of the clock is damaged, Check rewrites the page. A call costs two system calls.
+// page of the clock is damaged, Check rewrites the page. A call of Check costs two system calls.
 func (f *File) Check() error {
 	f.mend()
 	var own, there unix.Stat_t

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A draft is a file that is being made. It has no name yet, so nothing is left if its maker is killed. On a file system
-// without nameless files it has a temporary name.
+// A draft is a file that is being made. It has no name yet, so no file is left if its maker is killed. On a file system
+// where a file must have a name, it has a temporary name.
 type draft struct {
 	fd   int
 	name string // "" if the draft has no name
@@ -28,9 +28,9 @@ func Create(path string, s Spec) error {
 }
 
 // createOnce calls create under a lock, because without the lock each concurrent maker would allocate the complete
-// file. If another process has made the file in the meantime, it does nothing. If another maker has the lock and does
-// not finish, createOnce waits only for the time that making the file takes on a slow disk, and then makes the file,
-// too.
+// file. If another process has made the file meanwhile, createOnce does nothing. If another maker has the lock and does
+// not finish, createOnce waits only for the time that making the file takes on a slow disk. Then it makes the file
+// itself.
 func createOnce(path string, s Spec) error {
 	unlock, err := lockMaking(path, makeTime(headerBytes+s.Bytes))
 	if err != nil {
@@ -43,15 +43,15 @@ func createOnce(path string, s Spec) error {
 	return create(path, s)
 }
 
-// makeTime returns how long making a file with that many bytes may take on a slow disk that is busy.
+// makeTime returns how long it may take to make a file with the given number of bytes on a slow, busy disk.
 func makeTime(bytes uint64) time.Duration {
 	const bytesPerSecond = 50 << 20
 	return attachTime + time.Duration(bytes/bytesPerSecond)*time.Second
 }
 
-// lockMaking makes this process the only one that makes the file at path, until unlock is called. It locks another file
-// in the same folder. unlock removes that file. If a maker is killed, the locked file stays, and the next maker takes
-// it over.
+// lockMaking makes this process the only one that makes the file at path, until it calls the function unlock. For this,
+// lockMaking locks another file in the same folder, the lock file. The function unlock removes the lock file. If a
+// maker is killed, the lock file stays, and the next maker takes it over.
 func lockMaking(path string, patience time.Duration) (unlock func(), err error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
 	for began := time.Now(); ; {
@@ -76,11 +76,11 @@ func lockMaking(path string, patience time.Duration) (unlock func(), err error) 
 		case info.Nlink > 0:
 			return func() { _ = errors.Join(unix.Unlink(name), unix.Close(fd)) }, nil
 		}
-		_ = unix.Close(fd) // the previous maker has finished and removed it
+		_ = unix.Close(fd) // the previous maker has finished and removed the lock file
 	}
 }
 
-// create makes a file. If the file exists by now, it returns EEXIST.
+// create makes a file. If another process has made the file meanwhile, create returns EEXIST.
 func create(path string, s Spec) error {
 	d, err := newDraft(path)
 	if err != nil {

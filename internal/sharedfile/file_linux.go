@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is attached and mapped until it is closed or the garbage collector collects it. If it is not closed, only the
-// collector knows when no goroutine uses the table any longer.
+// A File is attached and mapped until it is closed or the garbage collector collects it. The collector must do this for
+// a File that is not closed, because only the collector knows when no goroutine uses the table any longer.
 type File struct {
 	fd       int
 	path     string
@@ -35,12 +35,12 @@ const (
 // A seat is the memory of one seat in the file.
 type seat struct {
 	taken atomic.Uint64 // how often
-	pid   atomic.Uint64 // the process that took it last
+	pid   atomic.Uint64 // the process that took the seat last
 	since atomic.Int64  // when, on the timeline
 	_     [seatBytes - 24]byte
 }
 
-// newFile takes a seat and finds the time on the timeline. Any number of processes may do so at once.
+// newFile takes a seat and finds the time on the timeline. Any number of processes may do this at the same time.
 func newFile(fd int, path string, mapped []byte, secret Secret, s Spec) (*File, error) {
 	f := &File{fd: fd, path: path, mapped: mapped, secret: secret}
 	if err := f.findTime(s); err != nil {
@@ -100,7 +100,8 @@ var errFull = fmt.Errorf("%d limiters have the file, and no more can", seats)
 
 func seatAt(i uint64) int64 { return attachingAt + 1 + int64(i) }
 
-// lock makes a system call about a lock that belongs to the open file description, on length bytes from at on.
+// lock makes a system call about a lock that belongs to the open file description. The lock is on the given number of
+// bytes, and the first of these bytes is the parameter at.
 func lock(fd, command int, kind int16, at, length int64) error {
 	return unix.FcntlFlock(uintptr(fd), command, &unix.Flock_t{Type: kind, Start: at, Len: length})
 }
@@ -112,8 +113,8 @@ func held(fd int, at, length int64) (bool, error) {
 	return l.Type != unix.F_UNLCK, err
 }
 
-// lockAttaching makes this process the only one that starts a timeline. If another process has the lock, it waits for
-// that process, but not forever.
+// lockAttaching makes this process the only one that starts a timeline. If another process has the lock, lockAttaching
+// waits for that process, but not forever.
 func lockAttaching(fd int) error {
 	err := waitForLock(fd, attachingAt, time.Now(), attachTime)
 	if errors.Is(err, errWaited) {
@@ -122,11 +123,11 @@ func lockAttaching(fd int) error {
 	return err
 }
 
-// errWaited is the error when another process has had a lock for too long.
+// errWaited is the error if another process has had a lock for too long.
 var errWaited = errors.New("another process has the lock")
 
-// waitForLock locks a byte. If another process has the lock, waitForLock waits for it, but only until the time began +
-// patience.
+// waitForLock locks a byte. If another process has the lock, waitForLock waits, but not longer than until the time
+// began + patience.
 func waitForLock(fd int, at int64, began time.Time, patience time.Duration) error {
 	for ; ; time.Sleep(time.Millisecond) {
 		err := lock(fd, unix.F_OFD_SETLK, unix.F_WRLCK, at, 1)

@@ -60,7 +60,7 @@ func writeHeader(page []byte, s Spec, secret Secret) error {
 	return nil
 }
 
-// checksum returns the checksum of page 0. The parameter text is the length of its text in bytes.
+// checksum returns the checksum of page 0. The parameter text is the length, in bytes, of the text in this page.
 func checksum(page []byte, text int) uint64 {
 	sum := xxhash.New()
 	_, _ = sum.Write(page[:checksumAt]) // an error is impossible
@@ -68,7 +68,7 @@ func checksum(page []byte, text int) uint64 {
 	return sum.Sum64()
 }
 
-// errForeign is the error for a file that is not a table of this program.
+// errForeign is the error for a file that is not the file of a shared table.
 var errForeign = errors.New("this is not the file of a shared table")
 
 // readHeader checks page 0 of a file with size bytes, and returns its content.
@@ -100,7 +100,7 @@ func readHeader(page []byte, size uint64) (fields []Field, secret Secret, err er
 	return parse(string(page[textAt : textAt+text])), secret, nil
 }
 
-// format returns fields as lines.
+// format returns a text that has each field as a line.
 func format(fields []Field) string {
 	var text strings.Builder
 	for _, f := range fields {
@@ -109,7 +109,7 @@ func format(fields []Field) string {
 	return text.String()
 }
 
-// parse returns the fields of lines.
+// parse returns the fields of a text that format has returned.
 func parse(text string) (fields []Field) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")

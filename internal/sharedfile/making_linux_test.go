@@ -66,8 +66,8 @@ func TestAMakerThatIsStopped(t *testing.T) {
 }
 
 // TestFoldersOfOthers: if the folder of a file, or a folder above it, belongs to another user, the file is refused,
-// because this user could remove it. A file that belongs to another user, who has taken the name first, is refused,
-// too. Each error says what to do.
+// because that user could remove it. If another user has taken the name first, so that the file belongs to that user,
+// the file is refused, too. Each error says what to do.
 func TestFoldersOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestFoldersOfOthers is skipped: only root gives files to others")
@@ -106,7 +106,7 @@ func TestFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// If another user can redirect a link on the path to the folder, the path is refused like a folder of that user.
+// If another user can change a link on the path to the folder, the path is refused, as a folder of that user would be.
 func TestLinksOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files to others")

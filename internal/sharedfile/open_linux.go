@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open attaches to the file at path. If there is no file, it makes one. The error says what is wrong with the file, or
-// in which field the file and the process differ, and what to do. The error does not contain the path.
+// Open attaches to the file at path. If there is no file, Open makes one. The error says what is wrong with the file,
+// or it names the field in which the file and the process differ. It also says what to do. The error does not contain
+// the path.
 func Open(path string, s Spec) (*File, error) {
 	if s.Bytes > MaxBytes-headerBytes {
 		return nil, fmt.Errorf("a table of %d bytes: want at most %d", s.Bytes, uint64(MaxBytes-headerBytes))
@@ -90,8 +91,8 @@ func attach(path string, s Spec) (f *File, err error) {
 }
 
 // allocate makes the system provide every page of a file. A file that is a sparse copy may have holes. Without
-// allocate, a process would be killed when it writes to a hole while the disk is full. For a file in memory (tmpfs),
-// the number of allocated blocks shows whether a page is missing, and checking it is cheaper.
+// allocate, a process would be killed if it wrote to a hole while the disk is full. For a file in memory (tmpfs),
+// allocate first checks the number of allocated blocks, which shows whether a page is missing. This check is cheaper.
 func allocate(fd int, size uint64, folder string) error {
 	const tmpfs, blockBytes = 0x01021994, 512
 	var system unix.Statfs_t
@@ -108,8 +109,8 @@ func allocate(fd int, size uint64, folder string) error {
 	return nil
 }
 
-// openFile opens an existing file. If there is none, it returns errNone. If anybodys is set, file and folder may belong
-// to any user.
+// openFile opens an existing file. If there is no file, it returns errNone. If the parameter anybodys is set, the file
+// and its folder may belong to any user.
 func openFile(path string, access int, anybodys bool) (fd int, err error) {
 	if !anybodys {
 		if err := Protected(filepath.Dir(path)); err != nil {
@@ -139,7 +140,7 @@ func readPage(fd int, anybodys bool) (page []byte, size uint64, err error) {
 func explain(path string, err error) error {
 	info, statErr := os.Lstat(path)
 	switch {
-	case errors.Is(err, unix.ENOENT): // another process may be making it
+	case errors.Is(err, unix.ENOENT): // another process may be making the file
 		return errNone
 	case statErr == nil && info.Mode()&os.ModeSymlink != 0:
 		return errors.New("this is a symbolic link: want the file's own path")
@@ -178,7 +179,7 @@ func examine(fd int, anybodys bool) (size uint64, err error) {
 	return uint64(info.Size), local(fd)
 }
 
-// remote are the file systems whose files other machines may have mapped. On these file systems, a word of the file can
+// remote has the file systems whose files other machines may have mapped. On these file systems, a word of the file can
 // be in the memory of several machines, so atomic operations do not work.
 var remote = map[int64]string{
 	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph",

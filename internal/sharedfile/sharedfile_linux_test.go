@@ -35,8 +35,7 @@ func spec(start int64) Spec {
 	}
 }
 
-// within requires that the time now is not before the time at, and less than an hour after it. A test takes less than
-// an hour.
+// within requires that now is at least the parameter at, and less than an hour later. A test takes less than an hour.
 func within(t *testing.T, at, now int64) {
 	t.Helper()
 	assert.GreaterOrEqual(t, now, at)
@@ -67,8 +66,9 @@ func words(t *testing.T, path string) (write func(at int64, word uint64) uint64)
 	}
 }
 
-// TestTheTimeGoesOn: all processes use one timeline, whatever their own clocks say. After a boot it continues at the
-// wall clock, or at the table's mark if that is later. An implausible time is an error.
+// TestTheTimeGoesOn: all processes use one timeline, whatever their own clocks say. After a boot, the timeline
+// continues at the time of the wall clock, or at the table's watermark if that is later. An implausible time is an
+// error.
 func TestTheTimeGoesOn(t *testing.T) {
 	const start, day = int64(1_800_000_000e9), 24 * int64(time.Hour)
 	path := filepath.Join(t.TempDir(), "table")
@@ -103,8 +103,8 @@ func TestTheTimeGoesOn(t *testing.T) {
 	assert.ErrorContains(t, err, "time: the table's mark is at -9223372036854775808 ns")
 }
 
-// TestNoTimelineBesideThatOfOthers: if the page of the clock is damaged, or is from another boot, a process begins no
-// new timeline as long as other processes are attached and use the old one.
+// TestNoTimelineBesideThatOfOthers: the page of the clock is damaged, or is from another boot. A process must not begin
+// a new timeline as long as other processes are attached and use the old timeline.
 func TestNoTimelineBesideThatOfOthers(t *testing.T) {
 	const start = int64(1_800_000_000e9)
 	path := filepath.Join(t.TempDir(), "table")
@@ -166,8 +166,8 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestLookAsAttach: looking at a file is refused where attaching to it is refused. Only root may look at the files of
-// all users.
+// TestLookAsAttach: if a process may not attach to a file, it may not look at the file either. Only root may look at
+// the files of all users.
 func TestLookAsAttach(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "table")
@@ -194,9 +194,9 @@ func TestLookAsAttach(t *testing.T) {
 	assert.NoError(t, look())
 }
 
-// TestSeats: each attached process has a number that no other process ever has, and counts as dead when it has released
-// the file. A process that attaches calls Settle to remove what dead processes have left, and alone reports whether no
-// other process is attached.
+// TestSeats: each attached process has a number that no other process ever has. When it has released the file, it
+// counts as dead. A process that attaches calls the function Settle to remove what dead processes have left. The
+// function alone reports whether no other process is attached.
 func TestSeats(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	one := open(t, path, 0)
@@ -228,8 +228,8 @@ func TestSeats(t *testing.T) {
 	assert.ErrorContains(t, err, "1024 limiters have the file")
 }
 
-// TestWhatIsNotThereWhileAttaching: if anything but the file itself is missing, Open returns the error unchanged. An
-// example is a system on which /proc is not mounted.
+// TestWhatIsNotThereWhileAttaching: if anything other than the file itself is missing, Open returns the error
+// unchanged. An example is a system on which /proc is not mounted.
 func TestWhatIsNotThereWhileAttaching(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	f, err := Open(path, spec(0))

@@ -26,9 +26,9 @@ type clock struct {
 // time would be left until the nanoseconds overflow.
 const latestMark = math.MaxInt64 / 2
 
-// findTime determines how far the timeline is ahead of the monotonic clock. It starts the timeline if this process is
-// the first to attach since the machine was booted. While other processes are attached, their timeline continues, and
-// no process starts a new one.
+// findTime determines how far the timeline is ahead of the monotonic clock. If this process is the first to attach
+// since the machine was booted, it starts the timeline. While other processes are attached, their timeline continues,
+// and no process starts a new one.
 func (f *File) findTime(s Spec) error {
 	boot, err := bootID()
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *clock) sum() uint64 {
 	return xxhash.Sum64(text[:]) | 1
 }
 
-// Now returns the time on the timeline. A call costs a system call, so a process calls Now once, to find the offset of
+// Now returns the time on the timeline. Now costs a system call. So a process calls it only once, to find the offset of
 // its own clock.
 func (f *File) Now() int64 {
 	now, _ := monotonic() // findTime has checked that it works
@@ -150,8 +150,9 @@ func monotonic() (int64, error) {
 }
 
 // namespaceOffset returns how far the monotonic clock of this process's time namespace is ahead of the machine's clock.
-// The kernel reports the offset of the namespace that child processes will have. If the process has made a namespace
-// but is not in it, the offset of its own namespace is unknown, and namespaceOffset returns an error.
+// The kernel reports only the offset of the namespace in which child processes will be. If the process has made a
+// namespace for them but is not in it, the offset of its own namespace is unknown, and namespaceOffset returns an
+// error.
 func namespaceOffset() (int64, error) {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A View is a read-only view of a file, without a seat. It writes nothing, and no process waits for it.
+// A View is a read-only view of a file. It has no seat and writes nothing, and no process waits for it.
 type View struct {
 	fd     int
 	mapped []byte
@@ -20,7 +20,7 @@ type View struct {
 	secret Secret
 }
 
-// Look opens a view of the file at path. The function bytes returns the length of the table whose header has these
+// Look opens a view of the file at path. The function bytes returns how long a table is whose header has the given
 // fields. Root may look at any user's file. The error says what is wrong with the file. It does not contain the path.
 func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err error) {
 	root := os.Geteuid() == 0
@@ -132,8 +132,8 @@ func (v *View) Attached() (all []Attachment, err error) {
 
 func (v *View) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&v.mapped[seatsAt])) }
 
-// Claimant returns a number that no attachment has: a seat counts from 1 on how often it was taken, so the number of
-// every attachment is greater.
+// Claimant returns a number that no attachment has. The number of every attachment is greater, because a seat counts
+// how often it was taken, and this count begins with 1.
 func (v *View) Claimant() uint64 { return 1 }
 
 // Dead reports whether an attachment has ended. If the system does not report that, the attachment counts as alive.

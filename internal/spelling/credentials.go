@@ -4,7 +4,7 @@ import "strings"
 
 // Credentials returns a canonical text for the value of an Authorization header: "Bearer V". The text is the same for
 // all spellings that differ only in the case of the scheme, in the blanks after the scheme (RFC 9110, section 11.4), or
-// in the blanks after V ([TrimBlanks]). It does not allocate for a value that is already written in this way.
+// in the blanks after V ([TrimBlanks]). Credentials does not allocate for a value that is already written in this way.
 func Credentials(value string) string {
 	value = TrimBlanks(value)
 	end := strings.IndexAny(value, " \t")
@@ -18,7 +18,7 @@ func Credentials(value string) string {
 	return strings.ToUpper(scheme[:1]) + strings.ToLower(scheme[1:]) + " " + rest
 }
 
-// isTitle reports whether a word has its first letter, and no other, in upper case.
+// isTitle reports whether the first letter of a word, and no other letter, is in upper case.
 func isTitle(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x80 || i > 0 && 'A' <= c && c <= 'Z' || i == 0 && 'a' <= c && c <= 'z' {

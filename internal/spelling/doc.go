@@ -1,3 +1,3 @@
-// Package spelling maps a name or a value to a text. If servers read several spellings alike, all of them have the same
-// text. If they had different texts, a client could get another bucket by spelling its cookie differently.
+// Package spelling maps a name or a value to a text. If a server reads several spellings as the same name or value, all
+// these spellings have the same text. Otherwise a client could get another bucket by spelling its cookie differently.
 package spelling

@@ -12,10 +12,10 @@ import (
 // maxJSON is the longest JSON that is read in a cookie, in bytes. No browser stores a longer cookie.
 const maxJSON = 4096
 
-// jsonCookie returns the text of a cookie that Express's cookie-parser reads as JSON: "j:" and a value. If the value is
-// a string, text is that string. If it is an object, text is its JSON with sorted names. For any other value, text is
-// the string to which JavaScript converts the value. The second result is false if JavaScript treats the value as
-// false, because cookie-parser then keeps the cookie's text.
+// jsonCookie returns the text of a cookie that Express's cookie-parser reads as JSON. Such a cookie consists of "j:"
+// and a JSON value. If the value is a string, the result text is that string. If it is an object, text is its JSON with
+// sorted names. For any other value, text is the string to which JavaScript converts the value. The second result is
+// false if JavaScript treats the value as false, because cookie-parser then keeps the cookie's text.
 func jsonCookie(s string) (text string, is bool) {
 	source, is := strings.CutPrefix(s, "j:")
 	if !is || len(source) > maxJSON {
@@ -44,7 +44,7 @@ func jsonCookie(s string) (text string, is bool) {
 	return text, true
 }
 
-// utf8Of converts a text from Latin-1, as which Node reads it, to UTF-8, because a JSON decoder needs UTF-8. [Value]
+// utf8Of converts a text from Latin-1 to UTF-8. Node reads a cookie as Latin-1, and a JSON decoder needs UTF-8. [Value]
 // turns the characters into single bytes again.
 func utf8Of(s string) string {
 	runes := make([]rune, len(s))

@@ -5,9 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// SameName reports whether a cookie or parameter that was sent with the name a is, for some server, the cookie or
-// parameter b. ASP.NET ignores the case of letters. PHP reads a dot, a blank and an open bracket as an underscore, and
-// ignores blanks before a name and everything from a zero byte on. Some servers undo escapes in names.
+// A cookie or parameter is sent with the name a. SameName reports whether some server treats it as the cookie or
+// parameter with the name b. ASP.NET ignores the case of letters. PHP reads a dot, a blank and an open bracket as an
+// underscore. It ignores blanks before a name, and it ignores a zero byte and everything after it. Some servers undo
+// escapes in names.
 func SameName(a, b string) bool {
 	if a == b {
 		return true
@@ -28,8 +29,8 @@ func SameName(a, b string) bool {
 }
 
 // AppendName appends a canonical form of a name. All names that [SameName] treats as equal have the same canonical
-// form. The only exception is a name b with escapes or plus signs, because SameName decodes only the name a. The
-// canonical form of a long name is cut off.
+// form. There is one exception: a name with escapes or plus signs as the parameter b of SameName, because SameName
+// decodes only the name a. The canonical form of a long name is cut off.
 func AppendName(to []byte, name string) []byte {
 	const longest = 256
 	begin := len(to)
@@ -95,8 +96,8 @@ func nextPercent(s string) int {
 	return -1
 }
 
-// UnescapeUnits undoes escapes of the form %u0041, which no standard has. ASP and ASP.NET Framework undo such escapes
-// in a query. Other text is unchanged. It does not allocate if there is no such escape.
+// UnescapeUnits undoes escapes of the form %u0041, which are not in any standard. ASP and ASP.NET Framework undo such
+// escapes in a query. Other text is unchanged. It does not allocate if there is no such escape.
 func UnescapeUnits(s string) string {
 	first := 0
 	for !isUnit(s[first:]) {
@@ -125,8 +126,8 @@ func isUnit(s string) bool {
 	return len(s) >= 6 && s[0] == '%' && s[1] == 'u' && IsHex(s[2]) && IsHex(s[3]) && IsHex(s[4]) && IsHex(s[5])
 }
 
-// UnescapeQuery undoes escapes as Unescape does, and replaces plus signs by blanks first, because a plus sign in a
-// query is a blank.
+// UnescapeQuery replaces plus signs by blanks, because a plus sign in a query is a blank. Then it undoes escapes as
+// Unescape does.
 func UnescapeQuery(s string) string { return Unescape(blanksForPlus(s)) }
 
 // blanksForPlus replaces plus signs by blanks. It does not use strings.ReplaceAll, which is slow for a text with many

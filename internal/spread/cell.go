@@ -32,13 +32,13 @@ func (c cell) tokens() uint64 { return uint64(c) & tokenMask }
 func (c cell) kind() kind     { return kind(c >> kindShift & kindMask) }
 func (c cell) parity() uint64 { return uint64(c>>exchangeShift) & 1 }
 
-// pays reports whether n tokens can be spent from the cell. n is at least 1.
+// pays reports whether n tokens can be spent from the cell. The parameter n must be at least 1.
 func (c cell) pays(n uint64) bool { return c.kind() == ready && n <= c.tokens() }
 
 // spent returns the cell with n tokens less. The cell must have n tokens.
 func (c cell) spent(n uint64) cell { return c - cell(n) }
 
-// begun returns the cell after an exchange of the given number of tokens has begun. c must be ready.
+// begun returns the cell after an exchange of the given number of tokens has begun. The cell c must be ready.
 func (c cell) begun(k kind, tokens uint64) cell {
 	return c>>exchangeShift<<exchangeShift + 1<<exchangeShift | cell(k)<<kindShift | cell(tokens)
 }

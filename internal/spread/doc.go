@@ -20,7 +20,7 @@
 // U1. Over any time t the bucket admits at most burst + rate * (t + τ). Charges count as admitted tokens. Tokens that
 // were given back do not count.
 //
-// U2. A request is charged once, and no token is lost: the bucket owes exactly the admitted tokens and the tokens in
+// U2. A request is charged once, and no token is lost. The bucket owes exactly the admitted tokens and the tokens in
 // cells.
 //
 // U3. Compare the bucket with an exact bucket of the same burst and rate that has admitted the same requests. If a
@@ -38,9 +38,10 @@
 //	| plan | who        |parity| version   | full                      |
 //	+------+------------+------+-----------+---------------------------+
 //
-// full is the tick at which the bucket is full, modulo 2^46. who is the number, from 1 on, of the cell whose exchange
-// made this state, and parity is the lowest bit of the number of that exchange. who is 0 if no exchange made the state.
-// plan says which terms are current. version changes with every change of the word.
+// The field full is the tick at which the bucket is full, modulo 2^46. If an exchange made this state, the field who is
+// the number of the cell of this exchange, from 1 on, and parity is the lowest bit of the number of this exchange. If
+// no exchange made the state, who is 0. The field plan says which terms are current. The field version changes with
+// every change of the word.
 //
 // The word of a cell:
 //
@@ -88,11 +89,11 @@
 // the cell is the one that the word names: two successive exchanges of a cell have different parities. Without this
 // rule a suspended call could settle a later exchange that was not made, and create tokens that were never charged.
 //
-// S3. Only the call that began a draw makes it, from the shared word that it had read before. So if the shared word
-// changes in another way, the draw can never be made. A call that has read the cell after the shared word, and then
-// changed the shared word, drops the draw. If any call could make a draw later, no call could drop one. In that case,
-// if the caller of a draw stopped and the bucket never again had enough tokens for the draw, the cell would be unusable
-// forever.
+// S3. Only the call that began a draw makes the draw, and only from the shared word that this call had read before. So
+// if the shared word changes in another way, the draw can never be made. A call that has read the cell after the shared
+// word, and then changed the shared word, drops the draw. If any call could make a draw later, no call could drop one.
+// In that case, if the caller of a draw stopped and the bucket never again had enough tokens for the draw, the cell
+// would be unusable forever.
 //
 // S4. Any call that has read the cell after the shared word may make a return. A return can always be made, so returns
 // are not dropped. The returned tokens are held until the return is made, and in the bucket from then on. At no moment
@@ -111,34 +112,36 @@
 // was already read.
 //
 // S7. The terms are read after the shared word, which says which terms are current. The terms of a plan stay in their
-// place until the third change after the change that replaces them. A call may use a note of an earlier shared word
-// only if the current terms began before that word was read. Otherwise it reads the shared word again. (There is one
-// gap. A call can be suspended for four changes between its read of the shared word and its note of what it has read.
-// Then a later call on the same cell once reports wrong numbers. These numbers decide nothing.) A draw is made only
-// from the shared word that its call had read (S3), so the terms by which its size was chosen are still current. A
-// change of the terms changes the shared word, and then takes back what every cell holds, because a cell may hold more
-// than the new share. After that, no cell has tokens that were drawn under the old terms.
+// place until the terms have changed three more times after the change that replaces them. A call may use a note of an
+// earlier shared word only if the current terms began before that word was read. Otherwise it reads the shared word
+// again. (There is one gap. A call can be suspended for four changes between its read of the shared word and its note
+// of what it has read. Then a later call on the same cell once reports wrong numbers. These numbers decide nothing.) A
+// draw is made only from the shared word that its call had read (S3), so the terms by which its size was chosen are
+// still current. A change of the terms changes the shared word, and then takes back what every cell holds, because a
+// cell may hold more than the new share. After that, no cell has tokens that were drawn under the old terms.
 //
 // S8. The tokens that requests take out of the bucket for a cell are counted from a time at most τ ago. A draw takes at
-// most that count. The cell is empty when it draws, so all of the count was used. A call that takes tokens from the
-// cell of another processor resets that cell's count. This rule keeps tokens where the requests are. U1 does not depend
-// on it.
+// most that count. The cell is empty when it draws, so requests have used all tokens of the count. A call that takes
+// tokens from the cell of another processor resets that cell's count. This rule keeps tokens where the requests are. U1
+// does not depend on it.
 //
-// S9. full is a place on a circle of 2^46 ticks, and a process may run for longer than one round. So the word named at
-// has the time of the shared word's last change. This time may be behind by an eighth of half a circle, and is written
-// before that change. If this time is more than a quarter of the circle ago, the bucket owes nothing. Then a call first
-// wakes the bucket: it changes the shared word to one that owes nothing now, and then writes the word at. Without the
-// word at, an idle bucket would seem to owe again after half a round. If the call wrote the word at before the shared
-// word, the bucket would seem to owe again until the call has changed the shared word, and forever if the call stops.
+// S9. The field full is a place on a circle of 2^46 ticks, and a process may run for longer than one round. So there is
+// one more word, named at, with the time of the shared word's last change. This time may be behind by an eighth of half
+// a circle, and is written before that change. If this time is more than a quarter of the circle ago, the bucket owes
+// nothing. Then a call first wakes the bucket: it changes the shared word to one that owes nothing now, and then writes
+// the word at. Without the word at, an idle bucket would seem to owe tokens again after half a round. If the call wrote
+// the word at before the shared word, the bucket would seem to owe again until the call has changed the shared word,
+// and forever if the call stops.
 //
-// S10. A refund of n tokens gives back what has not come back with time since the request: the cost of n less the time
-// that has passed. Let C be the sum of everything that may still be given back in this way, H what the cells hold, and
-// D the debt of the bucket. A request adds the same amount to C and to D, or moves it from H to C. While C is not 0, it
-// falls with time at least as fast as D. A return or a refund takes from D at most what it takes from H and C. So the
-// value of H + C - D is never more than H was when C was last 0, and S5 bounds H. This gives U1. If more were given
-// back, the bucket would have tokens that other requests have already used. Terms record when they replaced the
-// previous terms. If a receipt names terms but is from a time before these terms began, it gives nothing back. The
-// reason is that its call may have spent tokens of a cell before the change and read the terms after the change.
+// S10. A refund of n tokens gives back what has not come back with time since the request: the cost of n tokens minus
+// the time that has passed. Let C be the sum of everything that may still be given back in this way. Let H be what the
+// cells hold, and D the debt of the bucket. A request adds the same amount to C and to D, or moves it from H to C.
+// While C is not 0, it falls with time at least as fast as D. A return or a refund takes from D at most what it takes
+// from H and C. So the value of H + C - D is never more than H was when C was last 0, and S5 bounds H. This gives U1.
+// If more were given back, the bucket would have tokens that other requests have already used. Terms record when they
+// replaced the previous terms. If a receipt names terms but is from a time before these terms began, it gives nothing
+// back. The reason is that its call may have spent tokens of a cell before the change and read the terms after the
+// change.
 //
 // # Why the law holds
 //
@@ -146,22 +149,23 @@
 // spends tokens takes from H what it admits. A return takes from D at most what it takes from H. Between two moments a
 // and b, the number of admitted tokens is: the tokens that were drawn, plus the tokens that were taken in the bucket,
 // minus the tokens that were returned, plus H(a) - H(b). The first three summands together are at most burst - D(a) +
-// rate * t. H(a) is at most rate * τ (S5).
+// rate * t, and H(a) is at most rate * τ (S5).
 //
-// U3. The bucket's debt less the held tokens is at most the debt of an exact bucket that has admitted the same
-// requests. Call the first number the difference. Each exchange leaves it unchanged or lowers it. Each request adds the
-// same to the difference and to the debt of the exact bucket, and time takes the same from both. If the bucket's debt
-// reaches 0, the difference is at most 0, so it is at most the debt of the exact bucket. At a refusal, the difference
-// plus n tokens would exceed the burst (S6). So the debt of the exact bucket plus n tokens would exceed the burst, too.
+// U3. The bucket's debt minus the held tokens is at most the debt of an exact bucket that has admitted the same
+// requests. Let the difference be the bucket's debt minus the held tokens. Each exchange leaves it unchanged or lowers
+// it. Each request adds the same to the difference and to the debt of the exact bucket, and time takes the same from
+// both. If the bucket's debt reaches 0, the difference is at most 0, so it is at most the debt of the exact bucket. At
+// a refusal, the difference plus n tokens would exceed the burst (S6). So the debt of the exact bucket plus n tokens
+// would exceed the burst, too.
 //
 // Lock-free (I5). If a compare-and-swap fails, a compare-and-swap of another call has succeeded, and has completed a
 // request or a step of an exchange. An exchange has three steps. A draw is dropped only after a change of the shared
 // word, and every such change completes a request, an exchange, or a call other than a request. If a call stops in a
-// draw, requests pass its cell until one of them drops the draw.
+// draw, requests do not use its cell until one of them drops the draw.
 //
 // # Clocks
 //
-// To spend tokens of a cell, a call reads no clock: the request is admitted at the moment at which the word is swapped.
-// If a call is suspended after it has read the clock, it is decided by the time that it has read. The same is true
-// everywhere in weir.
+// A call that spends tokens of a cell does not read a clock for this: the request is admitted at the moment at which
+// the word is swapped. If a call is suspended after it has read the clock, it is decided by the time that it has read.
+// The same is true everywhere in weir.
 package spread

@@ -21,7 +21,7 @@ func (b *Bucket) settle(s state) bool {
 	return true
 }
 
-// draw moves tokens from the bucket to an empty cell, and spends n of them. The bucket must have these tokens. If draw
+// draw moves tokens from the bucket to an empty cell, and spends n of these tokens. The bucket must have them. If draw
 // returns false, the call must start over.
 func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
 	h := &b.cells[who-1]

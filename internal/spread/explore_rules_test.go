@@ -8,14 +8,14 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// rules is the state of an exact bucket that has admitted the same requests.
+// rules has the state of an exact bucket that has admitted the same requests.
 type rules struct {
 	full int64     // when it is full, in nanoseconds
 	most uint64    // the most that cells may hold in all
 	used [4]uint64 // tokens that were taken at each cell
 }
 
-// begin fills the exact bucket, because it is full before all calls.
+// begin sets the exact bucket to full, because the explored bucket is full before all calls, too.
 func (w *world) begin() {
 	w.rules = rules{full: start, most: w.terms[0].Share() * uint64(w.bucket.Cells())}
 }
@@ -28,7 +28,7 @@ func (r *rules) hash() uint64 {
 	return h
 }
 
-// progress has what is known about the call of a thread.
+// progress records what the checks know about the call of a thread.
 type progress struct {
 	clock int64 // the time that it has read last
 	paid  int   // how often it was charged
@@ -72,7 +72,7 @@ func (w *world) measure() (m measure) {
 	return m
 }
 
-// check checks one step of a thread. ended says whether the thread's call has ended in this step.
+// check checks one step of a thread. The parameter ended says whether the thread's call has ended in this step.
 func (w *world) check(th *thread, c call, p *progress, before measure, ended bool) error {
 	after := w.measure()
 	terms := w.bucket.terms[after.plan].At(w.bucket.terms[after.plan].Peek())

@@ -18,7 +18,7 @@ import (
 // start is the time at which every execution begins.
 const start = int64(time.Hour)
 
-// A world is everything that an execution changes: a bucket, the time, and what the checks know about both.
+// A world has everything that an execution changes: a bucket, the time, and what the checks know about both.
 type world struct {
 	scenario scenario
 	bucket   *Bucket
@@ -97,9 +97,9 @@ func (w *world) clock() int64 {
 	return w.now
 }
 
-// passes reports whether an operation does not count as a step. Such an operation accesses a word that is constant in
-// this scenario, terms, or a hint. If terms or a hint affect the thread, their value becomes part of the thread's
-// history.
+// passes reports whether an operation does not count as a step. Such an operation accesses one of three things: a word
+// that is constant in this scenario, terms, or a hint. If the value of terms or of a hint affects the thread, the value
+// becomes part of the thread's history.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.bucket.at {
 		return !w.scenario.rests
@@ -131,7 +131,7 @@ func (w *world) words() []*word.Word {
 	return all
 }
 
-// keep makes the current state the state in which executions begin.
+// keep stores the current state as the state in which every execution begins.
 func (w *world) keep() {
 	w.origin.words, w.origin.plans = nil, nil
 	for _, a := range w.words() {
@@ -228,7 +228,7 @@ func (w *world) do(th *thread, c call) {
 	}
 }
 
-// Step lets a thread do its next operation, and checks everything.
+// Step lets a thread do its next operation, and then checks all rules.
 func (w *world) Step(thread, _ int) error {
 	th := w.threads[thread]
 	a, before, made := th.Pending, w.measure(), th.made

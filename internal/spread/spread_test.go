@@ -17,9 +17,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// The test makes random calls, one after the other, at loads from a tenth of the rate to ten times the rate. In every
-// interval of length t, at most burst + rate * (t + τ) tokens are admitted. Each refusal is right: an exact bucket that
-// has admitted the same requests would refuse, too.
+// The test makes random calls, one after the other. Their load is between a tenth of the rate and ten times the rate.
+// In every interval of length t, at most burst + rate * (t + τ) tokens must be admitted. Each refusal must be right: an
+// exact bucket that has admitted the same requests would refuse, too.
 func TestTheLawOverTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(20) {
@@ -61,8 +61,8 @@ func TestTheLawOverTime(t *testing.T) {
 }
 
 // The bucket gets requests for one token each, and an exact bucket decides on the same requests independently. Between
-// any two moments, the bucket admits at most one request fewer than the exact bucket. This is true even if the bucket
-// has admitted more than the exact bucket before the first moment.
+// any two moments, the bucket must admit at least as many requests as the exact bucket, minus one. This must be true
+// even if the bucket has admitted more requests than the exact bucket before the first moment.
 func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(15) {
@@ -256,7 +256,8 @@ func TestUsage(t *testing.T) {
 	assert.EqualValues(t, tokenMask, b.cells[0].usage(now.nanos.Load()), "no more than there is room for")
 }
 
-// A peek and a take for more than the limit are refused, even if a cell holds tokens while the bucket is full again.
+// A peek or a take for more tokens than the limit is refused, even if a cell holds tokens while the bucket is full
+// again.
 func TestMoreThanTheLimit(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 100, 2), now.nanos.Load)
@@ -272,7 +273,7 @@ func TestMoreThanTheLimit(t *testing.T) {
 	require.NotZero(t, cell(b.cells[0].word.Load()).tokens())
 }
 
-// An admission reports a state of the bucket that is at most τ old.
+// The outcome of an admitted request describes a state of the bucket that is at most τ old.
 func TestWhatAnOutcomeSays(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -318,7 +319,7 @@ func TestACallThatStopped(t *testing.T) {
 	assert.EqualValues(t, 2, b.Owed())
 }
 
-// S10: if the clock of a refund is behind the clock of the request, the refund gives back the complete cost of the
+// S10: if the time of a refund is before the time of the request, the refund gives back the complete cost of the
 // request. A refund that comes late gives nothing back.
 func TestRefundsByTheTime(t *testing.T) {
 	now := newTold()

@@ -42,7 +42,7 @@ func (s state) next(full uint64) state {
 	return state(full&timeMask | version<<versionShift | s.plan()<<planShift)
 }
 
-// by returns s, marked as the state that the current exchange of a cell makes.
+// by returns the state s with a mark: it names the current exchange of a cell as the exchange that makes this state.
 func (s state) by(who int, c cell) state {
 	return s | state(uint64(who)<<whoShift|c.parity()<<parityShift)
 }
@@ -52,7 +52,8 @@ func (s state) under(plan uint64) state {
 	return s&^(planMask<<planShift) | state(plan&planMask)<<planShift
 }
 
-// narrow bounds how far ahead a time on the circle can be. A time that is further ahead counts as past.
+// narrow is half the circle. It bounds how far in the future a time on the circle can be. A time that seems to be
+// further in the future counts as past.
 const narrow = 1 << (timeBits - 1)
 
 // debt returns the ticks from now until the bucket is full.

@@ -18,7 +18,7 @@ const MaxCells = 1<<whoBits - 1
 const maxTicks = 1 << (timeBits - 3)
 
 // Terms are the rate and the burst of a bucket, and the numbers that follow from them for a number of cells. Terms do
-// not change after a bucket uses them.
+// not change once a bucket uses them.
 type Terms struct {
 	Bucket  *atomicbucket.TokenBucket
 	Quota   atomicbucket.Quota
@@ -30,14 +30,14 @@ type Terms struct {
 	begin   atomic.Int64 // the time at which these terms replaced the previous ones
 }
 
-// usualDebt is the default bound of the debt from charges, as a multiple of the limit. If the shared word has no room
-// for such a debt, the bound is the largest multiple for which it has room.
+// usualDebt is the default bound on the debt from charges, as a multiple of the limit. If the shared word has no room
+// for such a debt, the bound is the largest multiple for which the word has room.
 const usualDebt = 10
 
-// NewTerms returns the terms of a token bucket for a number of cells, a power of two up to [MaxCells]. Charges may make
-// the bucket owe up to maxDebt times its limit; 0 means the default. The method Source returns source. If the shared
-// word has no room for this debt, NewTerms returns an error that names the numbers. How large a debt can be depends on
-// the rate.
+// NewTerms returns the terms of a token bucket for a number of cells. This number is a power of two up to [MaxCells].
+// Charges may make the bucket owe up to maxDebt times its limit; 0 means the default. If the shared word has no room
+// for this debt, NewTerms returns an error that names the numbers; the largest possible debt depends on the rate. The
+// method Source returns the parameter source.
 func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, source any) (*Terms, error) {
 	q := bucket.Quota()
 	limit := q.Tokens * q.Token
@@ -62,7 +62,8 @@ func (t *Terms) Share() uint64 { return t.share }
 // Source returns the source that NewTerms was given.
 func (t *Terms) Source() any { return t.source }
 
-// spare returns how many whole tokens a bucket has if it owes owed ticks. owed must be at most the limit.
+// spare returns how many whole tokens a bucket has. The parameter owed is the debt of the bucket in ticks, and must be
+// at most the limit.
 func (t *Terms) spare(owed uint64) uint64 {
 	return (t.Quota.Tokens*t.Quota.Token - owed) / t.Quota.Token
 }

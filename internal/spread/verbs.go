@@ -34,8 +34,8 @@ func (b *Bucket) Owed() uint64 {
 	return (o.Owed + o.Terms.Quota.Token - 1) / o.Terms.Quota.Token
 }
 
-// Charge takes n tokens even if the bucket does not have them, but not beyond the bound of the terms. It returns how
-// many it took.
+// Charge takes n tokens even if the bucket does not have them. It takes fewer if otherwise the debt would exceed the
+// bound of the terms. It returns how many tokens it took.
 func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	for {
 		v := b.look()
@@ -51,10 +51,10 @@ func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	}
 }
 
-// Refund gives back n tokens that were taken at the time nanos, under the terms in the parameter of. It gives back at
-// most what has not come back with time since then (S10). After a change of the terms, it gives nothing back. It also
-// gives nothing back if the call that took the tokens spent them from a cell before a change and read the terms after
-// it.
+// Refund gives back n tokens that were taken at the time nanos, under the terms in the parameter of. Refund gives back
+// at most what has not come back with time since then (S10). After a change of the terms, it gives nothing back. It
+// also gives nothing back if the call that took the tokens spent them from a cell before a change and read the terms
+// after it.
 func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 	for {
 		v := b.look()
@@ -81,7 +81,7 @@ func (b *Bucket) Reset() {
 	}
 }
 
-// Replace changes the terms. The new ones must be for the same number of cells. The bucket owes as many tokens as
+// Replace changes the terms. The new terms must be for the same number of cells. The bucket owes as many tokens as
 // before, up to the bound of the new terms. When Replace returns, all calls follow the new terms, and no cell holds
 // more than they allow. Only one call of Replace may run at a time.
 func (b *Bucket) Replace(t *Terms) {

@@ -13,11 +13,12 @@ const (
 
 // PerCall returns how many objects a call of f allocates, on average, after a first call that is not counted. The
 // runtime counts the allocations of all goroutines, and other goroutines may be running. For example, a connection
-// ends, or the garbage collector runs cleanups for limiters of earlier tests. So the result is the minimum over many
-// short rounds, because a call that allocates does so in each round.
+// ends, or the garbage collector runs cleanups for limiters of earlier tests. So PerCall counts in many short rounds,
+// and returns the result of the round with the fewest allocations. This result includes the allocations of f, because
+// they occur in each round.
 //
-// PerCall replaces testing.AllocsPerRun. That function also counts the allocations of other goroutines, and rounds half
-// an allocation per call down to none.
+// PerCall replaces testing.AllocsPerRun. That function also counts the allocations of other goroutines. In addition, it
+// rounds half an allocation per call down to none.
 func PerCall(f func()) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f()

@@ -1,4 +1,4 @@
-// Package testlog collects what a logger or a program writes, for tests that read it at the same time.
+// Package testlog collects what a logger or a program writes. Tests can read the log at the same time.
 package testlog
 
 import (

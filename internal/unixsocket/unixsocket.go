@@ -1,4 +1,5 @@
-// Package unixsocket listens on Unix sockets. It replaces and removes their files without harm to other programs.
+// Package unixsocket listens on Unix sockets. It replaces or removes the file of a socket only if no other program uses
+// the file.
 package unixsocket
 
 import (
@@ -25,9 +26,9 @@ func Path(address string) (path string, ok bool) { return strings.CutPrefix(addr
 // ErrInUse is the error of Listen if another program already listens on the socket.
 var ErrInUse = errors.New("another program listens there; stop it, or choose another path")
 
-// Listen binds a Unix socket whose file has the mode. It replaces a socket file that an earlier program has left
-// behind, if no program listens on it. The file has its mode from the start. If Listen set the mode only after the
-// bind, any user could connect in between.
+// Listen binds a Unix socket whose file has the given mode. It replaces a socket file that an earlier program has left
+// behind, if no program listens on it. The file has its mode from the start. Otherwise any user could connect before
+// the mode is set.
 func Listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	if err := isFree(path); err != nil {
 		return nil, err

@@ -1,8 +1,9 @@
 //go:build !explore && !stress
 
-// Package word names the atomic types of all lock-free code in this module. In production code they are the types of
-// [sync/atomic], by the aliases below. Two build tags replace them by types with the same methods (Load, Store, Swap,
-// CompareAndSwap, Add), so that the same code can be run in ways that the processor alone would rarely produce:
+// Package word names the atomic types of all lock-free code in this module. In production code, they are the types of
+// [sync/atomic]: the names below are aliases of these types. Two build tags replace them by types with the same methods
+// (Load, Store, Swap, CompareAndSwap, Add), so that the same code can be run in ways that the processor alone would
+// rarely produce:
 //
 //   - explore: a type that passes control to a scheduler before every operation, to try all interleavings
 //     (internal/interleave).
@@ -12,11 +13,11 @@ package word
 
 import "sync/atomic"
 
-// Word is a 64-bit word that is accessed only by atomic operations. All of them are sequentially consistent; the
-// arguments in shard/doc.go depend on that.
+// Word is a 64-bit word that is accessed only by atomic operations. All these operations are sequentially consistent,
+// and the arguments in shard/doc.go depend on that.
 type Word = atomic.Uint64
 
-// Int64 is a word that holds a signed number, such as a time. It is only loaded and stored.
+// Int64 is a word that has a signed number, such as a time. This module only loads and stores such words.
 type Int64 = atomic.Int64
 
 // operations uses every operation of the types above. If a package imports this package and not sync/atomic, the

@@ -10,8 +10,8 @@ import (
 )
 
 // A Word is a 64-bit word that is accessed only by atomic operations. It works like sync/atomic.Uint64 and has the same
-// size. But before some operations it lets other goroutines run. So a goroutine is often suspended between two
-// operations, and not only once in ten milliseconds.
+// size. But before some operations, it lets other goroutines run. So a goroutine is often suspended between two
+// operations. Without this type, it would be suspended only once in ten milliseconds.
 type Word struct{ value atomic.Uint64 }
 
 // Load returns the value.
@@ -32,7 +32,8 @@ func (w *Word) Swap(value uint64) uint64 {
 	return w.value.Swap(value)
 }
 
-// CompareAndSwap writes to if the value is from, and reports whether it was.
+// CompareAndSwap compares the value with the parameter from. If they are equal, it writes the parameter to. It reports
+// whether it has written.
 func (w *Word) CompareAndSwap(from, to uint64) bool {
 	pause()
 	return w.value.CompareAndSwap(from, to)

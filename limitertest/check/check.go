@@ -15,7 +15,7 @@ type Event struct {
 	// instant is 1970, UTC.
 	At      time.Duration
 	Key     string
-	N       int64 // the tokens asked for; a request for 0 or fewer is neither charged nor judged
+	N       int64 // the tokens of the request; a request for 0 or fewer is neither charged nor judged
 	Allowed bool
 	// Wait is how long the request was held after it was admitted, for a LeakyQueue.
 	Wait time.Duration
@@ -28,9 +28,9 @@ type Verdict struct {
 	// Early is how much sooner the request was admitted than the limit allows. It is [Never] for a request above the
 	// limit.
 	Early time.Duration
-	// If a request was refused although the limit had room, Late is how long there had been room for the request and
-	// for everything that was admitted meanwhile. Late includes the nanosecond of the refusal. If all tokens had come
-	// back later by Late, the refusal would have been right. If there was no room, Late is 0.
+	// Late is above 0 only if a request was refused although the limit had room. It is then how long there had been
+	// room for the request and for everything that was admitted meanwhile. Late includes the nanosecond of the refusal.
+	// So if all tokens came back later by the duration Late, the refusal would be right.
 	Late time.Duration
 }
 
@@ -41,10 +41,10 @@ type Report struct {
 	// that excess.
 	Excess uint64
 	Worst  Window
-	// Early is the largest [Verdict.Early] of all events: how much sooner a request was admitted than the limit allows.
+	// Early is the largest [Verdict.Early] of all events.
 	Early time.Duration
 	// RefusedEarly is how many requests were refused although there was room. Late is the largest [Verdict.Late] of
-	// these refusals: how long there had been room.
+	// these refusals.
 	RefusedEarly int
 	Late         time.Duration
 	// Counterexample is a shortest part of the log that proves the excess. If there is no excess, it proves that a
@@ -91,9 +91,9 @@ func (e Event) String() string {
 
 // A Checker judges a log event by event. Its zero value is not usable: see [New]. It is not safe for concurrent use.
 type Checker struct {
-	// EarlyBy is the largest [Verdict.Early] of an admission that a report tolerates, and LateBy is the largest
-	// [Verdict.Late] of a refusal that it tolerates. Both are 0 unless they are set before the first event. They do not
-	// change verdicts.
+	// A report does not mention an admission whose [Verdict.Early] is at most EarlyBy, or a refusal whose
+	// [Verdict.Late] is at most LateBy. Both are 0 unless they are set before the first event. They do not change
+	// verdicts.
 	EarlyBy, LateBy time.Duration
 
 	limit   Limit
@@ -113,7 +113,7 @@ type Checker struct {
 type key struct {
 	model
 	name string
-	gone *bucket // for a LeakyQueue: the requests that have left it
+	gone *bucket // for a LeakyQueue: the requests that have left the queue
 	at   time.Duration
 }
 
@@ -146,8 +146,8 @@ func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	return k, k.at
 }
 
-// Until returns after which wait, counted from the parameter at, a request of n tokens is certain to be allowed, if the
-// key asks for nothing meanwhile. It returns Never if the limit never allows the request.
+// Until returns how long after the instant at a request of n tokens is certain to be allowed, if the key gets no other
+// request meanwhile. It returns Never if the limit never allows the request.
 func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
 	k, from := c.key(name, at)
 	if n == 0 {
@@ -236,9 +236,9 @@ func (c *Checker) Log(log []Event) Report {
 	return r
 }
 
-// excess returns admitted requests that together exceed the limit. If any one of them is removed, the rest does not
-// exceed it. (The first request of a FixedWindow is an exception.) If there are more than a thousand such requests,
-// excess returns a contiguous part of the log instead.
+// excess returns admitted requests that together exceed the limit. If any one of these requests is removed, the others
+// do not exceed the limit. (The first request of a FixedWindow is an exception.) If there are more than a thousand such
+// requests, excess returns a contiguous part of the log instead.
 func (c *Checker) excess(log []Event) []Event {
 	part := []Event{}
 	for _, e := range log[:c.worst.at+1] {
@@ -258,8 +258,8 @@ func (c *Checker) excess(log []Event) []Event {
 		}
 		return again.report.Excess > 0
 	}
-	// If some requests are too many, a larger set of requests is too many, too. So a binary search finds both ends of
-	// the part.
+	// If a part of the log exceeds the limit, each longer part that contains it does so, too. So a binary search finds
+	// both ends of the part.
 	part = part[:sort.Search(len(part), func(n int) bool { return many(part[:n]) })]
 	part = part[max(sort.Search(len(part), func(n int) bool { return !many(part[n:]) }), 1)-1:]
 	if len(part) <= 1000 {

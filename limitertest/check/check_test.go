@@ -20,7 +20,7 @@ type plain func(l Limit, admitted []Event, at time.Duration, n *big.Int) (excess
 
 func integer(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 
-// tokens returns the sum of the tokens of the events for which of returns true.
+// tokens returns the sum of the tokens of the events for which the function of returns true.
 func tokens(events []Event, of func(at int64) bool) *big.Int {
 	sum := new(big.Int)
 	for _, e := range events {
@@ -182,8 +182,8 @@ func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, m
 	return late
 }
 
-// TestLateIsSinceThereWasRoom: Late of a wrong refusal counts from the moment at which there was room for the request
-// and for everything admitted since, and not from the latest charge.
+// TestLateIsSinceThereWasRoom: for a wrong refusal, the time in the field Late begins at the moment from which there
+// was room for the request and for everything admitted since, and not from the latest charge.
 func TestLateIsSinceThereWasRoom(t *testing.T) {
 	const most = 300
 	for p := range plains {
@@ -216,8 +216,9 @@ func TestLateIsSinceThereWasRoom(t *testing.T) {
 	}
 }
 
-// TestALimiterThatIsLate: if all tokens of a limiter come back later by LateBy, no refusal is reported. If they come
-// back one nanosecond later than that, refusals are reported, no matter how many other requests the limiter admits.
+// TestALimiterThatIsLate: if all tokens of a limiter come back later by LateBy, no refusal is reported. If the tokens
+// come back one nanosecond later than that, refusals are reported, no matter how many other requests the limiter
+// admits.
 func TestALimiterThatIsLate(t *testing.T) {
 	const late = 3
 	l := Limit{2, 10, 6}
@@ -246,8 +247,8 @@ func TestALimiterThatIsLate(t *testing.T) {
 	}
 }
 
-// TestACounterexampleIsShortest: a counterexample shows the fault. If any one of its requests is removed, it does not
-// show the fault any longer. If windows begin with a request, this holds for all requests except the first.
+// TestACounterexampleIsShortest: a counterexample shows the fault. If any one of its requests is removed, the rest does
+// not show the fault. If windows begin with a request, this is true for all requests except the first.
 func TestACounterexampleIsShortest(t *testing.T) {
 	for p := range plains {
 		t.Run(p.String(), func(t *testing.T) {
@@ -384,7 +385,7 @@ func TestAnEarlierEventComesWithTheLatest(t *testing.T) {
 	assert.Equal(t, Verdict{Excess: 1, Early: 10}, c.Add(Event{At: 0, N: 1, Allowed: true}))
 }
 
-// TestWhatCannotBe: errors name the bad numbers.
+// TestWhatCannotBe: for a limit that cannot exist, the error names the bad number.
 func TestWhatCannotBe(t *testing.T) {
 	for _, c := range []struct {
 		limit   Limit

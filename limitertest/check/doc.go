@@ -1,6 +1,6 @@
-// Package check reads a log of requests and decisions, and reports whether a rate limiter kept its promise, and by how
-// much it broke it. It is exact: it uses integers of 128 bits, no floating point, and no tolerance unless the caller
-// sets one.
+// Package check reads a log of requests and decisions. It reports whether a rate limiter kept its promise. If the
+// limiter did not, it reports by how much the promise was broken. The package is exact: it uses integers of 128 bits,
+// no floating point, and no tolerance unless the caller sets one.
 //
 //	report, err := check.Log(check.Limit{Tokens: 10, Per: time.Second, Burst: 20}, check.Bucket, log)
 //	...
@@ -19,7 +19,7 @@
 //
 // # Counterexamples
 //
-// A [Report] has the shortest part of the log that proves its worst fault. If too much was admitted, it consists of
-// admitted requests of one window. If any one of them is removed, nothing is wrong. If a request was refused too early,
-// it consists of all requests that could still count, and the refusal.
+// A [Report] has the shortest part of the log that proves its worst fault. If too much was admitted, this part consists
+// of admitted requests of one window. If any one of these requests is removed, nothing is wrong. If a request was
+// refused too early, this part consists of all requests that could still count, and the refusal.
 package check

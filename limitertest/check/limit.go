@@ -34,10 +34,11 @@ const (
 	FixedWindow
 	// AlignedWindow: at most Tokens are admitted in a window of length Per. Windows begin at multiples of Per.
 	AlignedWindow
-	// SlidingEstimate: the count of the current aligned window plus a share of the count of the previous window is at
-	// most Tokens. The share is the part of the previous window that is within the last Per. A limiter may round the
-	// share down or up. So an admitted request exceeds the limit only if the share rounded down leaves no room, and a
-	// refusal is too early only if the share rounded up leaves room.
+	// SlidingEstimate: the current aligned window has a count, and so has the previous one. The share is the part of
+	// the previous window that is within the last Per. The count of the current window, plus this share of the count of
+	// the previous window, is at most Tokens. A limiter may round the product of the share and the count down or up. So
+	// an admitted request exceeds the limit only if there is no room even with rounding down. A refusal is too early
+	// only if there is room even with rounding up.
 	SlidingEstimate
 	// SlidingExact: at most Tokens are admitted in any window of length Per. A window includes its beginning but not
 	// its end.

@@ -5,8 +5,8 @@ import "time"
 // A model has the state of one key under a promise. Its methods are called with instants that never go back, and with
 // costs above 0.
 type model interface {
-	// wait returns how long it takes until n tokens may be taken, if no others are taken. If a promise allows two
-	// roundings, strict selects the one with the longer wait.
+	// wait returns how long it takes until n tokens may be taken, if no other tokens are taken. If a promise allows two
+	// roundings, strict selects the rounding with the longer wait.
 	wait(at time.Duration, n uint64, strict bool) time.Duration
 	// charge takes n tokens. It returns how many tokens are now admitted beyond the limit, and in which window.
 	charge(at time.Duration, n uint64) (excess uint64, in Window)
@@ -59,8 +59,8 @@ type bucket struct {
 	known    time.Duration // past has all units that have left since this instant
 }
 
-// A busy is a busy time of the bucket. It starts with a charge at level 0, and ends when the level is 0 again. left is
-// the number of units that have left in that time.
+// A busy is a busy time of the bucket. It starts with a charge at level 0, and ends when the level is 0 again. The
+// field left is the number of units that have left in that time.
 type busy struct {
 	from time.Duration
 	left wide

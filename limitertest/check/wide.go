@@ -57,7 +57,7 @@ func span(nanos uint64) time.Duration {
 	return time.Duration(nanos)
 }
 
-// later returns at + d, or Never if that does not fit. d is not negative.
+// later returns at + d, or Never if that sum does not fit. The parameter d must not be negative.
 func later(at, d time.Duration) time.Duration {
 	if at > 0 && d > Never-at {
 		return Never

@@ -136,8 +136,8 @@ func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
 	return span(saturated(share, uint64(e.per)-min(e.counts(is.current, e.limit-n, strict), uint64(e.per))))
 }
 
-// counts returns a share of a window in nanoseconds. It is the largest share with which the tokens of that window count
-// as at most spare tokens.
+// counts returns a share of a window in nanoseconds. The parameter tokens is the number of tokens in the window. With
+// the returned share, these tokens count as at most spare tokens, and the share is the largest such share.
 func (e *estimate) counts(tokens, spare uint64, strict bool) uint64 {
 	if tokens == 0 {
 		return math.MaxUint64
@@ -226,8 +226,8 @@ type charged struct {
 	n  uint64
 }
 
-// leaves returns the instant at which enough tokens have left the window for n more. If there was room at the latest
-// charge, it returns the first instant.
+// leaves returns the instant at which so many tokens have left the window that it has room for n more. If there was
+// room at the latest charge, leaves returns the first instant.
 func (x *exact) leaves(n uint64) time.Duration {
 	if x.count <= x.limit-n {
 		return never

@@ -11,7 +11,7 @@ import (
 
 // A Front is a limiter behind a protocol, with a limit for each key.
 type Front interface {
-	// Ask sends a request. retryAfter is negative if a refusal does not say when to try again.
+	// Ask sends a request. The result retryAfter is negative if a refusal does not say when to try again.
 	Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration)
 	// Now and Advance read and move the clock of a front that has its own clock.
 	Now() time.Time
@@ -30,7 +30,7 @@ type Fronts struct {
 // A Limiter sends requests to a front, so that package limitertest can test it.
 type Limiter struct{ Front }
 
-// Take sends a request for n tokens. It refuses a cost below 0 without a request.
+// Take sends a request for n tokens. If n is below 0, it sends no request, and returns a refusal.
 func (l Limiter) Take(key string, n int64) limitertest.Decision {
 	if n < 0 { // costs in the protocol have no sign
 		return limitertest.Decision{RetryAfter: -1}

@@ -9,9 +9,9 @@ import (
 )
 
 // counted stands for the use of an engine.Limiter by one limit, and counts its owners. Its owners are one [Limiter] and
-// every other Limiter that has this counted among its previous limiters. Several limits with different keys may share
-// an engine.Limiter. Then each limit has its own counted, and the last owner of the last counted closes the
-// engine.Limiter.
+// every other Limiter that has this counted among its previous limiters. If several limits with different keys share an
+// engine.Limiter, each limit has its own counted. The engine.Limiter is closed when the last of these counted values
+// has lost its last owner.
 type counted struct {
 	*engine.Limiter                // nil with a Spread
 	Spread          *engine.Spread // replaces Limiter; all requests have the zero Key
@@ -27,8 +27,9 @@ type counted struct {
 	most atomic.Uint64
 
 	mu sync.Mutex // serializes moves
-	// moved maps an engine.Key to a handed, the part of its debt that was charged to another limiter. The entry stays
-	// as long as this limiter may still decide requests, or has a debt for which the other limiter had no room.
+	// moved maps an engine.Key to a handed, which describes the part of the key's debt that was charged to another
+	// limiter. The entry stays as long as this limiter may still decide requests, or has a debt for which the other
+	// limiter had no room.
 	moved sync.Map
 }
 
@@ -48,8 +49,8 @@ func (c *counted) raiseMost(n uint64) {
 	}
 }
 
-// owed returns how many tokens a key hands over (n), how many it owes according to its record (counted), and the key
-// with the tier of its record (under).
+// owed returns three results for a key: n is how many tokens the key hands over, counted is how many tokens it owes
+// according to its record, and under is the key with the tier of its record.
 func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 	if c.Spread != nil {
 		counted, under = c.Spread.Owed(), k
@@ -62,9 +63,9 @@ func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 // handed is the part of a key's debt that a limiter has handed over.
 type handed struct {
 	moved uint64 // tokens to take back when no configuration uses the limiter any longer
-	// shared is how many tokens were charged to the other limiter when it had no room for the complete debt. The key
-	// still owes these tokens to this limiter, too. Tokens that come back in this limiter with time are subtracted from
-	// shared first, so the debt does not come back at the sum of both rates.
+	// shared is how many tokens were charged to the other limiter while that limiter had no room for the complete debt.
+	// The key still owes these tokens to this limiter, too. Tokens that come back in this limiter with time are
+	// subtracted from shared first, so the debt does not come back at the sum of both rates.
 	shared uint64
 	seen   uint64 // tokens that the key owed to this limiter, including moved and shared
 }
@@ -80,8 +81,8 @@ func (c *counted) handed(k engine.Key, n uint64) (h handed) {
 	return h
 }
 
-// move charges the part of the debt of the key k that was not charged before. The function charge charges n tokens, and
-// returns how many of them had no room.
+// move charges that part of the debt of the key k which was not charged before. It calls the parameter charge, which
+// charges n tokens and returns how many of them had no room.
 func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	n, _, _ := c.owed(k)
 	if n == 0 {
@@ -92,7 +93,7 @@ func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	inUse := c.users.Load() > 0 // read before the debt, because no call takes tokens any longer if it is false
+	inUse := c.users.Load() > 0 // read before the debt: if it is false, no call takes tokens any longer
 	n, counted, under := c.owed(k)
 	h := c.handed(k, n)
 	lost := uint64(0)

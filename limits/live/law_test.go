@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// A lawful is a policy with its rate in tokens per second, and its burst, the most tokens that it admits at one moment.
+// A lawful has a policy and two numbers of this policy: the rate in tokens per second, and the burst, which is the
+// largest number of tokens that the policy admits at one moment.
 type lawful struct {
 	policy      engine.Policy
 	rate, burst float64
@@ -53,8 +54,8 @@ func checkLaw(t *testing.T, limits []lawful, admitted []admission) {
 	}
 }
 
-// limitsOfLaw returns the limits between which the test moves keys. Their rates and bursts differ so much that one
-// limit has room for only a part of a debt in another one.
+// limitsOfLaw returns the limits between which the test moves keys. The rates and bursts of these limits differ so much
+// that one limit has room for only a part of a debt in another limit.
 func limitsOfLaw() []lawful {
 	return []lawful{
 		bucket(10, 100), bucket(10, 4), bucket(2, 100), bucket(1, 5),
@@ -65,8 +66,8 @@ func limitsOfLaw() []lawful {
 }
 
 // TestADebtComesBackOnce: a key owes a bucket more tokens than the next limit has room for. So the debt is in both
-// limiters for a while. It must come back at the faster of the two rates, and not at their sum, even while the previous
-// configuration still decides requests.
+// limiters for some time. The debt must come back at the faster of the two rates, and not at their sum, even while the
+// previous configuration still decides requests.
 func TestADebtComesBackOnce(t *testing.T) {
 	const step, steps = 70 * time.Millisecond, 50
 	for _, first := range limitsOfLaw()[:4] {

@@ -1,10 +1,10 @@
 // Package live preserves what a limit has counted when its configuration changes.
 //
-// A limiter changes its numbers in place ([engine.Limiter.SetPolicy]). A new table is needed for a change of its size,
-// its algorithm or its number of tiers, and for a longer log. The limit then has a new limiter and, for a while,
-// previous ones. When a request of a key comes, the key's debt in a previous limiter is charged to the new limiter, and
-// the previous limiter forgets it ([Formers.Move]). So a change never gives a key a full bucket. A raised limit takes
-// effect at once, because the tokens that the key has used are compared with the new numbers.
+// A limiter changes its numbers in place ([engine.Limiter.SetPolicy]). A change of the size of the table, of the
+// algorithm, of the number of tiers, or to a longer log needs a new table. The limit then has a new limiter and, for
+// some time, previous limiters. When a request of a key comes, the key's debt in a previous limiter is charged to the
+// new limiter, and the previous limiter forgets it ([Formers.Move]). So a change never gives a key a full bucket. A
+// raised limit takes effect at once, because the tokens that the key has used are compared with the new numbers.
 //
 // A previous limiter is dropped when none of its keys owes anything. Until then it takes memory, and each request costs
 // a lookup in it. [MaxFormers] and [MaxBytes] bound this cost.
@@ -30,8 +30,8 @@ const (
 )
 
 // A Limiter is the limiter of one limit, together with its previous limiters. A configuration that uses a Limiter has
-// either made it or calls [Limiter.Acquire]. When the configuration is replaced, it calls [Limiter.Release]. Its
-// methods are safe for concurrent use.
+// either made it or calls [Limiter.Acquire]. When the configuration is replaced, it calls [Limiter.Release]. The
+// methods of a Limiter are safe for concurrent use.
 type Limiter struct {
 	*counted
 	formers *Formers
@@ -63,10 +63,11 @@ func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f for
 	return &Limiter{counted: c}
 }
 
-// Share returns a Limiter with the same engine.Limiter for another limit, which must have different keys. It has one
-// user. The parameter after is how long a key of that limit may owe something, and now is the clock for that time. The
-// parameter most is the largest number of owed tokens that a key hands over. It matters for a limit that also counts
-// refused requests: see [Limiter.RaiseMost]. The limits share the previous limiters of l.
+// Share returns a Limiter for another limit, with the same engine.Limiter as l. The keys of the other limit must differ
+// from the keys of l. The returned Limiter has one user. The parameter after is how long a key of that limit may owe
+// something, and now is the clock for that time. The parameter most is the largest number of owed tokens that a key
+// hands over. It matters for a limit that also counts refused requests: see [Limiter.RaiseMost]. The limits share the
+// previous limiters of l.
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
 	to := newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 	if l.formers.Any() {
@@ -77,8 +78,8 @@ func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) 
 	return to
 }
 
-// RaiseMost raises the bound on the tokens that a key hands over to n. A bound that is n or more already does not
-// change. Call it when the limit has been raised.
+// RaiseMost raises to n the bound on the tokens that a key hands over. It does not change a bound that is already n or
+// more. Call RaiseMost when the limit has been raised.
 func (l *Limiter) RaiseMost(n uint64) { l.raiseMost(n) }
 
 // Formers returns the previous limiters, for the field Formers of [limits.Limit]. It returns nil if there are none.
@@ -108,8 +109,8 @@ func (l *Limiter) Release() {
 	l.release()
 }
 
-// Replace returns a Limiter for next with one user. Its keys keep what they owe l and the previous limiters of l: see
-// [Limiter.HandOver]. If Replace returns an error, it does not close next.
+// Replace returns a Limiter for the parameter next, with one user. Its keys still owe what they owe l and the previous
+// limiters of l: see [Limiter.HandOver]. If Replace returns an error, it does not close the parameter next.
 func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	to := New(next)
 	if err := l.HandOver(to); err != nil {
@@ -118,12 +119,12 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	return to, nil
 }
 
-// HandOver makes l and the previous limiters of l the previous limiters of to, so that keys still owe what they owe. to
-// must have no previous limiters, and must not decide anything yet. HandOver does not change l, because the new
-// configuration may still fail and be dropped. It sweeps the previous limiters, and drops each one in which no key owes
-// anything. If too many remain, or they take too much memory, it returns an error, because forgetting what keys have
-// used would hand out full buckets. The engine.Limiter of to may be that of l or of one of its previous limiters. Then
-// what keys owe that engine.Limiter stays in its records.
+// HandOver makes l and the previous limiters of l the previous limiters of the parameter to, so that keys still owe
+// what they owe now. The parameter to must have no previous limiters, and must not decide anything yet. HandOver does
+// not change l, because the new configuration may still fail and be dropped. It sweeps the previous limiters, and drops
+// each one in which no key owes anything. If too many remain, or they take too much memory, it returns an error,
+// because forgetting what keys have used would hand out full buckets. The parameter to may have the same engine.Limiter
+// as l or as one of the previous limiters of l. Then the debts of the keys stay in the records of that engine.Limiter.
 func (l *Limiter) HandOver(to *Limiter) error {
 	all, bytes := l.formers.keep(l.counted), uint64(0)
 	all = slices.DeleteFunc(all, func(f *former) bool {
@@ -163,7 +164,7 @@ func (l *Limiter) HandOver(to *Limiter) error {
 	return nil
 }
 
-// Formers are the previous limiters of a limit; nil means none. Its methods are safe for concurrent use.
+// Formers has the previous limiters of a limit; nil means none. Its methods are safe for concurrent use.
 type Formers struct {
 	mu    sync.Mutex // serializes changes of the list
 	list  atomic.Pointer[[]*former]
@@ -172,7 +173,7 @@ type Formers struct {
 
 type former struct {
 	*counted
-	sweeps uint64 // the number of its sweeps when it was replaced
+	sweeps uint64 // the number of the limiter's sweeps when it was replaced
 }
 
 // Any reports whether there are previous limiters. If there are, a request must call Move.
@@ -185,7 +186,8 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
-// keep adds an owner to each previous limiter, and also to the parameter of if it is not nil, and returns all of them.
+// keep adds an owner to each previous limiter, and returns these limiters. If the parameter of is not nil, it does the
+// same for that limiter.
 func (fs *Formers) keep(of *counted) (all []*former) {
 	if of != nil {
 		of.owners.Add(1)
@@ -203,12 +205,12 @@ func (fs *Formers) keep(of *counted) (all []*former) {
 	return all
 }
 
-// Move moves the debt of a request's key from the previous limiters to the limiter l. In l, it charges the debt to the
-// key in the parameter to. The previous limiters then forget the debt. keyOf returns the key of the request for a
-// previous limiter; false means that the request has no key there. If l has no room for a debt, or only for a part of
-// it, the debt stays in the previous limiter until l has room for the rest. The debt also stays if the key to is under
-// [engine.Blocked] or [engine.Unlimited]. So a limit that is lowered and raised again hands out no token twice, and a
-// debt does not come back at the rates of both limiters together.
+// Move moves the debt of a request's key from the previous limiters to the limiter l. In l, Move charges the debt to
+// the key in the parameter to. The previous limiters then forget the debt. The function keyOf returns the key that the
+// request has in a previous limiter; false means that the request has no key in that limiter. If l has no room for a
+// debt, or only for a part of it, the debt stays in the previous limiter until l has room for the rest. The debt also
+// stays if the key to is under [engine.Blocked] or [engine.Unlimited]. So a limit that is lowered and raised again
+// hands out no token twice, and a debt does not come back at the rates of both limiters together.
 //
 // No request finds the debt in neither limiter, because Move charges l before the previous limiter forgets the debt.
 // Other requests that find the debt at the same time wait for a lock, so it is charged only once.
@@ -243,7 +245,7 @@ func (fs *Formers) move(keyOf func(*engine.Limiter) (engine.Key, bool), charge f
 	}
 }
 
-// Forget clears what a key owes the previous limiters. keyOf has the same meaning as for Move.
+// Forget clears what a key owes the previous limiters. The function keyOf has the same meaning as for Move.
 func (fs *Formers) Forget(keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	if !fs.Any() {
 		return
@@ -282,7 +284,8 @@ func (f *former) isEmpty() bool {
 	return f.Stats().Keys == 0 || f.isOver()
 }
 
-// isOver reports whether a limit that shares its engine.Limiter has been unused for so long that its keys owe nothing.
+// isOver reports whether the keys of a limit that shares its engine.Limiter owe nothing, because no configuration has
+// used the limit for a long enough time.
 func (f *former) isOver() bool {
 	ends := f.ends.Load()
 	return ends != nil && !f.forget.now().Before(*ends)
@@ -300,7 +303,7 @@ func (fs *Formers) Limiters() (limiters []*engine.Limiter) {
 	return limiters
 }
 
-// drop removes the previous limiters for which is returns true.
+// drop removes each previous limiter for which the function in the parameter is returns true.
 func (fs *Formers) drop(is func(*former) bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

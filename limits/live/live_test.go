@@ -151,8 +151,8 @@ func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
 	}
 }
 
-// TestTiers: the tier of the last take decides how much a key owes, and the tier of the request decides how it is
-// charged.
+// TestTiers: the tier of the last take decides how much a key owes, and the tier of the next request decides how this
+// debt is charged to the new limiter.
 func TestTiers(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2), engine.Tiers(hourly(5), hourly(100))))
@@ -166,7 +166,8 @@ func TestTiers(t *testing.T) {
 	require.False(t, take(now, "a", 1))
 }
 
-// TestAConfigurationThatIsGivenUp: a configuration that is given up does not change the limiter in use.
+// TestAConfigurationThatIsGivenUp: a configuration is dropped before it is used. This does not change the limiter in
+// use.
 func TestAConfigurationThatIsGivenUp(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2)))
@@ -176,8 +177,8 @@ func TestAConfigurationThatIsGivenUp(t *testing.T) {
 	require.False(t, take(before, "a", 0))
 }
 
-// TestChainAndBound: debts survive as many replacements as there may be previous limiters. The next replacement is
-// refused until the first previous limiter has forgotten its debts.
+// TestChainAndBound: debts survive MaxFormers replacements. One more replacement is refused until the first previous
+// limiter has forgotten its debts.
 func TestChainAndBound(t *testing.T) {
 	clock := testclock.New()
 	l := live.New(newLimiter(t, clock, hourly(2)))
@@ -223,8 +224,9 @@ func TestForgotten(t *testing.T) {
 	require.False(t, now.Formers().Any())
 }
 
-// TestThePreviousConfigurationStillDecides: a request under the previous configuration finds the used tokens of its
-// key, whatever was charged to the next limiter. Its own tokens are charged to the next limiter, too.
+// TestThePreviousConfigurationStillDecides: a request that the previous configuration decides finds the tokens that its
+// key has used, even if they were charged to the next limiter. The tokens that this request takes are charged to the
+// next limiter, too.
 func TestThePreviousConfigurationStillDecides(t *testing.T) {
 	window := time.Hour
 	for name, p := range map[string]engine.Policy{
@@ -276,8 +278,8 @@ func TestABlockedTier(t *testing.T) {
 	}
 }
 
-// TestMovedOnce: many requests of a key come at the same time. None of them finds a full bucket, and the debt is
-// charged only once.
+// TestMovedOnce: many requests of a key come at the same time. No request finds a full bucket, and the debt is charged
+// only once.
 func TestMovedOnce(t *testing.T) {
 	for range 200 {
 		clock := testclock.New()
@@ -300,8 +302,9 @@ func TestMovedOnce(t *testing.T) {
 	}
 }
 
-// TestASharedLimiter: a limit has some of the keys of a shared limiter. It moves to another limiter and back. In the
-// first limiter, its keys still owe what was not handed over. What was handed over is charged once.
+// TestASharedLimiter: a limit has some of the keys of a shared limiter. It moves to another limiter and back. After the
+// return, its keys owe the first limiter the debts that were not handed over, and each debt that was handed over is
+// charged once.
 func TestASharedLimiter(t *testing.T) {
 	clock := testclock.New()
 	first := live.New(newLimiter(t, clock, hourly(10)))
@@ -340,8 +343,8 @@ func TestASharedLimiter(t *testing.T) {
 	require.Empty(t, back.Formers().Limiters())
 }
 
-// TestRefusedHitsAreNotHandedOver: a limiter also counts refused hits, so a limit sets a bound on what a key hands
-// over, and raises the bound together with its numbers. The part of the debt above the bound is forgotten together with
+// TestRefusedHitsAreNotHandedOver: a limiter also counts refused hits. Therefore its limit bounds what a key hands
+// over, and raises this bound when its numbers rise. The part of the debt above the bound is forgotten together with
 // the part that was handed over.
 func TestRefusedHitsAreNotHandedOver(t *testing.T) {
 	for _, inUse := range []bool{false, true} {

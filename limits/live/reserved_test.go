@@ -12,7 +12,8 @@ import (
 )
 
 // TestALowerLimitWhileSomebodyWaits: while a reservation is not due, a refund in the previous limiter does nothing.
-// Nevertheless, the part of the debt for which the next limiter has no room stays in the previous limiter.
+// Nevertheless, the debt is split correctly: only the part for which the next limiter has no room stays in the previous
+// limiter.
 func TestALowerLimitWhileSomebodyWaits(t *testing.T) {
 	const many = 100
 	clock := testclock.New()

@@ -12,8 +12,8 @@ import (
 )
 
 // A Field reads the limit of a request from a header field that a trusted server has written. The header field has the
-// syntax of RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers, versions 8 to 10). A library of the caller parses
-// the list of items (RFC 9651): see [Read]. A Field is immutable.
+// syntax of RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers, versions 8 to 10). The caller supplies the function
+// that parses the list of items (RFC 9651): see [Read]. A Field is immutable.
 type Field struct {
 	// Limit is the limit of requests without the field. Its Quota is the largest limit that a field may set, in tokens.
 	Limit spec.Limit
@@ -28,8 +28,8 @@ type Field struct {
 // parsed.
 const maxField, maxItems, maxParams = 4096, 64, 256
 
-// An Item is an item of the field. Value is a String or a Token, of any Go type whose kind is string. Param returns a
-// parameter, an Integer as an int64.
+// An Item is an item of the field. Value is a String or a Token, as a Go value of any type whose kind is string. Param
+// returns a parameter of the item. It returns an Integer as an int64.
 type Item struct {
 	Value any
 	Param func(name string) (value any, ok bool)
@@ -40,9 +40,9 @@ type Item struct {
 // lines. The function item converts a member of the list, and returns the zero Item if the member is not an item. ok is
 // false if no item has the value f.Name.
 //
-// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters, for two items with the same f.Name, for
-// items that are not texts, for parameters of other types or out of range, and for a limit that does not fit
-// ([spec.Limit.Other]).
+// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters. It also returns an error for two items
+// whose value is f.Name, and for an item that is not a text. A parameter of another type or out of range is an error,
+// and so is a limit that does not fit ([spec.Limit.Other]).
 func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, error), item func(M) Item) (p engine.Policy, ok bool, err error) {
 	if len(lines) == 0 {
 		return p, false, nil
@@ -161,7 +161,8 @@ func (f *Field) unit() string {
 	return f.Unit
 }
 
-// integer returns a parameter that is a whole number. ok is false if the item does not have it.
+// integer returns a parameter that is a whole number from low to high. ok is false if the item does not have the
+// parameter.
 func (i *Item) integer(name string, low, high int64) (n int64, ok bool, err error) {
 	value, ok := i.Param(name)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A params has the parameters of an item, as a library parses them.
+// A params has the parameters of an item in the form in which a library returns them.
 type params map[string]any
 
 func item(value any, p params) quotas.Item {
@@ -35,8 +35,8 @@ func readLines(f *quotas.Field, lines []string, parse func([]string) ([]quotas.I
 	return quotas.Read(f, lines, parse, func(i quotas.Item) quotas.Item { return i })
 }
 
-// TestField: the limit comes from the item with the right name. Other items are ignored, because they mean other
-// limits.
+// TestField: the limit comes from the item whose value is the Name of the Field. Other items are ignored, because they
+// describe other limits.
 func TestField(t *testing.T) {
 	five := uint64(5)
 	bucket := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.Per(60, time.Minute)), Burst: &five}, Quota: 1000}

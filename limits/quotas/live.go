@@ -41,8 +41,9 @@ func (l *Live) Table() *Table { return l.table.Load() }
 func (l *Live) Of(key string) (engine.Policy, bool) { return l.table.Load().Of(key) }
 
 // Follow reads the table again and again, at intervals of the duration every, until ctx is done. After an error the
-// current table stays. Follow calls the function told with each table that differs from the previous table, with each
-// error that differs from the previous error, and with the current table when reading succeeds again after an error.
+// current table stays. Follow calls the function told in three cases. It passes each table that differs from the
+// previous table, and each error that differs from the previous error. When reading succeeds again after an error, it
+// passes the current table.
 func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table, error)) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -7,22 +7,23 @@ import (
 	"strings"
 )
 
-// connection has the fields that apply to one connection only (RFC 9110, section 7.6.1) or that control HTTP itself.
+// connection has the names of header fields that apply to one connection only (RFC 9110, section 7.6.1) or that control
+// HTTP itself.
 var connection = []string{
 	"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Max-Forwards", "Proxy-Authenticate", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// meaning has header fields that already have a meaning in requests. They are from RFC 9110, 9111, 6265 and 7239, or
-// proxies use them.
+// meaning has the names of header fields that already have a meaning in requests. They are defined in RFC 9110, 9111,
+// 6265 or 7239, or proxies use them.
 var meaning = []string{
 	"Accept", "Authorization", "Cache-Control", "Cookie", "Date", "Forwarded", "From", "Origin", "Pragma", "Range", "Referer",
 	"User-Agent", "Via", "X-Real-Ip", "X-Request-Id",
 }
 
 // CheckName returns an error if a header field with this name cannot carry limits. The name may have only letters,
-// digits and hyphens, because servers treat X_Plan and X-Plan as the same field. A front removes this field from the
-// requests of clients. So it must not be a field that applies to one connection only or has another meaning in
+// digits and hyphens, because some servers treat X_Plan and X-Plan as the same field. Fronts remove the field from the
+// requests of clients. Therefore, the field must not apply to one connection only, and must not have another meaning in
 // requests.
 func CheckName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(c rune) bool {

@@ -89,7 +89,7 @@ func pairs(texts ...string) func(func(key, limit string) error) error {
 	}
 }
 
-// TestPairs: pairs from a hash may have the same texts as a file. If a key occurs twice, its last limit applies.
+// TestPairs: Pairs accepts the same texts as File. If a key occurs twice, its last limit applies.
 func TestPairs(t *testing.T) {
 	table, err := reader(t).Pairs(pairs("anna", "paid", "berta", "paid", `carl, the "second"`, "9/m,4", "dora", "unlimited", "emil", "0",
 		"fred", ",3", "#gerd", "free", "anna", "free", "berta", "paid"))
@@ -216,7 +216,7 @@ func TestFile(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestManyKeys: in a table of any size, exactly the keys that were added are found.
+// TestManyKeys: a table of any size finds the keys that were added, and no others.
 func TestManyKeys(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 10, 1000, 30_000} {
 		var text strings.Builder

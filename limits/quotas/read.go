@@ -19,7 +19,8 @@ import (
 // MaxBytes is the size of the largest file that is read.
 const MaxBytes = 4 << 30
 
-// maxKey is the longest key, in bytes. maxLimit is the longest text of a rate or burst.
+// The constant maxKey is the length of the longest key. The constant maxLimit is the length of the longest text of a
+// rate or burst. Both are in bytes.
 const maxKey, maxLimit = 4096, 256
 
 // A Reader reads a [Table]. Its functions are called for each key, from the goroutine that reads.
@@ -29,22 +30,22 @@ type Reader struct {
 	// Policy returns the policy that the numbers describe, or an error that says what is wrong with them. See
 	// [spec.Quotas].
 	Policy func(spec.Numbers) (engine.Policy, error)
-	// Key converts a text in the file to the key that requests have. nil means that the text is the key.
+	// Key converts a text in the file to the key that requests have. A nil Key means that the text itself is the key.
 	Key func(text string) (key string, err error)
 }
 
 // File reads a file of at most [MaxBytes]: JSON if its name ends in .json, otherwise CSV. An error names the line, but
 // no key, because keys may be secrets. Reading needs memory for the complete file.
 //
-// A line of CSV has a key with a plan ("key,plan"), a rate ("key,rate"), or a rate and a burst ("key,rate,burst"). An
-// empty burst counts as not set. If the first line is literally one of the three quoted texts, it is a heading. Lines
-// that begin with # are comments. JSON is an object whose names are keys. Each value is the name of a plan, a rate, or
-// {"rate": "10/s", "burst": 20}, where rate or burst may be missing.
+// A line of CSV has one of three forms: "key,plan", "key,rate" or "key,rate,burst". An empty burst counts as not set. A
+// first line that is literally one of these three texts is a heading. Lines that begin with # are comments. JSON is an
+// object whose names are keys. Each value is the name of a plan, a rate, or {"rate": "10/s", "burst": 20}, where rate
+// or burst may be missing.
 //
 // A rate or a burst has at most 256 bytes. An error quotes only the beginning of a longer text.
 //
-// A duplicate key is an error, even with the same limit. A file without keys is an error, too, because it is probably
-// truncated, and without the error all keys would be under another limit.
+// A duplicate key is an error, even with the same limit. A file without keys is an error, too. Such a file is probably
+// truncated, and without the error, all keys would get the limit of keys that are not in the table.
 func (r Reader) File(name string) (*Table, error) {
 	file, info, err := openfile.Regular(name)
 	if err != nil {
@@ -140,7 +141,8 @@ func (t *Table) filled() (*Table, error) {
 	return t, nil
 }
 
-// known has the policies that were parsed already. The key of the map has two texts: the plan or rate, and the burst.
+// known has the policies that were parsed already. A key of this map consists of two texts. The first is the plan or
+// the rate, and the second is the burst.
 type known map[[2]string]engine.Policy
 
 // maxKnown is the largest number of policies in known.

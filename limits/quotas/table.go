@@ -1,6 +1,6 @@
-// Package quotas has the limits of many keys. A [Table] maps a key to a policy. It is read from a file or a hash in
-// Redis, which has the name of a plan or numbers for each key. A [Field] reads the limit that a request brings in a
-// header. [limits.Limit.Quota] uses the policies.
+// Package quotas has the limits of many keys. A [Table] maps a key to a policy. It is read from a file or from a hash
+// in Redis. For each key, the file or the hash has the name of a plan, or numbers. A [Field] reads the limit that a
+// request brings in a header. The function [limits.Limit.Quota] can return these policies.
 package quotas
 
 import (
@@ -15,23 +15,23 @@ import (
 // MaxKeys is the largest number of keys in a [Table].
 const MaxKeys = 100_000_000
 
-// A Table has the policy of each of its keys. It does not change, so any number of goroutines may use it.
+// A Table has the policy of each of its keys. A Table does not change, so any number of goroutines may use it.
 //
 // Instead of a key, it stores a 64-bit hash of the key with a secret seed. A key takes 16 bytes, and each different
 // policy takes 56 bytes. So a table of plans takes 16 bytes per key, and a table in which each key has its own policy
 // takes 72 bytes per key. Two keys may have the same hash, but no one can predict which keys. An example: if a table
-// has a million keys and is asked for a million other keys, the chance that it mistakes any of these for one of its own
-// keys is about 1 in 18 million.
+// has a million keys and is asked for a million other keys, the chance that it finds a policy for at least one of these
+// other keys is about 1 in 18 million.
 type Table struct {
 	seed     maphash.Seed
-	hashes   []uint64 // the value of a hash gives its place, or it is in the next free place; 0: free
+	hashes   []uint64 // a hash is at the place that its value gives, or at the next free place; 0: free
 	of       []uint32 // for each hash, the index of its policy in policies
 	policies []engine.Policy
 	keys     int
 	sum      uint64 // checksum of the keys with their policies, to compare two tables of a process
 }
 
-// Of returns the policy of a key. ok is false if the table does not have the key. It does not allocate.
+// Of returns the policy of a key. ok is false if the table does not have the key. Of does not allocate.
 func (t *Table) Of(key string) (p engine.Policy, ok bool) {
 	if t.keys == 0 {
 		return p, false
@@ -90,7 +90,7 @@ func newBuilder() *builder {
 
 var errTooMany = errors.New("too many keys: want at most 100,000,000")
 
-// add adds a key. Only build finds out whether a key occurs twice.
+// add adds a key. It does not notice a key that was added before: the method build does.
 func (b *builder) add(key string, p engine.Policy) error {
 	if len(b.hashes) == MaxKeys {
 		return errTooMany
@@ -106,7 +106,7 @@ func (b *builder) add(key string, p engine.Policy) error {
 	return nil
 }
 
-// build makes the table. If a key was added twice, it returns the number of the second call of add for this key.
+// build makes the table. If a key was added twice, build returns the number of the second call of add for this key.
 func (b *builder) build() (t *Table, second int) {
 	of := b.table // a copy with exactly the needed capacity
 	t = &of

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// form says which numbers an algorithm has and what they must be.
+// form says which numbers an algorithm has and which conditions they must meet.
 type form struct {
 	burst   bool // the size of a full bucket is set separately from the rate
 	whole   bool // the rate is a whole number of tokens in its period
@@ -71,8 +71,8 @@ func List() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// ParseAlgorithm returns the algorithm with a name, one of [Algorithms]; "" means the token bucket. The error lists the
-// names.
+// ParseAlgorithm returns the algorithm that has a name. It is one of [Algorithms]; "" means the token bucket. For any
+// other text, the error lists the names.
 func ParseAlgorithm(text string) (engine.Algorithm, error) {
 	if text == "" {
 		return engine.AlgorithmTokenBucket, nil

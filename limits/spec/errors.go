@@ -10,13 +10,13 @@ import (
 type Error struct {
 	Tier    string // the name of the tier with the problem; "" for the limit's own numbers
 	Key     string // the name of the number in configurations, such as "rate" or "max_wait"
-	Message string // it begins with the key if it would otherwise be unclear which number is wrong
+	Message string // begins with the key if it would otherwise be unclear which number is wrong
 }
 
 // Error returns the message, after the name of the tier.
 func (e *Error) Error() string { return e.of("tier") }
 
-// of returns the text of Error, with word instead of "tier".
+// of returns the text of Error, but with the parameter word instead of "tier".
 func (e *Error) of(word string) string {
 	if e.Tier != "" {
 		return fmt.Sprintf("%s %q: %s", word, e.Tier, e.Message)
@@ -36,7 +36,8 @@ func (es Errors) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// ofPlans has the errors of a limit whose tiers are plans for its quotas, so its text says "plan" instead of "tier".
+// ofPlans has the errors of a limit whose tiers are plans for quotas. The text of these errors therefore says "plan"
+// instead of "tier".
 type ofPlans struct{ Errors }
 
 // Error returns one sentence for each error, as [Errors.Error] does.

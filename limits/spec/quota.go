@@ -13,15 +13,15 @@ import (
 // instead ([engine.Limiter.Quota]). Its limiter is then made with the [Room] for these quotas.
 const MaxTiers = 14
 
-// DefaultQuota is the largest limit, in tokens, that a quota may have unless the configuration says otherwise.
+// DefaultQuota is the largest limit, in tokens, that a quota may have if the configuration sets no other number.
 const DefaultQuota = 1_000_000
 
 // LongestQuota is the longest time that a bucket of a quota may take to fill in a store. Up to this length, a store
 // counts time in nanoseconds, as a limiter in memory does.
 const LongestQuota = 26 * 24 * time.Hour
 
-// StoredPolicy returns the policy for a limiter in a store whose requests bring quotas. base is one of the limit's
-// policies that count requests.
+// StoredPolicy returns the policy for a limiter in a store whose requests bring quotas. The parameter base is one of
+// the limit's policies, and must be a policy that counts requests.
 func StoredPolicy(base engine.Policy) engine.Policy {
 	if base.Algorithm() == engine.AlgorithmTokenBucket {
 		return engine.TokenBuckets(LongestQuota)
@@ -29,11 +29,11 @@ func StoredPolicy(base engine.Policy) engine.Policy {
 	return base
 }
 
-// Room returns the argument of [engine.MaxQuota] for a limiter with the policy own whose requests may have quotas. The
-// parameter most is the largest quota in tokens.
+// Room returns the argument of [engine.MaxQuota] for a limiter whose requests may have quotas. The parameter own is the
+// policy of the limiter, and the parameter most is the largest quota in tokens.
 func Room(own engine.Policy, most uint64) uint64 {
 	if own.Algorithm() == engine.AlgorithmTokenBucket {
-		return MaxBurst // for these algorithms, it takes no more memory than a room of 1
+		return MaxBurst // for these algorithms, this takes no more memory than a room of 1
 	}
 	return max(own.Limit(), most)
 }
@@ -50,7 +50,8 @@ func Highest(policies ...engine.Policy) (most uint64) {
 
 func counts(p engine.Policy) bool { return p != engine.Blocked() && p != engine.Unlimited() }
 
-// base returns the policy with which the limiter of the limit is made, and those policies of tiers that count requests.
+// base returns the policy with which the limiter of the limit is made. It also returns the policies of all tiers that
+// count requests.
 func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Policy, counted []engine.Policy) {
 	counted = slices.DeleteFunc(slices.Clone(tiers), func(p engine.Policy) bool { return !counts(p) })
 	switch base = own; {
@@ -129,14 +130,14 @@ func newQuotas(l *Limit, base engine.Policy, most uint64) (*Quotas, error) {
 	return q, nil
 }
 
-// Close frees the memory.
+// Close frees the memory of the checker.
 func (q *Quotas) Close() {
 	_ = q.probe.Close() // always nil
 	q.end()
 }
 
-// Policy returns the policy that [Limit.Other] makes from the numbers. It returns an error if Other does, or if a
-// limiter does not accept the policy. The error says what is wrong with the numbers.
+// Policy returns the policy that [Limit.Other] makes from the numbers. It returns an error if Other returns one, or if
+// a limiter does not accept the policy. The error says what is wrong with the numbers.
 func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	p, err := q.limit.Other(n)
 	if err != nil {
@@ -145,9 +146,9 @@ func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	return p, q.takes(p)
 }
 
-// Other returns the policy of the numbers that come with a request. The limit's Quota must not be 0. If the rate or the
-// burst is missing, the limit's own applies, as in a [Tier]. The error says what is wrong with the numbers. A limiter
-// may still not accept the policy: [engine.Limiter.Quota] checks that.
+// Other returns the policy for numbers that come with a request. The limit's Quota must not be 0. If the rate or the
+// burst is missing, Other uses the limit's own, as for a [Tier]. The error says what is wrong with the numbers. A
+// limiter may still not accept the policy: [engine.Limiter.Quota] checks that.
 func (l *Limit) Other(n Numbers) (engine.Policy, error) {
 	of := *l
 	if of.Algorithm == engine.NoAlgorithm {

@@ -76,7 +76,7 @@ func (r Rate) String() string {
 	return text
 }
 
-// policy is the policy of a rate that needs no counting.
+// policy returns the policy of a fixed rate.
 func (r Rate) policy() engine.Policy {
 	if r == Unlimited {
 		return engine.Unlimited()
@@ -84,8 +84,8 @@ func (r Rate) policy() engine.Policy {
 	return engine.Blocked()
 }
 
-// whole returns "" for a rate of a whole number of tokens in its period. For any other rate, it returns a text that
-// proposes such a form.
+// whole returns "" if the rate gives a whole number of tokens in its period. For any other rate, whole returns a text
+// that proposes the same rate in such a form.
 func whole(r engine.Rate) (remedy string) {
 	if r.Tokens == math.Trunc(r.Tokens) && r.Tokens < 1<<64 {
 		return ""

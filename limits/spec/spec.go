@@ -1,9 +1,9 @@
-// Package spec describes a limit as people write it: its numbers, their units and defaults, and the policy of package
-// engine that they give. Only this package knows which numbers fit together. Flags, rule files, Caddyfiles, the
-// configuration of Envoy's service and commands of Redis parse their own syntax into a [Limit]. [Limit.Policies] checks
-// the numbers. It returns all problems as [Errors], and each error has the key of the wrong number. Fronts whose limits
-// come with each request use [PolicyOf], which does not check the numbers: the engine checks them when it makes a quota
-// from them.
+// Package spec describes a limit as people write it. It defines the numbers of a limit with their units and defaults,
+// and makes a policy of package engine from them. Only this package knows which numbers fit together. Flags, rule
+// files, Caddyfiles, the configuration of Envoy's service and commands of Redis parse their own syntax into a [Limit].
+// [Limit.Policies] checks the numbers. It returns all problems as [Errors], and each error has the key of the wrong
+// number. If a limit comes with each request, the front uses [PolicyOf], which does not check the numbers. Instead, the
+// engine checks them when it makes a quota from them.
 package spec
 
 import (
@@ -29,19 +29,19 @@ const (
 	MaxWindow = 365 * 24 * time.Hour
 	// MaxJitter is the longest time that may be added to the time after which a refused client may come back.
 	MaxJitter = time.Hour
-	// InFlight is how long a request in flight counts at least. A server knows when each of its requests ends, so no
-	// request should be forgotten before its end.
+	// InFlight is the shortest time for which a request in flight counts unless it ends. A server knows when each of
+	// its requests ends, so no request should be forgotten before its end.
 	InFlight = MaxWindow
-	// IPv6Prefix is the default number of leading bits of an IPv6 address that identify a client. A customer of a
-	// provider usually has at least all addresses that share these bits.
+	// IPv6Prefix is the default number of leading bits of an IPv6 address that identify a client. A provider usually
+	// assigns all addresses that share these bits, or even more addresses, to one customer.
 	IPv6Prefix = 64
 )
 
 // Numbers are the numbers of a limit or of one of its tiers.
 type Numbers struct {
 	Rate Rate
-	// Burst is the number of tokens in a full bucket, 1 to [MaxBurst]. nil means the tokens that the rate gives in its
-	// period, at least 1. Windows have no burst.
+	// Burst is the number of tokens in a full bucket, 1 to [MaxBurst]. A nil Burst means the number of tokens that the
+	// rate gives in its period, but at least 1. Windows have no burst.
 	Burst *uint64
 	// Concurrency is how many requests may be in flight. It replaces the rate; 0 means that there is no such limit.
 	Concurrency uint64
@@ -69,9 +69,10 @@ type Limit struct {
 	Overflow  engine.OverflowPolicy
 	Spread    bool // one bucket on all processors ([engine.Spread])
 	Stored    bool // the limit is in a store that machines share
-	// InStore makes a limiter in the store. Its policy is the [StoredPolicy] of base, and room is its [Room]. check
-	// returns an error if the limiter does not accept a quota, and end closes the limiter. InStore is nil if the limit
-	// is not Stored, or has no Quota.
+	// InStore makes a limiter in the store. The policy of this limiter is the [StoredPolicy] of the parameter base, and
+	// the parameter room is its [Room]. The result check is a function that returns an error if the limiter does not
+	// accept a quota. The result end is a function that closes the limiter. InStore is nil if the limit is not Stored,
+	// or has no Quota.
 	InStore func(base engine.Policy, room uint64) (check func(engine.Policy) error, end func(), err error)
 }
 
@@ -106,8 +107,8 @@ func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error)
 	return own, tiers, nil
 }
 
-// Counts reports whether the limit counts any request. It does not if all its rates are [Blocked] or [Unlimited], and
-// requests bring no others.
+// Counts reports whether the limit counts any request. A limit counts no request if all its rates are [Blocked] or
+// [Unlimited] and requests cannot bring other rates.
 func (l *Limit) Counts() bool {
 	counted := func(n Numbers) bool { return !n.Rate.IsFixed() }
 	return l.Quota > 0 || counted(l.Numbers) || slices.ContainsFunc(l.Tiers, func(t Tier) bool { return counted(t.Numbers) })
@@ -167,9 +168,9 @@ func (l *Limit) policy(es *Errors, tier string, n Numbers) engine.Policy {
 	return PolicyOf(l.Algorithm, n, l.Aligned)
 }
 
-// PolicyOf returns the policy of some numbers without checking them. [Limit.Policies] must have accepted the numbers,
-// or the caller checks the policy with [engine.Policy.Check] or [engine.Limiter.Quota]. For an algorithm without a rate
-// it returns the zero Policy. It does not allocate.
+// PolicyOf returns the policy of some numbers without checking them. If [Limit.Policies] has not accepted the numbers
+// before, the caller must check the policy with [engine.Policy.Check] or [engine.Limiter.Quota]. For an algorithm
+// without a rate, PolicyOf returns the zero Policy. PolicyOf does not allocate.
 func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
 	if n.Rate.IsFixed() {
 		return n.Rate.policy()
@@ -249,7 +250,7 @@ func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
 	}
 }
 
-// checkOwn adds errors for those numbers of the limit, outside of its tiers, that do not fit its policy.
+// checkOwn adds errors for the limit's own numbers, not those of its tiers, if they do not fit its policy.
 func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
 	if l.MaxWait != 0 && (l.MaxWait < MinWait || l.MaxWait > MaxWait) {
 		es.add("", "max_wait", "max_wait %v: want %v to %v", l.MaxWait, MinWait, MaxWait)

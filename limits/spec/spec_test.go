@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// of returns a limit whose rate is given as text.
+// of(t, a, rate) returns a limit of the algorithm a. The rate is given as text.
 func of(t *testing.T, a engine.Algorithm, rate string) Limit {
 	t.Helper()
 	r, err := ParseRate(rate)

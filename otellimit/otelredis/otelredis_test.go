@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// patience is how long the tests wait for a change that another goroutine makes. Only a test that fails waits that
-// long.
+// patience is the longest time for which the tests wait for a change that another goroutine makes. Only a test that
+// fails waits that long.
 const patience = 20 * time.Second
 
 func provider(t *testing.T) (*sdk.MeterProvider, func() collected.Series) {
@@ -29,8 +29,8 @@ func provider(t *testing.T) (*sdk.MeterProvider, func() collected.Series) {
 	return p, func() collected.Series { return collected.From(t, reader) }
 }
 
-// open starts a store whose time stands still, and a client of it. For the client, the store is a cluster whose parts
-// can fail independently.
+// open starts a store whose time stands still, and a client of this store. For the client, the store is a cluster whose
+// parts can fail independently.
 func open(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	t.Helper()
 	server := miniredis.RunT(t)

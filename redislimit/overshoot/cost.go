@@ -25,8 +25,8 @@ type Cost struct {
 // batch is how many decisions are timed as one unit.
 const batch = 10_000
 
-// MeasureCost measures both limiters alternately, in this goroutine. The argument rounds is how often it measures each.
-// Every decision must be an admission.
+// MeasureCost measures both limiters alternately, in this goroutine. The argument rounds is how often it measures each
+// of the two. Every decision must be an admission.
 func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c Cost, err error) {
 	if rounds < 1 {
 		return c, fmt.Errorf("overshoot: %d rounds: want 1 at least", rounds)
@@ -75,8 +75,8 @@ func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c C
 }
 
 // timedInHand times a batch in which each decision spends tokens in hand. If other programs use the machine at the same
-// time, the batch takes longer, so tokens in hand may expire and a decision may ask the store. Such a batch is
-// repeated.
+// time, the batch takes longer. Then tokens in hand may expire, so that a decision asks the store. timedInHand repeats
+// such a batch.
 func timedInHand(ctx context.Context, leased *redislimit.Limiter, key string) (took time.Duration, err error) {
 	var admitted int
 	for range 1000 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// every calls a settle function at an interval until it is closed.
+// every calls a settle function once per interval, until the every is closed.
 type every struct {
 	stop     context.CancelFunc
 	done     chan struct{}

@@ -50,7 +50,7 @@ func (l *link) accept() {
 	}
 }
 
-// keep notes connections that close must close. It returns false if the link is already closed.
+// keep notes connections that the method close must close. It returns false if the link is already closed.
 func (l *link) keep(ends ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/redislimit/overshoot"
 )
 
-// TestMain runs a node instead of the tests if an environment variable is set, because the tests start the test program
-// as the command of a node.
+// The tests start the test program itself as the command of a node. So if an environment variable is set, TestMain runs
+// a node instead of the tests.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "node" {
 		if err := overshoot.Node(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -64,7 +64,8 @@ func TestTwoNodesForHalfASecond(t *testing.T) {
 }
 
 // TestDisturbances checks that the bound holds even if the nodes cannot always reach the server. In one scenario, all
-// nodes are cut off from it at regular intervals. In the other one, one node is cut off for half of the time.
+// nodes are cut off from the server at regular intervals. In the other scenario, one node is cut off for half of the
+// time.
 func TestDisturbances(t *testing.T) {
 	s := server(t)
 	for _, change := range []func(*overshoot.Scenario){

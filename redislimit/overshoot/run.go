@@ -34,7 +34,7 @@ type Result struct {
 	Late   time.Duration `json:"late"`      // the most that any request was behind its planned time
 }
 
-// Holds reports whether the bound holds. It returns true if there is no bound.
+// Holds reports whether the admitted tokens are within the bound. It returns true if there is no bound.
 func (r Result) Holds() bool { return r.Bound == 0 || uint64(r.Admitted) <= r.Bound }
 
 // A node is one process.
@@ -44,15 +44,15 @@ type node struct {
 	out     *bufio.Reader
 }
 
-// Run runs a scenario for one way of sharing the limit. For each node, it starts a process of the program command,
-// which must call [Node].
+// Run runs a scenario for one way of sharing the limit. For each node, it starts a process of the program in the
+// parameter command. This program must call [Node].
 func Run(ctx context.Context, s *Server, scenario Scenario, way string, command ...string) (r Result, err error) {
 	ctx, stop := context.WithTimeout(ctx, 2*scenario.Time+30*time.Second)
 	defer stop()
 	nodes := make([]node, 0, len(scenario.Shares))
 	defer func() {
 		if err != nil {
-			stop() // kills them
+			stop() // kills the processes
 		}
 		for _, n := range nodes {
 			_ = n.in.Close()

@@ -73,8 +73,8 @@ func Scenarios(t time.Duration) []Scenario {
 // decide.
 func (s Scenario) isDisturbed() bool { return s.Stall > 0 || s.CutOff > 0 }
 
-// isPlain reports whether the scenario has only a load, and no costs, differences or disturbances. The hybrid that
-// settles later is measured only in plain scenarios.
+// isPlain reports whether the scenario has only a load. Such a scenario has no costs, differences or disturbances. The
+// hybrid that settles later is measured only in plain scenarios.
 func (s Scenario) isPlain() bool { return len(s.Costs) == 0 && !s.Differ && !s.isDisturbed() }
 
 // Ways returns the ways of sharing the limit, out of [Ways], for which the scenario is measured.
@@ -103,8 +103,8 @@ func (s Scenario) meanCost() float64 {
 }
 
 // Ways returns the ways of sharing a limit that are compared. Two are the modes of package redislimit. The others are
-// forms of the hybrid that counts locally and settles later: a level that drains, and fixed windows of a second without
-// a burst. Each of the two is measured with three intervals between settlements.
+// two forms of the hybrid that counts locally and settles later. One form has a level that drains. The other form has
+// fixed windows of a second without a burst. Each form is measured with three intervals between settlements.
 func Ways() []string {
 	return []string{
 		"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms",

@@ -23,8 +23,8 @@ type Server struct {
 	folder  string
 }
 
-// StartServer starts a server and waits at most five seconds until it answers. binary is the path or the name of
-// redis-server.
+// StartServer starts a server and waits at most five seconds until the server answers. The parameter binary is the path
+// or the name of redis-server.
 func StartServer(ctx context.Context, binary string) (*Server, error) {
 	path, err := exec.LookPath(binary)
 	if err != nil {

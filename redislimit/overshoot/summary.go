@@ -45,14 +45,14 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	if r.Bound > 0 && s.isDisturbed() {
 		// Disturbances add two amounts to the bound: the full shares of all nodes, and the tokens that come back in the
 		// store while only some nodes have noticed that the server is back. Each amount is at most one burst. If only
-		// some nodes are cut off, the tokens that come back to their shares are added too, because the store fills at
-		// the same time.
+		// some nodes are cut off, the tokens that come back to the shares of these nodes are added, too, because the
+		// store fills at the same time.
 		r.Bound += 2*s.Burst + uint64(due/2*float64(s.CutOff)/float64(len(nodes)))
 	}
 	return r
 }
 
-// A request asks for cost tokens at the time at, in ns since the start.
+// A request has its cost in tokens, and the time at which it is sent, in ns since the start.
 type request struct {
 	at   int64
 	cost uint64

@@ -14,7 +14,7 @@ import (
 // If requests come later than tooLate, the run does not represent its scenario.
 const tooLate = 500 * time.Millisecond
 
-// Tables writes the results as the two tables of docs/distributed.md. The first contains the modes of package
+// Tables writes the results as the two tables of docs/distributed.md. The first table contains the modes of package
 // redislimit, each next to the simulator's result for the same scenario. The second table contains the forms of the
 // hybrid that settles later.
 func Tables(ctx context.Context, w io.Writer, results []Result) error {
@@ -115,8 +115,8 @@ func (r *Result) bound() string {
 	return fmt.Sprintf("%d > %d BROKEN", r.Admitted, r.Bound)
 }
 
-// simulate returns the simulator's results for a scenario, in brackets, by way. If the nodes have different options, it
-// returns no results, because the simulator does not support that.
+// simulate returns the simulator's results for a scenario, in brackets. The keys of the map are ways of sharing the
+// limit. If the nodes have different options, it returns no results, because the simulator does not support that.
 func simulate(ctx context.Context, s Scenario) (map[string]string, error) {
 	if s.Differ {
 		return nil, nil

@@ -14,8 +14,8 @@ import (
 var windowText string
 
 // A windower is one node of the hybrid with fixed windows of one second. The limit of a window is the number of tokens
-// that come back in one second. An excess in one window is forgotten at the end of the window. In contrast, a settler
-// refuses after an excess until its level has drained.
+// that come back in one second. A windower forgets an excess at the end of the window. In contrast, after an excess, a
+// settler refuses requests until its level has drained.
 type windower struct {
 	client rueidis.Client
 	script *rueidis.Lua
@@ -27,8 +27,8 @@ type windower struct {
 	known, unsettled int64 // tokens of this window
 }
 
-// enter starts the current window, if the node is still in an earlier one. Costs of the earlier window that were not
-// settled are dropped, because no node would read them.
+// If the node is still in an earlier window, enter starts the current window. It drops costs of the earlier window that
+// were not settled, because no node would read them.
 func (w *windower) enter() {
 	if now := time.Now().Unix(); now != w.window {
 		w.window, w.known, w.unsettled = now, 0, 0

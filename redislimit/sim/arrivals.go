@@ -23,7 +23,7 @@ func newArrivals(s *Scenario, nodes, keys *lottery) *arrivals {
 	}
 }
 
-// next returns the time of the next request, in ns since the start, its node, its key and its cost.
+// next returns the next request: its time in ns since the start, its node, its key, and its cost.
 func (a *arrivals) next() (at int64, node, key uint32, cost uint64) {
 	a.at += a.random.ExpFloat64() * a.mean
 	node, key, cost = a.nodes.draw(a.random), a.keys.draw(a.random), a.costs[0]
@@ -33,7 +33,7 @@ func (a *arrivals) next() (at int64, node, key uint32, cost uint64) {
 	return int64(a.at), node, key, cost
 }
 
-// costs returns the costs of requests, each of which occurs equally often.
+// costs returns the costs of requests. Each cost occurs equally often.
 func (s *Scenario) costs() []uint64 {
 	if s.Costs == nil {
 		return []uint64{1}
@@ -61,7 +61,7 @@ func (s *Scenario) nodeWeights() []float64 {
 	return even
 }
 
-// keyWeights returns the weights of the keys. The weight of the first is 1.
+// keyWeights returns the weights of the keys. The weight of the first key is 1.
 func (s *Scenario) keyWeights() []float64 {
 	weights := make([]float64, s.Keys)
 	for i := range weights {

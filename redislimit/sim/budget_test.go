@@ -37,8 +37,9 @@ type budgetCase struct {
 	shares bool        // the bound includes the shares of all nodes
 }
 
-// TestBudgetsInVirtualTime compares strict nodes with the bound of docs/budgets.md, in every interval of a minute.
-// Breakers, shares, debts and claims run the same code as in real nodes. The store is the model of the scripts.
+// TestBudgetsInVirtualTime simulates a minute of strict nodes. It compares the admitted tokens with the bound of
+// docs/budgets.md, for every interval of this minute. Breakers, shares, debts and claims run the same code as in real
+// nodes. The store is the model of the scripts.
 func TestBudgetsInVirtualTime(t *testing.T) {
 	for _, c := range []budgetCase{
 		{name: "nothing happens"},
@@ -65,7 +66,7 @@ func TestBudgetsInVirtualTime(t *testing.T) {
 // A budgetRequest is a request that was admitted.
 type budgetRequest struct {
 	node      *budgetNode
-	at, end   int64 // when its hold was taken, and when it was settled; 0 for never
+	at, end   int64 // when the request's hold was taken, and when it was settled; 0 for never
 	cost      uint64
 	window    int64 // the window in the store's answer
 	fromShare bool
@@ -122,7 +123,7 @@ func (w *budgetWorld) newNode() *budgetNode {
 	return &budgetNode{share: share, owed: shares.NewDebts[string](16, nil)}
 }
 
-// run makes 64 clients send requests for the time d.
+// run makes 64 clients send requests for the duration d.
 func (w *budgetWorld) run(d time.Duration) {
 	for i := range budgetClients {
 		w.after(w.random.Int64N(int64(100*time.Millisecond)), func() { w.client(i % budgetNodes) })
@@ -224,8 +225,8 @@ func (w *budgetWorld) charge(n *budgetNode) {
 	w.ask(n, script.Ask{Debt: owed}, func(_ script.Answer, ok bool) { n.owed.End("key", ok) })
 }
 
-// If the store is lost, probe asks it whether it is back. Otherwise probe charges the store with the node's debts.
-// probe repeats this four times per second.
+// If the store is lost, probe finds out whether the store is back. Otherwise probe charges the store with the node's
+// debts. It repeats this four times per second.
 func (w *budgetWorld) probe(node int) {
 	if n := w.nodes[node]; n.breaker.IsOpen() {
 		w.ask(n, script.Ask{Need: 1}, func(script.Answer, bool) {})
@@ -307,8 +308,8 @@ func (w *budgetWorld) check(t *testing.T) {
 	}
 }
 
-// givenBack considers the requests that were in flight at the time from. It returns how many tokens they have given
-// back until the time to.
+// givenBack considers the requests that were in flight at the time in the parameter from. It returns how many tokens
+// these requests have given back until the time in the parameter to.
 func (w *budgetWorld) givenBack(from, to int64) (sum uint64) {
 	for _, q := range w.admitted {
 		if q.at >= from {

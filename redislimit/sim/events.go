@@ -5,7 +5,7 @@ type event struct {
 	at    int64  // ns since the start
 	sent  int64  // when the call was sent
 	order uint64 // orders events at the same time: first in, first out
-	what  uint8  // its kind; each strategy defines its own kinds
+	what  uint8  // the kind of the event; each strategy defines its own kinds
 	node  uint32
 	key   uint32
 	slot  uint32 // number of the strategy's data about it

@@ -103,7 +103,7 @@ func (s *leases) request(node, key uint32, n uint64) {
 	}
 }
 
-// send sends a lease's question to the store, together with a request for n tokens. n may be 0.
+// send sends a lease's question to the store, together with a request for n tokens. The number n may be 0.
 func (s *leases) send(node, key, number uint32, n uint64, ask script.Ask) {
 	slot := s.asks.put(asking{lease: number, ask: ask})
 	if !s.put(node, question{key: key, slot: slot, cost: n}) {

@@ -9,7 +9,7 @@ import (
 )
 
 // The load is below the limit. If all requests have the same cost, leases falsely refuse at most 0.1 % of the tokens,
-// for each cost that is tested. If costs are mixed, they falsely refuse at most 0.25 %. They ask the store no more
+// for each tested cost. If costs are mixed, leases falsely refuse at most 0.25 %. Leases do not ask the store more
 // often than strict nodes do. (In an earlier version, renewals did not carry requests. Leases then refused a tenth of
 // the requests that cost 60 tokens, with a burst of 200.)
 func TestCostsAreNotRefusedFalsely(t *testing.T) {

@@ -34,8 +34,8 @@ type Result struct {
 	Note     string `json:"note,omitempty"` // a remark for the reader
 	Admitted uint64 `json:"admitted"`       // of all keys together
 	Excess   uint64 `json:"excess"`         // tokens admitted beyond the ideal, summed key by key
-	// Refused is the number of falsely refused tokens: tokens that the ideal limit admitted and this strategy did not,
-	// summed key by key.
+	// Refused is the number of falsely refused tokens. These are tokens that the ideal limit admitted and this strategy
+	// did not admit, summed key by key.
 	Refused      uint64  `json:"false_refusals"`
 	RefusedShare float64 `json:"false_refusal_share"` // Refused as a part of the offered tokens, 0 to 1
 
@@ -52,14 +52,15 @@ type Result struct {
 
 	// Held is O, the most tokens of one key that all nodes held together at any time.
 	Held uint64 `json:"held"`
-	// Bound is burst + rate*T + O + N*D over the run, where O is Held. D is the overdraft for leases and for settling
-	// later, which is compared with what leases may admit. For other strategies, D is 0. With shares, Bound also
-	// includes one burst for each loss of the store, and the tokens that come back from the loss until all nodes have
-	// noticed that the store is back.
+	// Bound is burst + rate*T + O + N*D over the run, where O is Held. For leases and for settling later, D is the
+	// overdraft. Settling later has no overdraft itself, but is compared with the number of tokens that leases may
+	// admit. For other strategies, D is 0. With shares, Bound also includes one burst for each loss of the store. In
+	// addition, it includes the tokens that come back from the loss until all nodes have noticed that the store is
+	// back.
 	Bound float64 `json:"bound"`
 	// Worst is the largest excess of any key over any interval: the admitted tokens, minus rate*T and minus the tokens
-	// in hand when the interval began. For windows, the interval always begins at the start of the run and ends at the
-	// end of any window, so windows that are kept exactly have no excess. WorstBound is burst + N*D. With shares,
+	// in hand when the interval began. For windows, each interval begins at the start of the run and ends at the end of
+	// a window. So if all windows are kept exactly, there is no excess. WorstBound is burst + N*D. With shares,
 	// WorstBound also includes the tokens that shares have when the store is lost: a burst in total, or one token for
 	// each node. It also includes the tokens that come back until all nodes have noticed that the store is back, which
 	// are at most a burst. Holds is true if Worst is within WorstBound and the admitted tokens of each key are within
@@ -90,7 +91,7 @@ func newReport(s *Scenario, ideal *central) *Report {
 	return r
 }
 
-// cutOff returns how many nodes cannot reach the store while it is away.
+// cutOff returns how many nodes cannot reach the store in the time Away.
 func (s *Scenario) cutOff() int {
 	if s.CutOff == 0 {
 		return s.Nodes
@@ -104,7 +105,7 @@ func (s *Scenario) callTime() time.Duration { return s.Timeout - s.Timeout/10 }
 
 func (s *Scenario) partitions() int { return max(s.Partitions, 1) }
 
-// awayPartitions returns how many partitions are away while the store is away.
+// awayPartitions returns how many partitions are unavailable in the time Away.
 func (s *Scenario) awayPartitions() int {
 	if s.AwayPartitions == 0 {
 		return s.partitions()
@@ -113,10 +114,11 @@ func (s *Scenario) awayPartitions() int {
 }
 
 // afterLoss returns the tokens that all losses of the store add to the bound, if there are shares. The argument all is
-// the sum of all full shares, as docs/distributed.md states it, without the rounding of a share. All tokens that shares
-// admit are charged when the store is back. Until the last node has noticed that the store is back, tokens come back
-// both to the shares and to the store. Those that come back to the store are at most a burst. If only some nodes are
-// cut off, the other nodes use the tokens that come back to the store, while tokens also come back to the shares.
+// the sum of all full shares, as docs/distributed.md states it. It ignores that shares are rounded. All tokens that
+// shares admit are charged when the store is back. Until the last node has noticed that the store is back, tokens come
+// back both to the shares and to the store. The tokens that come back to the store are at most a burst. If only some
+// nodes are cut off, the other nodes use the tokens that come back to the store, while tokens also come back to the
+// shares.
 func (s *Scenario) afterLoss(all float64) float64 {
 	switch {
 	case s.OnLoss != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():

@@ -19,9 +19,10 @@ type Progress struct {
 	Done  float64 // part of all the work that is done, 0 to 1
 }
 
-// Run simulates the scenario and returns the report. It returns an error if a field is out of range, or if ctx ends
-// before the run is complete. If tell is not nil, Run calls it from time to time in the same goroutine. A request takes
-// about a microsecond for each strategy. A key that all nodes share takes 300 bytes of memory.
+// Run simulates the scenario and returns the report. It returns an error if a field is out of range, or if the context
+// ends before the run is complete. If the function tell is not nil, Run calls it from time to time in the same
+// goroutine. A request takes about a microsecond for each strategy. A key that all nodes share takes 300 bytes of
+// memory.
 func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, error) {
 	if err := scenario.Check(); err != nil {
 		return nil, err

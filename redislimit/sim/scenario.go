@@ -15,8 +15,8 @@ import (
 )
 
 // A Scenario describes what to simulate. All fields must be set except Traffic, Costs, Jitter, Loss, Away, AwayEvery,
-// CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft. [Default] sets each field that must be set. If
-// package redislimit has a default for a field, [Default] uses it.
+// CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft. The function [Default] sets each field that must be
+// set. If package redislimit has a default for a field, Default uses this value.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has its own limit
@@ -26,12 +26,13 @@ type Scenario struct {
 	Load  float64       // tokens requested of the first key, as a multiple of Rate, above 0 and at most 1000
 	Time  time.Duration // how long the run lasts, 1 ms to 24 h
 
-	// Traffic contains each node's part of the traffic. The parts may be in any unit, but not negative. Traffic has one
-	// entry for each node, or is nil for equal parts. For example, 90, 5, 3, 2 stands for four nodes of which one is
-	// busy.
+	// Traffic contains each node's part of the traffic. The parts may be in any unit, but must not be negative. Traffic
+	// has one entry for each node, or is nil for equal parts. For example, 90, 5, 3, 2 stands for four nodes of which
+	// one is busy.
 	Traffic []float64
 
-	// Costs are the costs of requests, in tokens. All occur equally often. nil means 1 for all.
+	// Costs are the costs of requests, in tokens. Each cost occurs equally often. If Costs is nil, every request costs
+	// 1 token.
 	Costs []uint64
 
 	RTT       time.Duration // the mean round trip to the store, 0 to 1 s
@@ -39,14 +40,14 @@ type Scenario struct {
 	Loss      float64       // the part of replies that is lost, 0 to less than 1
 	Away      Span          // when the store cannot be reached; the zero Span means never
 	AwayEvery time.Duration // the period at which Away repeats; 0 if Away occurs once
-	CutOff    int           // how many nodes, from the first, cannot reach the store while it is away; 0 means all
+	CutOff    int           // how many nodes, from the first, cannot reach the store in the time Away; 0 means all
 	Timeout   time.Duration // how long a node waits for a reply, 1 ms to 10 s; a call gets nine tenths of it
 
 	// Partitions is the number of parts of the store that can fail independently. A call carries questions to only one
-	// part. A cluster has 64 unless redislimit.Partitions says otherwise, and one server has 1. Partitions is 1 to
-	// 4,096; 0 means 1.
+	// part. A cluster has 64 partitions unless redislimit.Partitions sets another number, and one server has 1.
+	// Partitions is 1 to 4,096; 0 means 1.
 	Partitions     int
-	AwayPartitions int // how many partitions, from the first, are away while the store is; 0 means all
+	AwayPartitions int // how many partitions, from the first, cannot be reached in the time Away; 0 means all
 
 	Skew      time.Duration // last node's clock minus first node's, the others evenly in between; 0 to 1 h
 	Overdraft uint64        // see redislimit.Overdraft
@@ -133,8 +134,8 @@ func (s *Scenario) Check() error {
 	return s.checkTraffic()
 }
 
-// checkRate returns an error for a rate whose tokens or whose microseconds are not a whole number, because the ideal
-// limit must be exact.
+// checkRate returns an error for a rate that does not consist of a whole number of tokens and a whole number of
+// microseconds. The reason is that the ideal limit must be exact.
 func (s *Scenario) checkRate() error {
 	tokens, period := s.Rate.Tokens, s.Rate.Period
 	if tokens < 1 || tokens > 1e6 || tokens != math.Trunc(tokens) {

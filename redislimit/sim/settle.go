@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// settle is a strategy in which each node counts locally and later reports its counts to the store. A node reports only
-// the keys that have had requests since its last report.
+// settle is a strategy in which each node counts locally, and later reports its counts to the store. A node reports
+// only the keys that have had requests since its last report.
 type settle struct {
 	*transport
 	interval, period int64 // ns; the period is the window

@@ -19,7 +19,7 @@ type localShares struct {
 	slow  *shares.Slow[uint64]
 }
 
-// shareCharge is the kind of a question that charges the tokens that a share admitted.
+// A question of the kind shareCharge charges the tokens that a share admitted.
 const shareCharge uint8 = 100
 
 func newShares(w *world) *localShares {

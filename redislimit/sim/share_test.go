@@ -11,8 +11,8 @@ import (
 )
 
 // A node's share may be less than a token, or only a few tokens. All nodes together must still keep the bound of
-// docs/distributed.md in each of these cases: the store's answers are late or lost, the store is away for the whole
-// run, or it is away for some time, once or repeatedly.
+// docs/distributed.md. The cases are: the store's answers are late or lost, the store is unavailable for the complete
+// run, or it is unavailable for some time, once or repeatedly.
 func TestSmallLimitsKeepTheBound(t *testing.T) {
 	const ms = time.Millisecond
 	for name, change := range map[string]func(*Scenario){

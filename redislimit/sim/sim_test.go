@@ -88,14 +88,14 @@ func TestLeasesHardlyRefuseBelowTheLimit(t *testing.T) {
 	assert.Less(t, r.Results[0].RefusedShare, 0.001)
 }
 
-// The simulation of the strategy that gateways use, settling later, gives the known figures. It also shows that a
+// The simulation of settling later, the strategy that gateways use, gives the known figures. It also shows that a
 // strategy can exceed the bound.
 func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	for load, want := range map[float64][]float64{2: {1.30, 1.075, 1.016}, 10: {2.50, 1.376, 1.078}} {
 		r := run(t, func(s *Scenario) { s.Load, s.Strategies = load, Strategies()[2:] })
 		for i, o := range r.Results {
-			// The result depends on how the intervals of the nodes overlap. The tolerance is larger for results that
-			// exceed the limit by more, which longer intervals give.
+			// The result depends on how the intervals of the nodes overlap. Longer intervals give results that exceed
+			// the limit by more, so the tolerance is larger for such results.
 			assert.InDelta(t, want[i], o.FirstOfLimit, 0.02+0.15*(want[i]-1), "%gx %s", load, o.Strategy)
 			if load == 10 {
 				assert.False(t, o.Holds, o.Strategy)
@@ -187,8 +187,8 @@ func TestAStoreThatIsAway(t *testing.T) {
 				if o.Strategy == "strict" { // leases refuse while their debt is paid, and end with less excess
 					assert.Greater(t, o.Worst, never[i].Worst+30, "it did cost something")
 				}
-				// While the store is away, calls are made until the breaker opens. Then each node sends four probes per
-				// second.
+				// While the store is unavailable, calls are made until the breaker opens. After that, each node sends
+				// only four probes per second.
 				assert.Less(t, o.Calls, never[i].Calls*83/100, "%s: calls to a store that is away", o.Strategy)
 				assert.Greater(t, o.Calls, never[i].Calls*70/100, "%s: calls to a store that is back, when the shares are paid", o.Strategy)
 			}

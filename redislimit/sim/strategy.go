@@ -26,10 +26,10 @@ func Strict() Strategy { return Strategy{kind: kindStrict} }
 // Lease spends tokens that the store has charged in advance. It runs the same code as a real node.
 func Lease() Strategy { return Strategy{kind: kindLease} }
 
-// SettleLater counts on the node and reports to the store later. A node decides by the last total of all nodes that it
-// received from the store, plus its own count since then. Once per interval (1 ms to 1 min), it reports its own count
-// to the store and receives the new total. It counts in windows. The length of a window is the period of the rate, as
-// in gateways that use this strategy.
+// SettleLater counts on the node and reports to the store later. A node decides by a sum: the last total of all nodes
+// that it received from the store, plus its own count since then. Once per interval (1 ms to 1 min), it reports its own
+// count to the store and receives the new total. The strategy counts in windows. The length of a window is the period
+// of the rate, as in gateways that use this strategy.
 func SettleLater(interval time.Duration) Strategy { return Strategy{kindSettle, interval} }
 
 // Strategies returns the default strategies of a report.
@@ -40,7 +40,7 @@ func Strategies() []Strategy {
 	}
 }
 
-// ParseStrategy reads the name of a strategy: strict, lease, or settle-later followed by its interval, as in
+// ParseStrategy reads the name of a strategy. The names are strict, lease, and settle-later with its interval, as in
 // settle-later-200ms.
 func ParseStrategy(name string) (Strategy, error) {
 	for _, s := range []Strategy{Strict(), Lease()} {

@@ -5,8 +5,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict is the strategy that asks the store about every request. If an answer is lost, the node's share decides,
-// although the store may have charged the request.
+// strict is the strategy in which nodes ask the store about every request. If an answer is lost, the node's share
+// decides, although the store may have charged the request.
 type strict struct {
 	*transport
 	store   *store
@@ -41,7 +41,7 @@ func (s *strict) answered(node uint32, q *question) {
 	}
 }
 
-// refusals are the store's refusals that nodes remember, as in package redislimit.
+// refusals has the store's refusals that nodes remember, as in package redislimit.
 type refusals map[uint64]refusal
 
 type refusal struct {

@@ -11,23 +11,23 @@ import (
 
 // A question asks the store about one key. It is sent in one call.
 type question struct {
-	what   uint8 // its kind; each strategy defines its own kinds
+	what   uint8 // the kind of the question; each strategy defines its own kinds
 	key    uint32
 	slot   uint32 // number of the strategy's data about it
 	cost   uint64 // the cost of a request
 	debt   uint64 // the debt that a shareCharge charges
-	failed bool   // there is no answer, or it came too late
-	gone   bool   // it did not reach the store
-	since  int64  // when it was put into the queue
+	failed bool   // there is no answer, or the answer came too late
+	gone   bool   // the question did not reach the store
+	since  int64  // when the question was put into the queue
 	until  int64  // until when a refusal that was known then applies; 0 if there was none
 
 	isComing bool // it failed at the node, but is still on its way to the store
 }
 
 // A transport carries the questions of the nodes to the store, and the answers back. It works like the queues of
-// package redislimit: it uses the same Pace, drops questions that are too late, and uses the same Breaker to stop calls
-// to a store that does not answer. A failed call takes as long as its timeout. The store carries out each call that
-// reaches it, even if the node no longer waits.
+// package redislimit. It uses the same Pace, and drops questions that are too late. It uses the same Breaker to stop
+// calls to a store that does not answer. A failed call takes as long as its timeout. The store carries out each call
+// that reaches it, even if the node no longer waits.
 type transport struct {
 	*world
 	queues []sendQueue // of the nodes; each node has one for each partition
@@ -63,9 +63,9 @@ const (
 	callEnd                      // the call's answer has reached the node, or its time is over
 )
 
-// newTransport returns a transport. It calls reach when a question has reached the store, and back when a question was
-// answered or has failed at the node. While the store is away, it calls reach only for questions that the node has
-// already given up.
+// newTransport returns a transport. The transport calls the function reach when a question has reached the store. It
+// calls the function back when a question was answered or has failed at the node. While the store is unavailable, the
+// transport calls reach only for questions that the node has already given up.
 func newTransport(w *world, reach, back func(node uint32, q *question)) *transport {
 	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes*w.scenario.partitions()), reach: reach, back: back}
 }
@@ -85,7 +85,7 @@ func (t *transport) isBusy(node, key uint32) bool {
 	return len(t.queueOf(node, key).waiting) > defaults.BusyAbove
 }
 
-// put puts a question into its queue, or returns false if it cannot.
+// put puts a question into its queue. It returns false if this is not possible.
 func (t *transport) put(node uint32, q question) bool {
 	queue := t.queueOf(node, q.key)
 	if !queue.Allows(t.now) {

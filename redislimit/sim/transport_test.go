@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
-// until handles all events until the time t.
+// The method until handles all events until the time t.
 func (w *world) until(t time.Duration, l limiting) {
 	for len(w.events.heap) > 0 && w.events.heap[0].at <= int64(t) {
 		e := w.events.take()
@@ -23,7 +23,7 @@ func (w *world) until(t time.Duration, l limiting) {
 	w.now = int64(t)
 }
 
-// The queue of waiting requests has no maximum length, so no request is refused because of the length. Each request is
+// The queue of waiting requests has no maximum length, so its length is never the reason for a refusal. Each request is
 // either answered or too late.
 func TestWhatWaitsIsNotRefused(t *testing.T) {
 	const sent = defaults.UnderWay + 4*defaults.PerCall // the first calls, and full calls
@@ -43,7 +43,7 @@ func TestWhatWaitsIsNotRefused(t *testing.T) {
 
 // A node sends as many questions as the store can answer, even if the round trip is long. It drops the questions beyond
 // that number, so that they do not make the other questions late. In an earlier version, a node made at most eight
-// calls at once. In that version, with a round trip of 40 ms, 98 % of 16,000 requests per second failed.
+// calls at once. With that version and a round trip of 40 ms, 98 % of 16,000 requests per second failed.
 func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
 	for rate, want := range map[float64]float64{
 		16_000:  16_000, // all requests
@@ -79,10 +79,10 @@ func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	}
 }
 
-// Short stalls of the store admit a constant number of additional tokens, no matter how many stalls there are, because
-// the tokens that the shares admit are charged in full. In an earlier version, these tokens were not charged. Stalls of
-// 100 ms once per second then permanently admitted 5 % too much. Stalls of 60 ms, with pauses of 60 ms, admitted twice
-// the limit.
+// Because of short stalls of the store, a constant number of additional tokens is admitted. The number does not depend
+// on the number of stalls, because all tokens that the shares admit are charged. In an earlier version, these tokens
+// were not charged. Stalls of 100 ms once per second then permanently admitted 5 % too much. Stalls of 60 ms, with
+// pauses of 60 ms, admitted twice the limit.
 func TestRepeatedStallsCostAConstant(t *testing.T) {
 	for _, stall := range []struct{ length, every time.Duration }{
 		{100 * time.Millisecond, time.Second}, {60 * time.Millisecond, 120 * time.Millisecond}, {time.Second, 3 * time.Second},
@@ -103,8 +103,8 @@ func TestRepeatedStallsCostAConstant(t *testing.T) {
 	}
 }
 
-// Some nodes are cut off from a store that the other nodes reach. While they are cut off, they admit their shares in
-// addition to the limit. Afterwards they do not.
+// Some nodes are cut off from a store that the other nodes reach. While these nodes are cut off, they admit their
+// shares in addition to the limit. Afterwards they no longer do.
 func TestNodesThatAreCutOff(t *testing.T) {
 	for _, cut := range []int{1, 3} {
 		for _, o := range run(t, func(s *Scenario) {
@@ -199,7 +199,7 @@ func TestATimeoutBelowTheRoundTrip(t *testing.T) {
 	assert.LessOrEqual(t, r.Results[0].Admitted, r.Ideal+r.Ideal/50)
 }
 
-// A partition that is away counts as lost, and other partitions are not affected.
+// A partition that is unavailable counts as lost. Other partitions are not affected.
 func TestAPartitionThatIsAway(t *testing.T) {
 	keys := func(partitions, away int) *Report {
 		return run(t, func(s *Scenario) {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A world is the environment of one strategy: its clock, the future events, and the counts of what the strategy did.
+// A world is the environment of one strategy. It has the clock, the future events, and the counts of what the strategy
+// did.
 type world struct {
 	scenario  *Scenario
 	now       int64 // ns since the start
@@ -22,10 +23,10 @@ type world struct {
 // An account contains the simulator's counts for a key.
 //
 // The excess over an interval is the number of tokens admitted in it, minus rate*T, and minus the tokens that the nodes
-// had in hand at its start. It is the difference of two sums. The end sum is the tokens admitted from the start of the
-// run to the end of the interval, minus rate times that time. The start sum is the same for the start of the interval,
-// plus the tokens in hand at that moment. So for an interval that ends now, the lowest start sum so far gives the
-// largest excess.
+// had in hand at its start. This excess is the difference of two sums, the end sum minus the start sum. The end sum is
+// the number of tokens admitted from the start of the run to the end of the interval, minus rate times that time. The
+// start sum is the same number for the start of the interval, plus the tokens in hand at that moment. So for an
+// interval that ends now, the lowest start sum so far gives the largest excess.
 type account struct {
 	admitted uint64  // tokens
 	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way
@@ -77,7 +78,7 @@ func (w *world) admit(key uint32, n uint64) {
 	a.excess = max(a.excess, w.sum(a)-a.low)
 }
 
-// hold adds n to the tokens of a key that nodes hold. n may be negative.
+// hold adds n to the tokens of a key that nodes hold. The number n may be negative.
 func (w *world) hold(key uint32, n int64) {
 	if n == 0 {
 		return
@@ -118,8 +119,8 @@ func (w *world) lost() bool {
 	return w.scenario.Loss > 0 && w.random.Float64() < w.scenario.Loss
 }
 
-// tick returns the next time after now at which a node does its periodic work. phase is the node's offset in the
-// interval.
+// tick returns the next time at which a node does its periodic work. This time is after the current time. The parameter
+// phase is the node's offset in the interval.
 func (w *world) tick(phase, interval int64) int64 {
 	return phase + ((w.now-phase+interval)/interval)*interval
 }

@@ -41,9 +41,9 @@ func Pushback(res *rpclimit.Result) string {
 	return strconv.FormatInt(int64((retry+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// Details returns the details of a refused call's error. They contain a RetryInfo, if the time after which the call
-// could pass is known, and a QuotaFailure with a violation for every limit that refused the call. It returns nil if no
-// limit refused the call.
+// Details returns the details of a refused call's error. The details contain a QuotaFailure with a violation for every
+// limit that refused the call. If the time after which the call could pass is known, they also contain a RetryInfo.
+// Details returns nil if no limit refused the call.
 func Details(res *rpclimit.Result) (details []protoadapt.MessageV1) {
 	if res.Code() != rpclimit.ResourceExhausted {
 		return nil

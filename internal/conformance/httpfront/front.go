@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// Front returns the front. With a source, it runs only the cases with a store. Without one, it runs only the other
-// cases.
+// Front returns the front. If source is not nil, the front runs only the cases with a store. Otherwise it runs only the
+// other cases.
 func Front(source conformance.SourceFunc) conformance.Front {
 	return conformance.Front{
 		Name:     "httplimit",

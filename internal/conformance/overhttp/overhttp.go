@@ -23,8 +23,8 @@ const (
 	Tier  = "X-Tier"
 	Cost  = "X-Cost"
 	Quota = "X-Quota" // rate and burst: "1/3600000ms 5", "0" or "unlimited"
-	// Policy has the same numbers as Quota, as the item "numbers" in the syntax of RateLimit-Policy. It is for fronts
-	// that read the header field of a proxy.
+	// Policy has the same numbers as Quota, but in the syntax of RateLimit-Policy, in the item "numbers". It is for
+	// fronts that read the header field of a proxy.
 	Policy = "X-RateLimit-Policy"
 	ID     = "X-Id"
 	// Actual is a header field of an answer. It has the actual cost of the request.
@@ -40,9 +40,9 @@ func Request(r *http.Request) (q conformance.Request) {
 	return q
 }
 
-// Backend is the server behind a front. It answers as the request says, and panics if the request must end as Broken.
-// An answer contains the actual cost of the request twice: as the usage in its JSON, as in answers of language models,
-// and in the header field Actual.
+// Backend returns the handler of the server behind a front. The handler answers as the request says, and panics if the
+// request must end as Broken. An answer contains the actual cost of the request in two places: in the header field
+// Actual, and as the usage in its JSON, as answers of language models do.
 func Backend(env *conformance.Env) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := env.Serve(r.Context(), r.Header.Get(ID))

@@ -11,10 +11,11 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// Direct returns a front that calls package rpclimit as the interceptors of a framework do, without the framework. With
-// a source, it runs the cases with a store. The front of a framework cannot run these cases, because its module does
-// not require a store. An interceptor does not see where a limit is stored, so Direct is enough. Without a source,
-// Direct runs the other cases, to show that it behaves as the framework's front does.
+// Direct returns a front that calls package rpclimit as the interceptors of a framework do, but without the framework.
+// If source is not nil, the front runs the cases with a store. The front of a framework cannot run these cases, because
+// its module does not require a store. The front without the framework is enough for them, because an interceptor does
+// not see where a limit is stored. If source is nil, the front runs the other cases, to show that it behaves as the
+// framework's front does.
 func Direct(name string, source conformance.SourceFunc) conformance.Front {
 	return conformance.Front{
 		Name: name, InBubble: InBubble,

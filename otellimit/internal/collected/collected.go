@@ -20,7 +20,8 @@ import (
 // their keys: "weir.limit.requests weir.limit.name=a,weir.limit.outcome=allowed".
 type Series map[string]float64
 
-// From lets the reader collect, and returns the series. The test fails if a series occurs twice or has another scope.
+// From lets the reader collect, and returns the series. The test fails if a series occurs twice, or does not belong to
+// the instrumentation scope of this module.
 func From(t testing.TB, reader sdk.Reader) Series {
 	t.Helper()
 	s := Series{}
@@ -59,7 +60,8 @@ func add[N int64 | float64](t testing.TB, s Series, name string, points []metric
 	}
 }
 
-// Of returns the series of the metrics whose names have a prefix. In the result, the prefix is cut off.
+// Of returns the series of the metrics whose names begin with the prefix. In the result, the names do not have the
+// prefix.
 func (s Series) Of(prefix string) map[string]float64 {
 	some := map[string]float64{}
 	for key, value := range s {

@@ -35,7 +35,7 @@ type Reading[S any] struct {
 	Name       string
 	Unit       string // UCUM
 	Help       string
-	Attributes []attribute.KeyValue // in addition to those of the scope
+	Attributes []attribute.KeyValue // in addition to the attributes of the scope
 	Count      func(S) uint64       // for a Counter and an UpDownCounter
 	Seconds    func(S) float64      // for Seconds
 }
@@ -101,7 +101,7 @@ func report[S any](m metric.Meter, s *Scope, readings []Reading[S], read func() 
 	}, instruments...)
 }
 
-// make makes the instrument. If the meter has already made an instrument with the same name, it returns that one.
+// make makes the instrument. If the meter has already made an instrument with the same name, make uses that instrument.
 func (s *series[S]) make(m metric.Meter) (err error) {
 	unit, help := metric.WithUnit(s.Unit), metric.WithDescription(s.Help)
 	switch s.Kind {

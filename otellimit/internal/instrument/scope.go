@@ -94,12 +94,12 @@ func (s *Scope) set(own []attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(append(all, own...)...)
 }
 
-// A claim is a registered name. No name may be registered twice. Otherwise two callbacks would report the same series,
-// and depending on the SDK, their values would overwrite each other or be added up.
+// A claim is a registered name. No name may be registered twice, because two callbacks would then report the same
+// series. Depending on the SDK, their values would overwrite each other or be added up.
 type claim struct {
 	provider metric.MeterProvider
 	kind     string
-	set      string // the attributes that its series have in common
+	set      string // the attributes that the series of the name have in common
 }
 
 var claims = struct {

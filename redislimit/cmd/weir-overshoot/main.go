@@ -1,5 +1,5 @@
 // Command weir-overshoot measures how many tokens several nodes admit in total if they share a limit. It uses a real
-// redis-server, and a process for each node.
+// redis-server, and one process for each node.
 package main
 
 import (
@@ -132,8 +132,9 @@ func measure(ctx context.Context, binary, loads string, cost uint64, ways []stri
 	return r, nil
 }
 
-// If requests of a run came later than the first constant allows, other programs used the machine, so the run did not
-// offer the intended load. Such a run is repeated, up to the number of tries below. The last run counts.
+// If requests of a run come later than the first constant allows, other programs use the machine, so the run does not
+// offer the intended load. Such a run is repeated. The second constant bounds the number of tries, and the last run
+// counts.
 const (
 	tooLate = 100 * time.Millisecond
 	tries   = 3

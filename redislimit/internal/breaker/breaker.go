@@ -1,4 +1,4 @@
-// Package breaker stops calls to a store that does not answer. The current time is an argument of the methods, in
+// Package breaker stops calls to a store that does not answer. The methods get the current time as an argument, in
 // nanoseconds of a clock that never goes back. So the simulator can run the same code as a limiter.
 package breaker
 
@@ -10,26 +10,25 @@ import (
 // ProbeEvery is the time between two probes, which ask a lost store whether it is back.
 const ProbeEvery = 250 * time.Millisecond
 
-// A Breaker is open while its store counts as lost: then only one probe passes in every [ProbeEvery]. It opens when
-// calls have failed for some time without a success. Any success closes it. The number of failed calls does not matter,
-// because all calls that are in flight at one moment fail together. The zero Breaker is closed. All its methods may be
-// called from any goroutine.
+// A Breaker is open while its store counts as lost. An open breaker allows only one call in every [ProbeEvery], the
+// probe. A breaker opens when calls have failed for some time without a success. Any success closes it. The number of
+// failed calls does not matter, because all calls that are in flight at one moment fail together. The zero Breaker is
+// closed. All its methods may be called from any goroutine.
 type Breaker struct {
 	answered atomic.Int64 // when a call last succeeded
 	silent   atomic.Int64 // when the first of the calls that have failed since the last success was sent; 0 for none
-	probeAt  atomic.Int64 // while it is open: when the next probe is due; otherwise 0
+	probeAt  atomic.Int64 // while the breaker is open: when the next probe is due; otherwise 0
 	opened   atomic.Int64 // when the breaker last opened, or when a call last tried to open it; never decreases
 	late     atomic.Int64 // when a call was last answered after its timeout
 }
 
-// latest bounds how much longer the breaker waits before it opens if answers come, but too late: up to this many times
-// as long.
+// latest is a factor. If answers come, but too late, the breaker waits up to this many times as long before it opens.
 const latest = 5
 
 // IsOpen reports whether the store counts as lost.
 func (b *Breaker) IsOpen() bool { return b.probeAt.Load() != 0 }
 
-// IsFailing reports whether calls have failed, without a success, for at least the duration after.
+// IsFailing reports whether calls have failed, without a success, for at least as long as the parameter after says.
 func (b *Breaker) IsFailing(now int64, after time.Duration) bool {
 	since := b.silent.Load()
 	return since != 0 && now-since >= int64(after)
@@ -74,8 +73,8 @@ func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 		return false
 	}
 	// The time is stored before the breaker opens, so a caller that finds the breaker open finds this time. The time
-	// must never decrease: a call that is delayed here may have an older time than a call that opened the breaker
-	// since.
+	// must never decrease: a call that is delayed here may have an earlier time than a call that has opened the breaker
+	// meanwhile.
 	for old := b.opened.Load(); old < now && !b.opened.CompareAndSwap(old, now); old = b.opened.Load() {
 	}
 	return b.probeAt.CompareAndSwap(0, now+int64(ProbeEvery))

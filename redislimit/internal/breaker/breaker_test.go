@@ -13,8 +13,8 @@ const (
 	after = 200 * time.Millisecond
 )
 
-// Eight calls that fail at the same moment are one short delay, and must not open the breaker. An earlier breaker
-// opened after five failures.
+// Eight calls that fail at the same moment show only one short delay, so they must not open the breaker. An earlier
+// version of the breaker opened after five failures.
 func TestAHiccupDoesNotOpenIt(t *testing.T) {
 	var b Breaker
 	b.Succeeded(1000 * ms)
@@ -79,8 +79,8 @@ func TestALossBeginsWhenItOpens(t *testing.T) {
 	assert.Equal(t, 9800*ms, since)
 }
 
-// A store whose answers come too late is alive, so the breaker waits longer before it counts that store as lost than
-// for a store without answers.
+// A store whose answers come too late is alive. So the breaker waits longer before such a store counts as lost than it
+// does for a store without answers.
 func TestLateAnswersKeepABreakerClosedForAWhile(t *testing.T) {
 	var b Breaker
 	const after = 200 * time.Millisecond

@@ -29,7 +29,7 @@ import (
 // An Entry identifies a debt.
 type Entry struct {
 	Tier          uint8
-	IsLease       bool   // the debt of a lease; otherwise of the node's share or of costs beyond holds
+	IsLease       bool   // the debt is of a lease; otherwise it is of the node's share or of costs beyond holds
 	Tokens, Units uint64 // the quota of the debt; 0 for the limit's own policy
 	Key           string
 }
@@ -57,9 +57,10 @@ type Journal struct {
 	err string // the last error that was reported
 }
 
-// Open makes the file of this process. The path of the file begins with stem, followed by a random word. identity
-// identifies the limit and the store of the entries: files with another identity are not taken over. Open stores the
-// function failed. It is called with each error of a later write, unless the previous write had the same error.
+// Open makes the file of this process. The path of the file begins with the parameter stem, followed by a random word.
+// The parameter identity identifies the limit and the store of the entries: files with another identity are not taken
+// over. The journal calls the function failed with each error of a later write, unless the previous write had the same
+// error.
 func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	if !filepath.IsAbs(stem) {
 		return nil, fmt.Errorf("the path %q: want a full one", stem)
@@ -71,8 +72,8 @@ func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	return j, j.rewrite()
 }
 
-// Note writes the debt of the entry to the file. owed is the complete debt, not a difference. If the write fails,
-// [Journal.Mend] makes the file again later.
+// Note writes the debt of the entry to the file. The parameter owed is the complete debt, not a difference. If the
+// write fails, [Journal.Mend] makes the file again later.
 func (j *Journal) Note(e Entry, owed uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -117,7 +118,7 @@ func (j *Journal) Mend() {
 	}
 }
 
-// Rest must be called if entries will be rare from now on. The journal then has a file only while something is owed.
+// Call Rest if entries will be rare from now on. The journal then has a file only while something is owed.
 func (j *Journal) Rest() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -226,7 +227,7 @@ const suffix = ".debts"
 
 var random = regexp.MustCompile(`^\.[A-Z2-7]{26}` + regexp.QuoteMeta(suffix) + `$`)
 
-// Stem returns the stem of a journal file's path, and whether the path is one of a journal file.
+// Stem reports whether a path is the path of a journal file. If it is, Stem returns the stem of the path.
 func Stem(path string) (stem string, is bool) {
 	at := len(path) - len(suffix) - 27
 	if at <= 0 || !random.MatchString(path[at:]) {
@@ -238,15 +239,15 @@ func Stem(path string) (stem string, is bool) {
 // A Former contains the contents of an unlocked file.
 type Former struct {
 	Path string
-	Last time.Time // when it was last written to, by the machine's clock
+	Last time.Time // when the file was last written to, by the machine's clock
 	Owed map[Entry]uint64
 	// Err reports that the file has another identity, or that its end cannot be read. If the end cannot be read, Owed
-	// lacks the debts in it.
+	// does not contain the debts in the end of the file.
 	Err error
 }
 
-// TakeOver calls take for each file of the stem that is not locked and not empty. It removes a file for which take
-// returns true.
+// TakeOver calls the function take for each file of the stem that is not locked and not empty. If take returns true,
+// TakeOver removes the file.
 func (j *Journal) TakeOver(take func(Former) bool) error {
 	folder, err := os.ReadDir(filepath.Dir(j.stem))
 	for _, e := range folder {
@@ -333,7 +334,7 @@ const (
 )
 
 // appendRecord appends a record of an entry's debt. The record begins with the length and the checksum of the rest. The
-// rest contains the tier, whether the debt is that of a lease, the debt, the quota and the key.
+// rest contains the tier, a flag for debts of leases, the debt, the quota and the key.
 func appendRecord(to []byte, e Entry, owed uint64) []byte {
 	at := len(to)
 	to = append(to, make([]byte, head)...)

@@ -47,8 +47,8 @@ func files(t *testing.T, stem string) []string {
 	return all
 }
 
-// TestWhatIsNotedIsFound: another process reads the last note of each entry, no matter what was noted before, and how
-// often the file was rewritten.
+// TestWhatIsNotedIsFound: another process reads the last note of each entry. It does not matter what was noted before,
+// or how often the file was rewritten.
 func TestWhatIsNotedIsFound(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a.rule")
 	r := rand.New(rand.NewPCG(1, 2))
@@ -125,8 +125,8 @@ func TestOfWhomFilesAre(t *testing.T) {
 }
 
 // TestAnEndThatIsMissing: a process may be killed during a write, and the system may crash before all data is on the
-// disk. The records before the missing part are still read. read returns no error for a missing end, but returns one
-// for an invalid record.
+// disk. The function read still returns the records before the missing part. It returns no error for a missing end, but
+// returns an error for an invalid record.
 func TestAnEndThatIsMissing(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a")
 	first := begin(t, stem)
@@ -218,8 +218,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 }
 
 // TestProcessesThatAreKilled: each of several processes makes a file and notes debts forever, until it is killed at a
-// random instruction. For each entry, later processes find the last note whose number the process printed, or the note
-// after it. At the end no file is left.
+// random instruction. For each entry, later processes find either the last note whose number the process printed, or
+// the note after that. At the end no file is left.
 func TestProcessesThatAreKilled(t *testing.T) {
 	const key = "JOURNAL_TEST_STEM"
 	if stem := os.Getenv(key); stem != "" {

@@ -2,8 +2,9 @@ package lease
 
 import "github.com/weir-go/weir/internal/word"
 
-// A Claim decides which caller may ask the store about a hold, or about the places of a request in flight. It is needed
-// until the request is over. The zero Claim is open. Its methods may be called from any goroutine and are lock-free.
+// A Claim decides which caller may send the store a question about a hold, or about the places of a request in flight.
+// It is needed until the request is over. The zero Claim is open. Its methods may be called from any goroutine and are
+// lock-free.
 type Claim struct{ word word.Word }
 
 const (
@@ -11,10 +12,10 @@ const (
 	claimSettled              // the request is over
 )
 
-// Settle ends the claim. first reports whether this call ended it (L6). If send is true, this caller must send the
-// settlement to the store at once. If send is false, this caller sends nothing, because either another call has ended
-// the claim already, or a renewal is in progress. In the second case, the goroutine that renews sends the settlement
-// when the renewal ends (L7).
+// Settle ends the claim. The result first reports whether this call ended it (L6). If send is true, this caller must
+// send the settlement to the store at once. If send is false, this caller sends nothing, because either another call
+// has ended the claim already, or a renewal is in progress. In the second case, the goroutine that renews sends the
+// settlement when the renewal ends (L7).
 func (c *Claim) Settle() (first, send bool) {
 	for {
 		w := c.word.Load()

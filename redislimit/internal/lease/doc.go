@@ -1,33 +1,34 @@
 // Package lease implements leases. A lease contains the tokens of one key that one node has in hand. The store has
-// charged these tokens already, so the node may spend them without asking.
+// charged these tokens already, so the node may spend them without a call to the store.
 //
 // A lease decides by one word, which is changed by CAS. A few other words describe the store's last answers. There is
-// no lock, and no call waits for another. The current time is an argument of the methods, in nanoseconds of this node's
-// monotonic clock. So a simulator can set the time, and the clocks of nodes need not agree.
+// no lock, and no call waits for another call. The methods get the current time as an argument, in nanoseconds of this
+// node's monotonic clock. So a simulator can set the time, and the clocks of nodes need not agree.
 //
 // # The word
 //
 //	63        42 41     40      39      38       37   24 23      0
 //	generation   retired healthy renewing (free)  debt    tokens
 //
-// tokens is the number of tokens in hand. debt is the number of tokens that were admitted on overdraft and are not
-// charged yet. renewing means that one caller has the duty to ask the store and then to call Apply or Fail, which ends
-// the renewal. healthy means that at least half the limit was left at the last answer. A retired lease is no longer in
-// the table. A caller that still has it must look up the key again. Every change except a spending increments the
-// generation, so a CAS cannot succeed on a word that has changed and changed back.
+// The field tokens is the number of tokens in hand. The field debt is the number of tokens that were admitted on
+// overdraft and are not charged yet. The flag renewing means that one caller must send a question to the store, and
+// must then call Apply or Fail to end the renewal. The flag healthy means that at least half the limit was left at the
+// last answer. The flag retired means that the lease is no longer in the table. A caller that still has a retired lease
+// must look up the key again. Every change except the spending of tokens increments the generation. So a CAS cannot
+// succeed on a word that has changed and changed back.
 //
 // # Rules
 //
 // TestScenarios (with -tags explore) runs every interleaving of small scenarios, and checks each rule. TestMutants
-// breaks each rule by mutants of the code, which the scenarios must catch. The checks for L1 to L5 are in
+// breaks each rule by mutants of the code. The scenarios must catch these mutants. The checks for L1 to L5 are in
 // explore_rules_test.go. L1 is checked in counted and spent, for one request in checkTake, and for all requests in
 // check and CheckEnd. L2 is checked in counted, spent and serve, L3 in counted and serve, L4 in flagged, serve and
 // check, and L5 in changed, flagged and check. L6 and L7, about claims, are checked in explore_claim_test.go.
 // TestNothingIsSpentTwice checks L1 to L3 on real cores.
 //
-// L1. A token is in hand only after the store's answer said that it was charged. Spending is one CAS that takes the
-// token away, so no two requests spend it. If a renewal carried a request, the request is paid from the tokens that the
-// renewal granted. The tokens that pay for it never count as tokens in hand.
+// L1. A token is in hand only after an answer of the store has said that the token was charged. Spending is one CAS
+// that takes the token away, so no two requests spend it. If a renewal carried a request, the request is paid from the
+// tokens that the renewal granted. The tokens that pay for it never count as tokens in hand.
 //
 // L2. The debt is at most the overdraft. It grows only while the lease is healthy, and it stays until an answer says
 // that it was charged. If the answer is lost, the debt may be charged twice, but it is never dropped.
@@ -55,8 +56,8 @@
 //
 //	burst + rate*T + O + N*D
 //
-// O is the tokens in hand when T began, and D the overdraft of each of the N nodes. In the store, the tokens that a key
-// owes, apart from debt, never exceed the burst, and time reduces them by at most rate*T. So the tokens that the store
-// charges in T, minus the tokens that it takes back, are at most burst + rate*T. Each token that was admitted was
-// charged in T, or was in hand before (O), or is still debt (N*D).
+// O is the number of tokens in hand when T began. N is the number of nodes, and D is the overdraft of each node. In the
+// store, the tokens that a key owes, apart from debt, never exceed the burst, and time reduces them by at most rate*T.
+// So the tokens that the store charges in T, minus the tokens that it takes back, are at most burst + rate*T. Each
+// admitted token was charged in T, was in hand when T began (O), or is still debt (N*D).
 package lease

@@ -33,7 +33,7 @@ func (w *world) changed(th *thread, before thread, i int, from, to state) error 
 	return err
 }
 
-// named returns a name for what the thread was doing before the step.
+// named returns a name for the operation that the thread was doing before the step.
 func (th *thread) named(before thread) string {
 	return fmt.Sprintf("t%d, %v, when it was %s,", th.name, th.program[before.made], before.phase)
 }
@@ -222,8 +222,8 @@ func (w *world) checkTake(th *thread) error {
 	return nil
 }
 
-// CheckEnd checks the world when every thread has finished, so no call is in progress. The tokens that the store has
-// charged must equal the tokens that were admitted, are in hand, or are stranded, minus the debt.
+// CheckEnd checks the world when every thread has finished, so no call is in progress. The number of tokens that the
+// store has charged must equal the number of tokens that were admitted, are in hand, or are stranded, minus the debt.
 func (w *world) CheckEnd() error {
 	balance := w.stranded
 	for i, h := range w.leases {

@@ -20,7 +20,7 @@ const (
 	refill // no call: tokens come back in the store. Only used before the threads start
 )
 
-// A call is one call of package redislimit. It is made when the clock reads late.
+// A call is one call of package redislimit. It is made when the clock reads the time in the field late.
 type call struct {
 	verb verb
 	n    uint64
@@ -40,10 +40,11 @@ func (c call) String() string {
 	return fmt.Sprintf("look at %d", c.late)
 }
 
-// at returns the same call, made when the clock reads late.
+// at returns the same call, made when the clock reads the time in the parameter late.
 func (c call) at(late int64) call { c.late = late; return c }
 
-// start is the lease's time when the clock of the calls reads 0. It is not 0, because a lease uses 0 for "no time".
+// start is the lease's time when the clock of the calls reads 0. The time start is not 0, because a lease uses 0 for
+// "no time".
 const start = 1000
 
 func (c call) now() int64 { return start + c.late }
@@ -68,7 +69,7 @@ const (
 	returning // asks the store to take back tokens for which the lease has no room
 )
 
-// A thread makes its calls one after the other. The fields from phase on are about the current call.
+// A thread makes its calls one after the other. The field phase and the fields after it are about the current call.
 type thread struct {
 	*interleave.Thread
 	name    int
@@ -198,7 +199,7 @@ func (w *world) refund(th *thread, c call) {
 	th.Pause(word.Access{})
 }
 
-// question makes the store answer a renewal or a settlement, and ends it.
+// question makes the store answer a renewal or a settlement, and ends the renewal or the settlement.
 func (w *world) question(th *thread, l *Lease, ask script.Ask) {
 	th.ask = ask
 	th.Pause(word.Access{})

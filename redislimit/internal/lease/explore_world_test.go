@@ -72,7 +72,7 @@ func newWorld(s scenario) (*world, error) {
 	return w, nil
 }
 
-// keep makes the current state the state in which executions begin.
+// keep stores the current state as the state in which every execution begins.
 func (w *world) keep() {
 	w.origin.table, w.origin.shared = w.table.Peek(), w.shared
 	w.origin.leases, w.origin.values = slices.Clone(w.leases), nil
@@ -152,9 +152,9 @@ func (w *world) position(a *word.Word) (lease, name int, ok bool) {
 	return 0, 0, false
 }
 
-// passes reports whether an operation does not count as a step, because it does not affect other threads. Four kinds of
-// operations pass: on a lease that is not in the table yet, on a word that is only used in reports, on a word that only
-// looks use if there are no looks, and on a table that does not change.
+// passes reports whether an operation does not count as a step, because it does not affect other threads. There are
+// four kinds of such operations: on a lease that is not in the table yet, on a word that is only used in reports, on a
+// word that only looks use if the scenario has no looks, and on a table that does not change.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.table {
 		return !w.watched
@@ -163,8 +163,8 @@ func (w *world) passes(a word.Access) bool {
 	return !ok || name >= remaining || !w.watched && (name == expires || name == resetAt)
 }
 
-// Step makes a thread do its next operation. The operation ends in the given one of its possible ways. Then Step checks
-// everything.
+// Step makes a thread do its next operation. The parameter way says in which of its possible ways the operation ends.
+// Then Step checks all rules.
 func (w *world) Step(thread, way int) error {
 	th := w.threads[thread]
 	a := th.Pending

@@ -9,7 +9,7 @@ import (
 
 // A Lease contains the tokens of one key that a node has in hand. Make one with [New]. Take, Refund, Held, Remaining
 // and Waits may be called from any goroutine, and Expire by one goroutine at a time. The other methods may be called
-// only by a caller that got renew from Take or settle from Expire.
+// only by a caller for which Take has returned renew, or Expire has returned settle.
 type Lease struct {
 	word      word.Word  // a state
 	denyUntil word.Int64 // until this time, the node refuses without asking
@@ -57,8 +57,8 @@ const (
 	Retired
 )
 
-// Take takes n tokens, all or none. It calls the function now only if it needs the time. It does not need the time if
-// tokens in hand pay. If renew is true, the caller must in any case call Renewal and then Apply or Fail. If the verdict
+// Take takes n tokens, all or none. It calls the function now only if it needs the time; it does not if tokens in hand
+// pay. If renew is true, the caller must call Renewal and then Apply or Fail, whatever the verdict is. If the verdict
 // is also Unknown, the renewal carries the request. Take is lock-free: a CAS fails only because another call has
 // succeeded.
 func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
@@ -92,11 +92,11 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	}
 }
 
-// Renewal returns the question to the store. now is when the question is sent, and n is the cost of the request that
-// caused the renewal. The question charges the debt. If waits is true, it asks for the n tokens of the waiting request.
-// It also asks in advance for the tokens of the next 2τ, but only if the measured pace promises at least two requests
-// of n tokens in that time. Otherwise unused tokens would stay on this node until another call gives them back, and
-// other nodes would lack them.
+// Renewal returns the question to the store. The parameter now is when the question is sent, and n is the cost of the
+// request that caused the renewal. The question charges the debt. If waits is true, it asks for the n tokens of the
+// waiting request. It also asks in advance for the tokens of the next 2τ, but only if the measured pace promises at
+// least two requests of n tokens in that time. Otherwise unused tokens would stay on this node until another call gives
+// them back, and other nodes could not use them meanwhile.
 func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	w := state(l.word.Load())
 	l.sent, l.carried = now, 0
@@ -161,10 +161,10 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	return paid
 }
 
-// deny makes the lease refuse requests until the store can have the tokens that the question needed. If the question
-// needed more tokens than make a renewal worthwhile, the lease refuses only requests that cost at least as much as the
-// question needed. Otherwise it refuses all requests until the store can have enough tokens for a worthwhile renewal.
-// It adds a random time, so that the nodes do not return at the same moment.
+// deny makes the lease refuse requests until the store can have the tokens that the question needed. There are two
+// cases. If the question needed more tokens than a worthwhile renewal needs, the lease refuses only requests that cost
+// at least as much as the question needed. Otherwise it refuses all requests until the store can have enough tokens for
+// a worthwhile renewal. deny adds a random time, so that the nodes do not return at the same moment.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
 	if l.carried > l.least {
@@ -177,7 +177,7 @@ func (l *Lease) deny(retry time.Duration, now int64) {
 	l.denyUntil.Store(now + int64(wait))
 }
 
-// Fail ends a renewal without an answer. The debt stays, tokens that the call gave back are gone, and for one τ the
+// Fail ends a renewal without an answer. The debt stays, and tokens that the call gave back are gone. For one τ, the
 // lease does not ask the store again.
 func (l *Lease) Fail(now int64) {
 	l.denyFrom.Store(0)

@@ -109,7 +109,7 @@ func TestTokensAreGivenBackOnce(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(1, at(0))
 	l.Renewal(0, 1, false)
-	// The lifetime of tokens starts when the question was sent, not when its answer comes.
+	// The lifetime of tokens starts when the question is sent, not when its answer comes.
 	l.Apply(script.Answer{Granted: 10, Remaining: 389, Window: 7}, int64(5*time.Millisecond))
 	settle, gone := l.Expire(int64(100*time.Millisecond) - 1)
 	require.False(t, settle || gone)
@@ -165,8 +165,8 @@ func TestLocalDecisionsDoNotAllocate(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { l.Take(1, now) }))
 }
 
-// If a request costs more than the tokens in hand, the renewal carries it in the same call. The request is paid from
-// the granted tokens, and only the rest is added to the tokens in hand.
+// If a request costs more than the tokens in hand, the call of the renewal also carries the request. The request is
+// paid from the granted tokens, and only the rest is added to the tokens in hand.
 func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	l := New(terms(), 0)
 	v, renew := l.Take(60, at(0))

@@ -4,7 +4,7 @@ package lease
 type state uint64
 
 const (
-	// MaxTokens is the most that a lease can have in hand.
+	// MaxTokens is the largest number of tokens that a lease can have in hand.
 	MaxTokens = 1<<24 - 1
 	// MaxDebt is the largest overdraft.
 	MaxDebt = 1<<14 - 1

@@ -46,8 +46,9 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	}, nil
 }
 
-// Suits reports whether leases suit the limit: it must be a token bucket or a fixed window with at least one token in
-// each τ, and at least four tokens for each node. With fewer tokens, each node could have only a few in hand.
+// Suits reports whether leases suit the limit. The limit must be a token bucket or a fixed window. It must have at
+// least one token in each τ, and at least four tokens for each node. With fewer tokens, each node could have only a few
+// in hand.
 func Suits(p engine.Policy, nodes int) bool {
 	if _, _, isCalendar := p.Calendar(); isCalendar {
 		return false // a budget per day needs few calls, and a lease would last only a moment
@@ -78,5 +79,6 @@ func (t *Terms) bounded(n float64) uint64 {
 	return max(uint64(min(math.Ceil(n), float64(most))), 1)
 }
 
-// Cap returns the largest number of tokens of one key that a node can have in hand. So O is at most Nodes * Cap.
+// Cap returns the largest number of tokens of one key that a node can have in hand. So O, the number of tokens that all
+// nodes have in hand, is at most Nodes * Cap.
 func (t *Terms) Cap() uint64 { return max(2*min(t.Limit/4, MaxTokens/2), 1) }

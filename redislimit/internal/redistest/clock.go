@@ -66,7 +66,8 @@ func writeClock(file string, at time.Time) error {
 	return os.Rename(file+".new", file)
 }
 
-// clockLibrary returns the library's path. Without the library it skips the test, or fails it if CI is set.
+// clockLibrary returns the library's path. If the library is missing, clockLibrary skips the test, or fails it if CI is
+// set.
 func clockLibrary(t testing.TB) string {
 	t.Helper()
 	for _, pattern := range clockLibraries {

@@ -25,7 +25,7 @@ func TestClock(t *testing.T) {
 	assert.Empty(t, s.Do("GET", "k"), "a key outlived its time")
 
 	s.Do("SET", "k", "v", "PX", "1000")
-	s.SetClock(at.Add(-time.Hour)) // this makes the key live an hour longer
+	s.SetClock(at.Add(-time.Hour)) // the change makes the key live an hour longer
 	assert.Equal(t, "3602001", s.Do("PTTL", "k"))
 	for i := range 200 { // the clock can be set to every microsecond
 		s.SetClock(at.Add(time.Duration(i*4987) * time.Microsecond))

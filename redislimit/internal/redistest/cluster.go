@@ -22,8 +22,8 @@ var nodeConfig = []string{
 	"cluster-replica-validity-factor 0",
 }
 
-// A Cluster has three masters, and no replicas until [Cluster.AddReplica] is called. If a node stops, its slots are not
-// served, and the other nodes continue to serve theirs.
+// A Cluster has three masters, and no replicas until [Cluster.AddReplica] is called. If a node stops, no node serves
+// its slots, and the other nodes continue to serve their own slots.
 type Cluster struct {
 	Nodes []*Server
 
@@ -126,8 +126,8 @@ func (c *Cluster) MoveSlot(slot, to int) {
 	c.EndMove(slot, to)
 }
 
-// BeginMove starts the move of a slot to the node Nodes[to]. From then on both nodes answer. Each answers for the keys
-// that it has, and the new node also answers for keys that neither node has.
+// BeginMove starts the move of a slot to the node Nodes[to]. From then on, both nodes answer. Each node answers for the
+// keys that it has. The new node also answers for keys that neither node has.
 func (c *Cluster) BeginMove(slot, to int) {
 	c.t.Helper()
 	from := c.Owner(slot)

@@ -12,7 +12,7 @@ import (
 
 // A Command is a command that a server carried out.
 type Command struct {
-	InScript bool // whether a script called it
+	InScript bool // whether a script called the command
 	Words    []string
 }
 

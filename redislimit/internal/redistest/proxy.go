@@ -46,8 +46,8 @@ func (p *Proxy) Latency(d time.Duration) {
 	p.add("latency", "downstream", fmt.Sprintf(`{"latency": %d}`, d.Milliseconds()))
 }
 
-// BlackHole swallows everything in both directions. Connections stay open, new ones are accepted, and requests do not
-// arrive.
+// BlackHole swallows everything in both directions. Connections stay open, and new connections are accepted, but
+// requests do not arrive.
 func (p *Proxy) BlackHole() {
 	p.t.Helper()
 	p.Clear()

@@ -55,8 +55,8 @@ func (c *Cluster) AwaitMaster(server *Server) {
 	}
 }
 
-// role returns how a node sees another server: how many ranges of slots the server serves, and its flags, such as
-// myself and master.
+// role returns what a node reports about another server: how many ranges of slots that server serves, and its flags,
+// such as myself and master.
 func (c *Cluster) role(node, server *Server) (served int, flags []string) {
 	c.t.Helper()
 	id := server.Do("CLUSTER", "MYID")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// masterSet is the sentinels' name for the servers that they watch.
+// masterSet is the name that the sentinels use for the servers that they watch.
 const masterSet = "weir"
 
 // Sentinels are three Sentinel processes that watch a master and its replica. If two of them find that the master has
@@ -35,7 +35,7 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			},
 			arguments: []string{"--sentinel"},
 		}).start(t, false)
-		// With these settings, the sentinels find each other sooner. The last setting also prevents that they become
+		// With these settings, the sentinels find each other sooner. Without the last setting, they would also become
 		// inactive for half a minute when the machine has stood still for two seconds.
 		node.Do("SENTINEL", "DEBUG", "publish-period", "200", "info-period", "1000", "tilt-trigger", "60000")
 		s.Nodes = append(s.Nodes, node)

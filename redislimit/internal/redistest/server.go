@@ -216,7 +216,7 @@ func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 // URL returns the server's address as a URL, such as redis://127.0.0.1:40123.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
-// Client returns a client that only uses this server, even if the server belongs to a cluster. The client is closed
+// Client returns a client that uses only this server, even if the server belongs to a cluster. The client is closed
 // when the test ends, and connects again after a Restart.
 func (s *Server) Client() rueidis.Client {
 	s.t.Helper()
@@ -337,21 +337,21 @@ func (s *Server) runs() bool {
 	return s.command != nil
 }
 
-// Stop kills the process by SIGKILL, and returns when it has ended. Then its port refuses connections and its data are
-// lost. Stop does nothing if the server does not run.
+// Stop kills the process by SIGKILL, and returns when it has ended. Then the server's port refuses connections, and its
+// data are lost. Stop does nothing if the server does not run.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.command == nil {
 		return
 	}
-	_ = s.command.Process.Kill() // an error means that it is gone already
+	_ = s.command.Process.Kill() // an error means that the process has already ended
 	<-s.ended
 	s.command = nil
 }
 
-// Restart stops the server if it runs, and starts it on the same port, without data and without scripts. It returns
-// when the server answers.
+// Restart stops the server if it is running. Then it starts the server on the same port, without data and without
+// scripts, and returns when the server answers.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// StartTLS starts a server that also listens with TLS on another port. certificate and key are the paths of the
-// server's files. authority is the path of the certificate of an authority, and clients need certificates that this
-// authority has signed. It returns the address of the TLS port.
+// StartTLS starts a server that also listens with TLS on another port. The parameters certificate and key are the paths
+// of the server's files. The parameter authority is the path of the certificate of an authority, and clients need
+// certificates that this authority has signed. StartTLS returns the address of the TLS port.
 func StartTLS(t testing.TB, certificate, key, authority string) (server *Server, address string) {
 	t.Helper()
 	port, err := freePort()

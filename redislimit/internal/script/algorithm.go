@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An algorithm contains everything about one algorithm that differs from the other algorithms of a store.
+// An algorithm contains the properties in which one algorithm of a store differs from the other algorithms.
 type algorithm struct {
-	number  uint8                                   // identifies it in the script for several limits
+	number  uint8                                   // identifies the algorithm in the script for several limits
 	kind    string                                  // part of the names of keys
 	most    uint64                                  // the largest limit, which is the same as in the engine
 	debts   uint64                                  // how many limits a key may owe by default

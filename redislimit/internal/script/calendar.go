@@ -50,8 +50,9 @@ func ZoneOf(p engine.Policy) (*time.Location, error) {
 	return zone, nil
 }
 
-// tell appends the arguments that describe the limit to the script. For a calendar, these include the starts of the
-// periods around the current one. If the server's time is in none of these periods, the script answers with that time.
+// tell appends to args the arguments that describe the limit for the script. For a calendar, these include the starts
+// of the periods around the current one. If the server's time is in none of these periods, the script returns the
+// server's time.
 func (l *Limit) tell(args []string) []string {
 	args = append(args, l.arguments...)
 	if l.calendar == nil {
@@ -65,7 +66,7 @@ func (l *Limit) tell(args []string) []string {
 	return args
 }
 
-// timeReply is the beginning of a reply in which the server answers with its time.
+// timeReply is the beginning of a reply that contains the server's time.
 const timeReply = "WEIRTIME "
 
 // timeOf returns the server's time, in seconds since 1970, if the error is a reply that begins with timeReply.

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// changes maps a name to policies of one kind. The limit of a key changes from each policy to the next, so its numbers
-// change.
+// changes has a list of policies of one kind under each name. In a test, the limit of a key changes from each policy to
+// the next, so its numbers change.
 var changes = map[string][]engine.Policy{
 	"bucket": {
 		engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.PerSecond(1000), 10),

@@ -1,9 +1,9 @@
 // Package script contains the Lua scripts that decide requests on the server and keep a limit's state in Redis or
 // Valkey. It also contains the Go code that calls the scripts.
 //
-// A script is atomic and takes the time from the server, never from a client. The whole state of one limit and key is
-// in one key of the server. The state is written together with its time to live, so that the key lives at least as long
-// as the state matters. A refused request takes nothing.
+// A script is atomic and takes the time from the server, never from a client. The complete state of a limit for one of
+// its keys is in one key of the server. The state is written together with the time to live of this key, so that the
+// key lives at least as long as the state matters. A refused request takes nothing.
 //
 // The rate of a token bucket is num/den tokens per microsecond, in lowest terms. The bucket counts the tokens that are
 // owed in units of 1/den of a token. So a microsecond pays back num units, and a token is den units. Both numbers are

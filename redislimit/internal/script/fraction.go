@@ -10,10 +10,11 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// exactly is the largest whole number up to which a double, and so a number in Lua, can represent all whole numbers.
+// The constant exactly is the largest whole number up to which a double can represent all whole numbers. A number in
+// Lua is a double.
 const exactly = 1<<53 - 1
 
-// slowest is the longest time that a bucket may take to fill.
+// The constant slowest is the longest time that a bucket may take to fill.
 const slowest = 10 * 365 * 24 * time.Hour
 
 // perMicrosecond returns a rate in tokens per microsecond. It uses the decimal form of the number of tokens: 0.7 means
@@ -30,9 +31,9 @@ func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 }
 
 // fraction returns num/den for a rate in tokens per microsecond. A key may owe as many limits as the argument debts
-// says. That many tokens plus one more limit must be exact in a double, in units of 1/den. If that is possible with the
-// rate itself, fraction returns the rate. Otherwise it returns the largest fraction below the rate for which it is
-// possible. That fraction is below the rate by less than two millionths.
+// says. A double must represent that many tokens plus one more limit exactly, in units of 1/den. If this is possible
+// with the rate itself, fraction returns the rate. Otherwise it returns the largest fraction below the rate for which
+// it is possible. This fraction is less than two millionths below the rate.
 func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	fill := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(limit)), rate)
 	if fill.Cmp(big.NewRat(slowest.Microseconds(), 1)) > 0 {
@@ -44,8 +45,8 @@ func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	return below.Num().Int64(), below.Denom().Int64(), nil
 }
 
-// mostUnits returns the largest den for which (debts + 1) * limit tokens, in units of 1/den, are exact in a double, and
-// for which num is exact too. whole is the integer part of the rate.
+// mostUnits returns the largest den for which a double represents two numbers exactly: (debts + 1) * limit tokens in
+// units of 1/den, and num. The parameter whole is the integer part of the rate.
 func mostUnits(limit, debts uint64, whole int64) int64 {
 	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
@@ -61,8 +62,9 @@ func floor(x *big.Rat, most int64) *big.Rat {
 	// denominators.
 	lowN, lowD, highN, highD := big.NewInt(0), big.NewInt(1), big.NewInt(1), big.NewInt(0)
 	for {
-		// Each low + k*high below stands for (lowN + k*highN) / (lowD + k*highD). It replaces low, for the largest k
-		// for which it does not exceed x and its denominator does not exceed most.
+		// Below, low + k*high stands for (lowN + k*highN) / (lowD + k*highD). This fraction replaces low. k is the
+		// largest number for which the fraction does not exceed x and its denominator does not exceed the parameter
+		// most.
 		k := steps(
 			sub(x.Num(), lowD, x.Denom(), lowN),
 			sub(x.Denom(), highN, x.Num(), highD))
@@ -71,8 +73,9 @@ func floor(x *big.Rat, most int64) *big.Rat {
 		}
 		lowN.Add(lowN, new(big.Int).Mul(k, highN))
 		lowD.Add(lowD, new(big.Int).Mul(k, highD))
-		// In the same way, high + j*low replaces high, for the largest j for which it is above x and its denominator
-		// does not exceed most. (The denominator of x itself is above most, so low is below x.)
+		// In the same way, high + j*low replaces high. j is the largest number for which this fraction is above x and
+		// its denominator does not exceed the parameter most. (The denominator of x itself is above most, so low is
+		// below x.)
 		up := sub(x.Denom(), highN, x.Num(), highD)
 		down := sub(x.Num(), lowD, x.Denom(), lowN)
 		j := steps(up.Sub(up, big.NewInt(1)), down)

@@ -43,9 +43,9 @@ type Terms struct {
 
 // NewLimit returns the limit for a policy: a token bucket, token buckets for quotas, a fixed window (aligned or not), a
 // sliding window, a sliding log, a window of the calendar, or requests in flight. It returns an error for a batch
-// refill, for numbers outside the ranges that [engine.Policy] states, for a bucket that takes more than 10 years to
-// fill, and for terms with which a key could owe more than the scripts can count. NewLimit rounds a window up to whole
-// microseconds.
+// refill, and for numbers outside the ranges that [engine.Policy] states. It also returns an error for a bucket that
+// takes more than 10 years to fill, and for terms with which a key could owe more than the scripts can count. NewLimit
+// rounds a window up to whole microseconds.
 func NewLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	limit, err := newLimit(p, terms)
 	if err != nil {
@@ -148,8 +148,8 @@ func (l *Limit) IsInFlight() bool { return l.algorithm == algorithms[engine.Algo
 // Life returns how long a place in flight is kept without a renewal.
 func (l *Limit) Life() time.Duration { return time.Duration(l.window) * time.Microsecond }
 
-// checkTerms returns an error if the terms do not fit the numbers of the limit. fill is the time in which the tokens of
-// one complete limit come back.
+// checkTerms returns an error if the terms do not fit the numbers of the limit. The parameter fill is the time in which
+// the tokens of one complete limit come back.
 func (l *Limit) checkTerms(fill time.Duration) error {
 	switch {
 	case l.terms.MaxQuota > 0 && l.window == 0:
@@ -200,9 +200,9 @@ func (l *Limit) Weight() int { return l.weight }
 // millisecond to append that many tokens.
 const Full = 1 << 15
 
-// Kind returns a text that identifies compatible states: the algorithm and its window, such as "fixed60000000"
-// (microseconds). It must be part of a key's name. Limits of one kind with different numbers share their state, so
-// tokens that were taken under one of them also count under the others.
+// Kind returns a text that is the same for all limits whose states are compatible. It consists of the algorithm and its
+// window, such as "fixed60000000" (microseconds). It must be part of a key's name. Limits of one kind with different
+// numbers share their state, so tokens that were taken under one of them also count under the others.
 func (l *Limit) Kind() string {
 	switch {
 	case l.window == 0 && l.tokens == 0:

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Model is the server's state of one key. It decides as the scripts do, but in Go and at any given time. It is used
-// for simulation, and to check the scripts. The zero Model is the state of a new key. All its limits must be of one
-// kind ([Limit.Kind]). One goroutine may use it at a time.
+// A Model is the server's state of one key. It decides as the scripts do, but in Go and at any given time. Simulations
+// and tests of the scripts use it. The zero Model is the state of a new key. All limits of a Model must be of one kind
+// ([Limit.Kind]). Only one goroutine at a time may use a Model.
 type Model struct {
 	known             bool
 	at                int64   // the time of the level; the start of a window; the index of a sliding window
@@ -25,7 +25,7 @@ type Model struct {
 }
 
 // Ask returns the answer that [Limit.Run] would return if the server's time were nowMicros, in microseconds since 1970.
-// nowMicros may be before that of an earlier call. As with Run, Need is at most Want, or Want is 0.
+// The time nowMicros may be before the time of an earlier call. As with Run, Need is at most Want, or Want is 0.
 func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 	a = l.bounded(a)
 	answer := l.model(m, l, nowMicros, a)
@@ -149,7 +149,7 @@ func (m *Model) holds(l *Limit, count uint64) uint64 {
 	return max(l.widest, count)
 }
 
-// after returns how many windows must end after the current one until at most room of the count tokens are left.
+// after returns how many windows must end after the current window until at most room tokens of the count are left.
 func after(count, wide, widest, room uint64) uint64 {
 	if count <= wide+room {
 		return 0
@@ -263,10 +263,11 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 // unknown is the RetryAfter of a refusal before it is computed.
 const unknown time.Duration = -1
 
-// charged returns what is owed after a debt is charged. The charge raises it at most to the parameter most.
+// charged returns how many tokens are owed after a debt is charged. The charge raises this number at most to the
+// parameter most.
 func charged(owed, debt, most uint64) uint64 { return max(owed, min(owed+debt, most)) }
 
-// decide returns the answer to an ask under a quota of which room tokens are available.
+// decide returns the answer to an ask under a quota. The parameter room is how many tokens of the quota are available.
 func decide(q Quota, a Ask, room uint64) Answer {
 	switch {
 	case a.Need > q.Tokens:
@@ -287,7 +288,7 @@ func micros(n uint64) time.Duration { return time.Duration(n) * time.Microsecond
 // up returns a/b, rounded up.
 func up(a, b uint64) uint64 { return (a + b - 1) / b }
 
-// scaled returns n*part/whole, rounded down. part is at most whole.
+// scaled returns n*part/whole, rounded down. The parameter part must be at most the parameter whole.
 func scaled(n uint64, part, whole int64) uint64 {
 	hi, lo := bits.Mul64(n, uint64(part))
 	quotient, _ := bits.Div64(hi, lo, uint64(whole))

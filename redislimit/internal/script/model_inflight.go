@@ -58,7 +58,7 @@ func (m *Model) add(n uint64, now, life int64) (id int64) {
 	return id
 }
 
-// keep keeps n places of a request until the time until.
+// keep keeps n places of a request until the time in the parameter until.
 func (m *Model) keep(id int64, n uint64, until int64) {
 	m.places = slices.DeleteFunc(m.places, func(p place) bool { return p.id == id && p.i <= n })
 	for i := range n {

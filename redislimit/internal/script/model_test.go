@@ -72,7 +72,7 @@ func (f form) String() string {
 	return fmt.Sprintf("%v %+v %d quotas", f.policy, f.terms, len(f.quotas))
 }
 
-// forms are limits whose keys may owe more, have quotas, or are charged for refused requests.
+// forms has limits with other terms: their keys may owe more, have quotas, or are charged for refused requests.
 var forms = []form{
 	{engine.TokenBucket(engine.PerSecond(97), 50), Terms{MaxDebt: 10}, nil},
 	{engine.TokenBucket(engine.PerSecond(1000), 50), Terms{}, []engine.Policy{
@@ -205,8 +205,8 @@ func TestScriptsAreTheModel(t *testing.T) {
 				if windows[i%len(windows)] = got.Window; got.Granted > 0 {
 					granted++
 				}
-				// A read under a faster quota converts the state, as a request does. The tokens that are owed would
-				// then come back faster, so RetryAfter is not checked.
+				// A read under a faster quota converts the state, as a request does. From then on, the owed tokens come
+				// back faster, so RetryAfter is not checked.
 				looks := p.IsOfQuotas() && a.Want == 0
 				if got.RetryAfter > 0 && got.RetryAfter != engine.Never && !looks {
 					refused++
@@ -366,7 +366,7 @@ func TestCallsThatCannotBe(t *testing.T) {
 	assert.NoError(t, run(64, 64, 64, strict(0)))
 }
 
-// If a key has used its complete limit and owes a debt of up to two more limits, the complete debt is subtracted from
+// A key has used its complete limit and owes a debt of up to two more limits. Then the complete debt is subtracted from
 // the tokens that come back. The sliding log is not in this test, because each of its tokens leaves the log one window
 // after it was charged.
 func TestDebtIsPaidInFull(t *testing.T) {

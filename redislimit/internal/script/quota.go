@@ -9,20 +9,21 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Quota is the limit of one question, in the numbers that the scripts use: Tokens is the limit in tokens, and Units
-// is how many units of the state one token is. Only token buckets have more than one unit per token. The zero Quota
-// stands for the limit's own numbers.
+// A Quota is the limit of one question, in the numbers that the scripts use. Tokens is the limit in tokens, and Units
+// is the number of units of the state in one token. Only token buckets have more than one unit per token. The zero
+// Quota stands for the limit's own numbers.
 type Quota struct{ Tokens, Units uint64 }
 
-// A quota's rate may be slower than requested by the fraction 1/slower, because a token is rounded up to whole units.
+// The rate of a quota may be slower than requested, because a token is rounded up to whole units. It is slower by at
+// most the fraction 1/slower.
 const slower = 1000
 
 // finest is the maximum number of units in a microsecond, for a limit that only has quotas.
 const finest = 1_000_000
 
-// makeTicks makes a limit that only has quotas: token buckets of any rate that fill within longest. The state counts in
-// units of time: a unit is a microsecond divided by a power of ten. It is as small as possible, but large enough that
-// everything that a key may owe is exact in a double.
+// makeTicks makes a limit that only has quotas. The quotas are token buckets of any rate that fill within the time in
+// the parameter longest. The state counts in units of time: a unit is a microsecond divided by a power of ten. The unit
+// is as small as possible, but large enough that a double represents everything that a key may owe exactly.
 func (l *Limit) makeTicks(longest time.Duration) error {
 	if longest < time.Microsecond || longest > slowestQuota {
 		return fmt.Errorf("buckets that fill within %v: want 1µs to %v", longest, slowestQuota)
@@ -43,10 +44,10 @@ func (l *Limit) makeTicks(longest time.Duration) error {
 const slowestQuota = 365 * 24 * time.Hour
 
 // Quota returns a policy as a quota of the limit. For a token bucket, p must have the same rate and no larger burst. If
-// the limit's policy is token buckets for quotas, p must fill within the longest time for which the limit is made. For
-// any other limit, p must be the same policy with another limit, up to the larger of the limit's own and
-// [Terms].MaxQuota. A token of a bucket is rounded up to whole units, so the bucket's rate is never faster than that of
-// p, and slower by at most a thousandth.
+// the limit's policy is token buckets for quotas, p must fill within the longest time for which the limit was made. For
+// any other limit, p must be the same policy with another limit. This other limit may be at most the limit's own, or at
+// most [Terms].MaxQuota if that is larger. A token of a bucket is rounded up to whole units, so the bucket's rate is
+// never faster than that of p, and slower by at most a thousandth.
 func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	if l.IsInFlight() {
 		return Quota{}, errors.New("requests in flight have no quotas in a store")
@@ -90,7 +91,7 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	return Quota{tokens, units.Uint64()}, nil
 }
 
-// TokenTime returns the time, rounded up, in which one token of a bucket's quota comes back.
+// TokenTime returns the time in which one token of a bucket's quota comes back. The time is rounded up.
 func (l *Limit) TokenTime(q Quota) time.Duration {
 	num := uint64(max(l.num, 1))
 	return time.Duration((q.Units*uint64(time.Microsecond) + num - 1) / num)

@@ -22,18 +22,18 @@ var ErrReply = errors.New("redislimit: not a reply of this limiter's script")
 
 // An Ask is a request for one key.
 type Ask struct {
-	// The ask takes at least Need and at most Want tokens of the key, or none if Need tokens are not available. Need is
-	// at most Want, with one exception: if only Want is 0, no tokens are taken, and the answer says whether Need would
-	// fit. If Need equals Want, exactly that many tokens are taken. If both are 0, none are taken.
+	// The ask takes at least Need and at most Want tokens of the key. If Need tokens are not available, it takes none.
+	// Need is at most Want, with one exception: if only Want is 0, no tokens are taken, and the answer says whether
+	// Need would fit. If Need equals Want, exactly that many tokens are taken. If both are 0, none are taken.
 	Need, Want uint64
 	// If All is true, the ask takes all available tokens up to Want, instead of a part of them: see [Answer].Granted.
 	// Need may then be more than Want, and a refusal costs nothing, even if [Terms] charges refusals.
 	All bool
-	// Returned is how many tokens are given back. This happens first. If the number is more than what the key owes, the
-	// key owes nothing afterwards.
+	// Returned is how many tokens are given back, before anything else. If the number is more than what the key owes,
+	// the key owes nothing afterwards.
 	Returned uint64
-	// Debt is how many tokens are then charged, whether they are available or not. [Terms] bounds what a key may owe. A
-	// sliding log forgets a debt after a window.
+	// Debt is how many tokens are charged after Returned was given back, whether they are available or not. [Terms]
+	// bounds what a key may owe. A sliding log forgets a debt after a window.
 	Debt uint64
 	// Window is the Window of the Answer with which the Returned tokens were taken, or [AnyWindow]. A fixed window gets
 	// tokens back only while it lasts, and a sliding window only while it is the current or the previous one. A sliding
@@ -48,15 +48,15 @@ type Ask struct {
 
 // An Answer is the store's answer about one key.
 type Answer struct {
-	// Granted is how many tokens were taken: 0 if Need was not available. Otherwise it is min(Want, max(Need, a quarter
-	// of the available tokens)), or, for an ask with All, min(Want, the available tokens).
+	// Granted is how many tokens were taken. It is 0 if Need was not available. Otherwise it is min(Want, max(Need, a
+	// quarter of the available tokens)). For an ask with All, it is min(Want, the available tokens).
 	Granted uint64
 	// Remaining is how many whole tokens are left.
 	Remaining uint64
 	// RetryAfter is 0 if Need was available. Otherwise it is the time, exact to the microsecond, until Need will be
 	// available if nothing else is taken. It is [engine.Never] if Need is above the limit.
 	RetryAfter time.Duration
-	// ResetAfter means the same as in [engine.Decision], rounded up to microseconds.
+	// ResetAfter has the same meaning as in [engine.Decision]. It is rounded up to microseconds.
 	ResetAfter time.Duration
 	// Window identifies the state from which Granted was taken: see [Ask].
 	Window int64
@@ -64,13 +64,13 @@ type Answer struct {
 	Foreign bool
 }
 
-// Run makes one call that sends asks[i] for each keys[i], and stores the answer in answers[i]. There are 1 to [MaxKeys]
-// keys. In a cluster they must have the same slot. A key may occur more than once.
+// Run makes one call. For each i, it sends asks[i] for keys[i], and stores the answer in answers[i]. There are 1 to
+// [MaxKeys] keys. In a cluster they must have the same slot. A key may occur more than once.
 //
 // For each key, in order and at the server's time, Returned is given back first, and then Debt is charged. The tokens
-// that are left after that decide about Need and Want. After an error the answers are undefined. The call may or may
-// not have been carried out, but never for only some of the keys. If the error is about the arguments, it was not
-// carried out. For a reply that is not the script's, Run returns [ErrReply].
+// that are left after that decide about Need and Want. After an error the answers are undefined. In that case the
+// server may or may not have carried out the call, but never for only some of the keys. If the error is about the
+// arguments, the server has not carried out the call. For a reply that is not from the script, Run returns [ErrReply].
 func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks []Ask, answers []Answer) error {
 	if len(keys) < 1 || len(keys) > MaxKeys {
 		return fmt.Errorf("redislimit: a call of %d keys: want 1 to %d", len(keys), MaxKeys)
@@ -94,8 +94,8 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 	return l.read(reply, asks, answers)
 }
 
-// call sends a call to the server. If the arguments lack the calendar periods around the server's time, the server does
-// nothing but return its time. call then tries once more with the periods around that time.
+// call sends a call to the server. If the arguments do not contain the calendar periods around the server's time, the
+// server only returns its time. Then call tries once more with the periods around that time.
 func call(
 	ctx context.Context, c rueidis.Client, script *rueidis.Lua, keys, args []string, again func(time int64) []string,
 ) ([]int64, error) {

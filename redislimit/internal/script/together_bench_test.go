@@ -16,8 +16,8 @@ import (
 )
 
 // BenchmarkTogether reports how many microseconds of processor time a server needs for a request with several limits.
-// It also reports how many times as long the server needs if each limit has a separate script. The two cases are
-// measured alternately.
+// It also reports the ratio of two times: the time that the server needs if each limit has a separate script, and the
+// time for one script. The two cases are measured alternately.
 func BenchmarkTogether(b *testing.B) {
 	client := start(b)
 	policies := []engine.Policy{
@@ -82,7 +82,7 @@ func median(b *testing.B, client rueidis.Client, call func()) float64 {
 	return float64(all[len(all)/2])
 }
 
-// worked returns for how many microseconds a server has used the processor.
+// worked returns how many microseconds of processor time a server has used.
 func worked(b *testing.B, client rueidis.Client) float64 {
 	text, err := client.Do(context.Background(), client.B().Info().Section("cpu").Build()).ToString()
 	require.NoError(b, err)

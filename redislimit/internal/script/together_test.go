@@ -37,9 +37,9 @@ func expect(now int64, group []Item, models []*Model) (answers []Answer, admitte
 	return answers, admitted
 }
 
-// Groups of random keys are decided. They belong to random limits of every algorithm, with quotas and charges. The
-// script must make the same decisions as the models of the keys: if the models of all keys have enough tokens, the
-// group takes from all keys. Otherwise it takes from none.
+// The script decides groups of random keys. The keys belong to random limits of every algorithm, with quotas and
+// charges. The script must make the same decisions as the models of the keys: if the models of all keys have enough
+// tokens, the group takes from all keys. Otherwise it takes from no key.
 func TestGroupsAreTheModels(t *testing.T) {
 	groupsAreTheModels(t, append([]form{{policy: engine.Concurrency(10, time.Second)}}, forms...), false)
 }

@@ -29,7 +29,7 @@ func (m *meter) Done() <-chan struct{} {
 	return nil
 }
 
-// run runs a script with its keys and arguments, once.
+// run runs a script once, with its keys and arguments.
 func (m *meter) run(source string, keys, args []string) {
 	m.instructions, m.commands, m.bytes = 0, 0, 0
 	state := lua.NewState()
@@ -92,8 +92,8 @@ func appendAll(table *lua.LTable, reply []any) {
 }
 
 // A server answers no other client while a script runs. So the work of a script for one key must be bounded, in any
-// state and for any request, as docs/distributed.md states it. The test counts the work instead of timing it:
-// instructions of the interpreter, commands, and bytes that the script writes to the store and reads from it.
+// state and for any request. docs/distributed.md states the bounds. The test does not measure times. It counts the
+// instructions of the interpreter, the commands, and the bytes that the script writes to the store and reads from it.
 func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it counts, in one goroutine: the race detector shows nothing")
@@ -158,7 +158,7 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 				}
 			}
 			t.Logf("%d instructions, %d commands, %d bytes; %+v to settle", instructions, commands, bytes, settling)
-			if test.source == slidingLogLua { // it searches for the entries of the hold, and only in this case
+			if test.source == slidingLogLua { // only this script searches for the entries of the hold
 				assert.LessOrEqual(t, settling.instructions, 1700)
 				assert.LessOrEqual(t, settling.commands, 40)
 			} else {

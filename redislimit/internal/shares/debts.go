@@ -60,7 +60,8 @@ func (d *Debts[K]) Add(key K, n uint64) (added bool) {
 	return added
 }
 
-// Forgive subtracts n tokens of a key that were given back, except those whose charge is in progress.
+// Forgive subtracts from the debt of a key n tokens that were given back. It does not subtract tokens whose charge is
+// in progress.
 func (d *Debts[K]) Forgive(key K, n uint64) {
 	d.change(key, func(old debt) debt {
 		old.tokens -= min(n, old.tokens-old.charging)
@@ -94,7 +95,7 @@ func (d *Debts[K]) End(key K, charged bool) {
 	})
 }
 
-// Of returns what a key owes.
+// The method Of returns how many tokens a key owes.
 func (d *Debts[K]) Of(key K) uint64 {
 	owed, _ := d.keys.Load(key)
 	return owed.tokens

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Interval returns the time in which a share of less than one token earns a token. divisor is at least 1. It returns 0
-// if the share has one token or more.
+// Interval returns the time in which a share of less than one token earns a token. It returns 0 if the share has one
+// token or more. The parameter divisor must be at least 1.
 func Interval(p engine.Policy, divisor float64) time.Duration {
 	if limit := float64(p.Limit()); limit == 0 || limit >= divisor {
 		return 0
@@ -23,7 +23,7 @@ func Interval(p engine.Policy, divisor float64) time.Duration {
 // Slow implements shares of less than one token, for the keys of one node. If each node had a whole token, all nodes
 // together would exceed the limit. So such a share is empty when the store is lost, earns one token in every [Interval]
 // from then on, and keeps at most one. All nodes together then admit at most rate*t in the time t after the loss. The
-// current time is an argument of the methods, in nanoseconds. All methods may be called from any goroutine.
+// methods get the current time as an argument, in nanoseconds. All methods may be called from any goroutine.
 type Slow[K comparable] struct {
 	spent *xsync.Map[K, int64] // when a key's last token was spent
 	count atomic.Int64         // number of keys; changed with the map
@@ -63,8 +63,8 @@ func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take fun
 	return wait
 }
 
-// Drop forgets the keys for which the function is returns true. A new loss of the store does not use the times of the
-// previous loss, so a key can be forgotten as soon as the store is back.
+// Drop forgets the keys for which the function is returns true. After a new loss of the store, the times of the
+// previous loss are not used. So a key can be forgotten as soon as the store is back.
 func (s *Slow[K]) Drop(is func(key K) bool) {
 	if s.count.Load() == 0 {
 		return

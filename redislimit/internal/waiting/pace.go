@@ -13,13 +13,13 @@ const (
 )
 
 // A Pace adapts the calls of a queue to its store. It decides how many calls are in progress at once, how long a call
-// waits for its answer, and how long questions wait for their turn. Times are arguments of the methods, in nanoseconds.
-// The trip of a call is the time from sending it to its answer. The window is how much may be in progress at once,
-// measured in the sizes of the calls. The zero Pace has measured nothing yet.
+// waits for its answer, and how long questions wait for their turn. The methods get times as arguments, in nanoseconds.
+// The trip of a call is the time from sending the call to its answer. The window is the largest sum of the sizes of the
+// calls that may be in progress at once. The zero Pace has measured nothing yet.
 //
-// A store that has more calls than it can work on does not answer sooner if it gets even more. So the window shrinks
-// when answers take longer than the shortest trip by more than an eighth of the timeout. The window grows when answers
-// are fast enough and questions wait.
+// A store that has more calls than it can work on does not answer sooner if it gets even more calls. So the window
+// shrinks when answers take longer than the shortest trip by more than an eighth of the timeout. The window grows when
+// answers are fast enough and questions wait.
 type Pace struct {
 	calls   int      // number of calls in progress
 	size    int      // the sum of their sizes
@@ -51,7 +51,7 @@ func (p *Pace) Begins(isFull bool) bool {
 	return p.calls == 0 || p.size < p.Window() && (isFull || p.calls < defaults.UnderWay)
 }
 
-// Begin notes that one more call has begun. Send notes its size.
+// Begin notes that one more call has begun. The method Send notes the size of this call.
 func (p *Pace) Begin() { p.calls++ }
 
 // GoesOn reports whether another call may follow a call that has ended.
@@ -67,7 +67,8 @@ func (p *Pace) End() {
 	}
 }
 
-// Answered notes the answer to a call. isShort means that questions waited although one more call could have been sent.
+// Answered notes the answer to a call. The parameter isShort means that questions waited although one more call could
+// have been sent.
 func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShort bool) {
 	p.size -= size
 	took := max(now-sent, 1)
@@ -93,15 +94,15 @@ func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShor
 	}
 }
 
-// Failed notes that a call failed. isLate means that it was not answered in time.
+// Failed notes that a call failed. The parameter isLate means that the call was not answered in time.
 func (p *Pace) Failed(sent, now int64, size int, isLate bool) {
 	if p.size -= size; isLate {
 		p.cut(sent, now, max(p.Window()/2, 1))
 	}
 }
 
-// cut reduces the window. It does nothing for a call that was in progress at the previous reduction, so the window is
-// reduced only once for such calls.
+// cut reduces the window because of a call. It does nothing if this call was already in progress at the previous
+// reduction. So the window is reduced only once for all calls that are in progress at the same time.
 func (p *Pace) cut(sent, now int64, window int) {
 	if sent >= p.cutAt {
 		p.window, p.cutAt = window, now
@@ -119,10 +120,10 @@ type Turn struct {
 	IsNewest bool // the call takes the newest questions first
 }
 
-// Turn returns the rules for the next call. oldest is how long the oldest question has waited. If that is more than
-// half the timeout, more questions come than the store can answer, and the answers to the oldest questions would be too
-// late. In this case every second call takes the newest questions. isFailing means that calls have failed, and that no
-// call was answered for as long as a call may take.
+// Turn returns the rules for the next call. The parameter oldest is how long the oldest question has waited. If that is
+// more than half the timeout, more questions come than the store can answer, and the answers to the oldest questions
+// would be too late. In this case every second call takes the newest questions. The parameter isFailing means that
+// calls have failed, and that no call was answered for as long as a call may take.
 func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Turn {
 	t := Turn{IsFailing: isFailing, patience: max(burst, int64(timeout)), reserve: min(p.trip, int64(timeout)/2)}
 	if oldest > int64(timeout)/2 {
@@ -138,9 +139,9 @@ func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Tu
 	return t
 }
 
-// IsTooLate reports whether a question that has waited for the time waited is dropped. If the queue was empty at some
-// time in the last two seconds, no question is dropped, so a burst is not dropped because of its size. Otherwise a
-// question is dropped if it cannot be answered within the timeout. There is one exception: while the store answers, a
-// question that has waited for less than half the timeout is not dropped, because without any calls, the pace could not
-// notice that calls have become faster.
+// IsTooLate reports whether a question is dropped. The parameter waited is how long it has waited. If the queue was
+// empty at some time in the last two seconds, no question is dropped, so a burst is not dropped because of its size.
+// Otherwise a question is dropped if it cannot be answered within the timeout. There is one exception: while the store
+// answers, a question that has waited for less than half the timeout is not dropped. If all questions were dropped,
+// there would be no calls, and the pace could not notice that calls have become faster.
 func (t Turn) IsTooLate(waited int64) bool { return waited+t.reserve > t.patience }
