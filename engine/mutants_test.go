@@ -93,7 +93,7 @@ var mutants = []interleave.Mutant{
 		{convertGo, "proportion(change.Longest, few-1, few)", "proportion(change.Longest, few-1, few) << 20"},
 	}},
 	{"(c)", "each change of the length makes an aligned window last longer", "TestChangesOfTheLengthDoNotAddUp", "(c)", []interleave.Edit{
-		{convertGo, "ceilDiv(c.Longest, uint64(w.window))+1", "ceilDiv(c.Longest, uint64(w.window))+1000"},
+		{convertGo, "longest := ceilDiv(c.Longest, uint64(w.window))", "longest := ceilDiv(c.Longest, uint64(w.window)) + 1000"},
 	}},
 	{"(b)", "a log is forgotten after a short window", "TestWindowsToAndFro", "(b)", []interleave.Edit{
 		{"engine/policy.go", "log.Staying(room)", "log.Staying(p.window)"},
