@@ -94,9 +94,9 @@ func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestALogBesideAnExchangeAtEveryStep: before one operation of a peek, entries become older, so that some of them have
-// left the window. The test tries this before each operation. The fields of the status must be consistent, and usedAt
-// must not count more tokens with a tick than the log had.
+// TestALogBesideAnExchangeAtEveryStep: while a call runs, entries become older, so that some of them have left the
+// window. The test makes this change before each operation of the call in turn. The fields of the status must be
+// consistent. For a given tick, usedAt must not count more tokens than the log had at that tick.
 func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 	older := func(g *log, ticks ...uint64) {
 		for i, tick := range ticks {

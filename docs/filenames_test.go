@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fileName matches the name of a file, and the part of its path that is written before the name. It matches only
-// extensions whose files must all be in the repository if a comment names them.
+// fileName matches the name of a file, together with the part of the path before the name. It matches only some
+// extensions. If a comment names a file with one of them, the file must be in the repository.
 var fileName = regexp.MustCompile(`[\w./-]*\w\.(?:go|md|lua|pml)\b`)
 
 // TestFilesThatCommentsNameExist: if a comment in Go code names a file, the repository has a file with this name, or

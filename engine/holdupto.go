@@ -19,7 +19,7 @@ import (
 // afterwards, as long as the key has a token. ([Limiter.Hold] of 0 always admits such requests.) The number of such
 // requests that are under way at the same time is not bounded.
 //
-// If the request is refused, RetryAfter is the wait of a request for the number of tokens in least. A refusal costs
+// If the request is refused, RetryAfter is the time until a request for least tokens would be admitted. A refusal costs
 // nothing, whatever [ChargeRefusals] says. HoldUpTo never uses a late clock, does not allocate, and is lock-free.
 func (l *Limiter) HoldUpTo(k Key, least, most uint64) (d Decision, r Receipt) {
 	least = max(least, 1)

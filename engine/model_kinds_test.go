@@ -88,7 +88,7 @@ func modelKindOfWindows(policy func(limit uint64) Policy, of func() windowed) mo
 	}}
 }
 
-// without returns a copy of the kind that has no quotas. If tiers is true, the copy has no tiers either.
+// without returns a copy of kind without quotas. If tiers is true, the copy has no tiers either.
 func (kind modelKind) without(tiers bool) modelKind {
 	if kind.quotas = nil; tiers {
 		kind.tiers = nil

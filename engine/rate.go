@@ -25,7 +25,7 @@ func Per(tokens float64, period time.Duration) Rate { return Rate{tokens, period
 // PerSecond is shorthand for Per(tokens, time.Second).
 func PerSecond(tokens float64) Rate { return Per(tokens, time.Second) }
 
-// units has the periods that a rate may contain as a unit without a number.
+// units has the units that may be the whole period of a rate, such as s in 10/s.
 var units = []struct {
 	name   string
 	period time.Duration

@@ -96,8 +96,8 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	return nil
 }
 
-// changed returns the policies that a limiter with the policies ps has after SetPolicy has changed their numbers to
-// those in to.
+// changed returns the policies of a limiter after SetPolicy. The limiter had the policies ps, and the parameter to has
+// the new numbers.
 func (ps policies) changed(to []Policy) (policies, error) {
 	if !to[0].follows(ps.base) {
 		return policies{}, fmt.Errorf("engine: SetPolicy(%v): the limiter is a %v, and stays of that kind", to[0], ps.base)

@@ -118,9 +118,9 @@ func (k *tieredKey) requireFits() {
 	}
 }
 
-// TestAnyCourseUnderTiers (I1): a key changes between tiers with different rates, while the numbers of these tiers
-// change, too. Over any time it gets at most what the highest burst and the highest rate that it had in that time
-// allow, including tokens for which it waits.
+// TestAnyCourseUnderTiers (I1): a key changes between tiers with different rates, and the numbers of these tiers also
+// change. Take the highest burst and the highest rate that the key had in an interval. The key gets at most what a
+// bucket with this burst and this rate would grant in the interval. Tokens for which the key waits also count.
 func TestAnyCourseUnderTiers(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -31,7 +31,8 @@
 //
 // Other requests see the effect of each step immediately. So a request may be refused because another decision has just
 // taken tokens, even if that decision gives them back a moment later because another limit refuses. The opposite does
-// not happen: such tokens never admit a request that should be refused. [engine.TakeAll] says more.
+// not happen: a request that should be refused is never admitted because another decision takes tokens and gives them
+// back. [engine.TakeAll] says more.
 //
 // # When a store fails
 //

@@ -43,11 +43,11 @@ func (t *Table) firstTake(plan *Plan, nanos int64, d atomicbucket.Demand) (paylo
 	return payload
 }
 
-// alignedSince returns an instant from which on the windows of the clock have the length of plan. A window of another
-// length that has been forgotten ended at that instant or earlier, because it was over at the watermark (R7). The
-// caller has read the plan, and then has found that the key has no current window. The word realigned may have a time
-// that the watermark has not reached. Then this time comes from a table with another clock ([Table.AlignAs]), or no
-// process wrote it (R20), so alignedSince returns the watermark instead.
+// alignedSince returns an instant. Since that instant, the windows of the clock have the length of plan. A forgotten
+// window of another length ended at that instant or earlier, because it was over at the watermark (R7). The caller must
+// have read the plan first, and then found that the key has no current window. If the time in the word realigned is
+// later than the watermark, alignedSince returns the watermark. The word has such a time only if the time was copied
+// from a table with another clock ([Table.AlignAs]), or if no process wrote the word (R20).
 func (t *Table) alignedSince(plan *Plan) int64 {
 	if plan.realigns && t.converting(plan) {
 		return t.Watermark()

@@ -63,9 +63,9 @@ func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	}
 }
 
-// TestAClaimCompletesAChange (I1): R22. If a claim completes the change of a dead process, it completes it at the time
-// of its call. It does not use the earlier time at which the claimed record became idle, although it would otherwise
-// move the watermark only to that time.
+// TestAClaimCompletesAChange (I1): R22. A claim that finds an incomplete change of a dead process completes this change
+// at the time of its own call. Without such a change, the claim would move the watermark only to the earlier time at
+// which the claimed record became idle. The change must not be completed at that earlier time.
 func TestAClaimCompletesAChange(t *testing.T) {
 	const later = start + 9*second
 	for _, rates := range [][2]uint64{{1, 2}, {2, 1}} {

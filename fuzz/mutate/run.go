@@ -139,8 +139,8 @@ type runner struct {
 	catches map[string]map[string]int // how many changes of a function each test has noticed
 }
 
-// prepare builds the changed packages. The parameter catches has how many changes of a function each test has noticed
-// before.
+// prepare builds the changed packages. The parameter catches contains counts from earlier runs. For each function and
+// each test, it has the number of changes of the function that the test noticed.
 func prepare(root, dir string, all []file, watch bool, catches map[string]map[string]int) (*runner, error) {
 	s, err := newSchema(root, dir, all)
 	if err != nil {

@@ -226,8 +226,8 @@ type charged struct {
 	n  uint64
 }
 
-// leaves returns the instant at which so many tokens have left the window that it has room for n more. If there was
-// room at the latest charge, leaves returns the first instant.
+// leaves returns the instant at which the window has room for n more tokens, because enough older tokens have left it.
+// If the window already had room at the latest charge, leaves returns never, the instant before all others.
 func (x *exact) leaves(n uint64) time.Duration {
 	if x.count <= x.limit-n {
 		return never

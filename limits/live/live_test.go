@@ -177,8 +177,8 @@ func TestAConfigurationThatIsGivenUp(t *testing.T) {
 	require.False(t, take(before, "a", 0))
 }
 
-// TestChainAndBound: debts survive MaxFormers replacements. One more replacement is refused until the first previous
-// limiter has forgotten its debts.
+// TestChainAndBound: debts survive MaxFormers replacements. While keys still owe tokens in that many previous limiters,
+// one more replacement is refused. It succeeds after the debts have come back.
 func TestChainAndBound(t *testing.T) {
 	clock := testclock.New()
 	l := live.New(newLimiter(t, clock, hourly(2)))

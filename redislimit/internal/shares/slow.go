@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Interval returns the time in which a share of less than one token earns a token. It returns 0 if the share has one
-// token or more. The parameter divisor must be at least 1.
+// Interval is for a node whose share is less than one token. The share is the limit of p divided by divisor, which must
+// be at least 1. Interval returns the time in which the share earns one token, or 0 if the share is one token or more.
 func Interval(p engine.Policy, divisor float64) time.Duration {
 	if limit := float64(p.Limit()); limit == 0 || limit >= divisor {
 		return 0
