@@ -72,8 +72,9 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 // ([ChargeRefusals]). The parameter limits sets this bound, as a multiple of the key's limit. Without this option the
 // bound is 10 times the limit for buckets ([TokenBucket], [BatchRefill]). That is enough for requests whose cost is
 // known only afterwards, if no request costs more than several times the limit. Even if a key was charged far too much,
-// its requests are then admitted again after at most nine times the time in which its bucket fills. For the other
-// algorithms, which forget debts, the bound without this option is the limit itself.
+// it then owes no more than its limit after nine times the time in which its bucket fills, and its requests are
+// admitted again as further tokens come back. For the other algorithms, which forget debts, the bound without this
+// option is the limit itself.
 //
 // The record of a window or a log must be able to count the whole debt. For a window, a higher bound leaves fewer bits
 // of the record's word for the time. For a log, the length of the ring is multiplied by the parameter limits. [New]

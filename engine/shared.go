@@ -56,7 +56,7 @@ func Shared(path string) Option {
 // ReplacePolicy is an option for a limiter with [Shared]. If the policy in the file differs from the policy of this
 // limiter, New changes the policy in the file, as [Limiter.SetPolicy] does. Use it to deploy new numbers. The tokens
 // that each key has taken still count, and the other processes of the file use the new policy from then on. If
-// SetPolicy cannot make the change, New returns the same error as without this option. Give the option only to the
+// SetPolicy cannot make the change, New returns an error, as it does without this option. Give the option only to the
 // process that knows the right numbers: if several processes have different numbers, the last one wins.
 func ReplacePolicy() Option {
 	return func(c *config) error {

@@ -233,8 +233,8 @@ func (c *Check[R]) KeyText(r R) string {
 // source failed.
 func (c *Check[R]) Answered() bool { return c.answered }
 
-// Unlimited reports whether the policy of the request is [engine.Unlimited]. Such a check has no numbers to show to a
-// client.
+// Unlimited reports whether the request was decided under the policy [engine.Unlimited]. Such a check has no numbers to
+// show to a client.
 func (c *Check[R]) Unlimited() bool {
 	return c.Decision.Limit == unlimited.Limit && c.answered && c.Decision == unlimited // most differ in Limit
 }

@@ -71,7 +71,8 @@ const (
 )
 
 // New returns a set of the limits. A request is checked against all limits that match it. If one limit refuses, the
-// request takes nothing from any limit. If a limit or an option is bad, the error names it and says what is wrong.
+// request takes nothing from the other limits. If a limit or an option is bad, the error names it and says what is
+// wrong.
 func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 	checked, err := newLimits(limits)
 	if err != nil {

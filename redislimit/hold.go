@@ -209,8 +209,9 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 	return uint64(min(r.Tokens*float64(nanos)/float64(r.Period), math.MaxInt64))
 }
 
-// owe notes that the key owes n more tokens, which are then charged to the store at least once. If there is no room for
-// the debt, or if the client is closed, owe notes nothing and the result lost is n. Otherwise lost is 0.
+// owe notes that the key owes n more tokens, or as many as a key may owe if that is less. They are then charged to the
+// store at least once. If there is no room for the debt, or if the client is closed, these tokens may never be charged,
+// and the result lost is their number. Otherwise lost is 0.
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}

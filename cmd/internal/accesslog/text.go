@@ -63,8 +63,8 @@ var space = []byte(" ")
 func absent(field []byte) bool { return len(field) == 0 || len(field) == 1 && field[0] == '-' }
 
 // unescape undoes the escapes of Apache httpd and nginx for bytes that are not printable, for quotes and for
-// backslashes: \" \\
-// \xHH and the like. Other backslashes stay. If there are no escapes, unescape returns the parameter text itself.
+// backslashes: \" \\ \n \xHH and the like. Other backslashes stay. If there are no escapes, unescape returns the
+// parameter text itself.
 //
 // https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#formats (format notes)
 // https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format (escape=default)
