@@ -69,7 +69,7 @@ var mutants = []interleave.Mutant{
 		{alignGo, "return t.change.Load() == plan.planned<<changeShift|changing", "return false"},
 	}},
 	{"(b)", "a shared table forgets when its windows changed", "TestAlignedWindowsOfAFileWhoseLengthChanges", "(b)", []interleave.Edit{
-		{"shard/sharedplan.go", "t.realign(since)", "_ = since"},
+		{"shard/sharedplan.go", "raiseTo(&t.realigned, since)", "_ = since"},
 	}},
 	{"(b)", "a copy does not know when the windows changed", "TestAlignedWindowsOfAFileWhoseLengthChanges", "(b)", []interleave.Edit{
 		{"engine/sharedcopy.go", "	table.AlignAs(d.table)\n", ""},

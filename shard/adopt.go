@@ -22,7 +22,7 @@ func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	t.plan.Store(plan)
 	t.adoptAll()
 	if plan.realigns {
-		t.realign(t.Watermark())
+		raiseTo(&t.realigned, t.Watermark())
 	}
 	t.pace.Store(plan.skew)
 }

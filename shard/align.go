@@ -64,21 +64,10 @@ func (t *Table) converting(plan *Plan) bool {
 	return t.pace.Load()&replacing != 0
 }
 
-// realign sets the time from which on windows of the clock have their current length, unless that time is already
-// later.
-func (t *Table) realign(since int64) {
-	for {
-		was := t.realigned.Load()
-		if int64(was) >= since || t.realigned.CompareAndSwap(was, uint64(since)) {
-			return
-		}
-	}
-}
-
 // AlignAs copies from another table the time from which on windows of the clock have their current length. A table that
 // takes over the debts of another table needs this time.
 func (t *Table) AlignAs(from *Table) {
 	defer runtime.KeepAlive(t)
-	t.realign(from.alignedSince(from.current())) // a process may have died while records were converted
+	raiseTo(&t.realigned, from.alignedSince(from.current())) // a process may have died while records were converted
 	runtime.KeepAlive(from)
 }

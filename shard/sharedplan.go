@@ -229,7 +229,7 @@ func (t *Table) settled(clock func() int64) *Plan {
 			t.adoptAll()
 			if t.current().realigns { // R29
 				if since := t.Watermark(); t.change.Load() == change {
-					t.realign(since)
+					raiseTo(&t.realigned, since)
 				}
 			}
 			t.change.CompareAndSwap(change, n<<changeShift)
