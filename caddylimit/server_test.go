@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +27,7 @@ import (
 	_ "github.com/weir-go/weir/caddylimit"
 	_ "github.com/weir-go/weir/caddylimit/compat"
 	"github.com/weir-go/weir/caddylimit/internal/testprogram"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // A server is a Caddy in this process. Only one can run at a time.
@@ -36,7 +38,7 @@ type server struct {
 }
 
 func newServer(t *testing.T) *server {
-	s := &server{t: t, port: testprogram.FreePort(t), log: filepath.Join(t.TempDir(), "log")}
+	s := &server{t: t, port: strconv.Itoa(freeport.Number(t)), log: filepath.Join(t.TempDir(), "log")}
 	t.Cleanup(func() { require.NoError(t, caddy.Stop()) })
 	return s
 }

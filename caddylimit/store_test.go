@@ -16,12 +16,13 @@ import (
 
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 	"github.com/weir-go/weir/caddylimit/internal/testprogram"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // startRedis returns the address of a real redis-server, and its process.
 func startRedis(t *testing.T, options ...string) (string, *testprogram.Process) {
 	t.Helper()
-	return startRedisAt(t, "127.0.0.1:"+testprogram.FreePort(t), options...)
+	return startRedisAt(t, freeport.Address(t), options...)
 }
 
 // startRedisAt does the same as startRedis, at the given address.

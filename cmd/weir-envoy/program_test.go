@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,6 +20,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 const file = `
@@ -40,15 +41,12 @@ type running struct {
 	end    func() error
 }
 
-// freePorts returns free ports. It keeps each port open until all of them are known, so that no two are the same.
+// freePorts returns a free port for each name.
 func freePorts(t *testing.T, names ...string) map[string]int {
 	t.Helper()
 	ports := map[string]int{}
 	for _, name := range names {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close()
-		ports[name] = l.Addr().(*net.TCPAddr).Port
+		ports[name] = freeport.Number(t)
 	}
 	return ports
 }
@@ -64,22 +62,8 @@ func parse(t *testing.T, args ...string) *serveCommand {
 	return &c.Serve
 }
 
-// start runs the program on free ports until the test ends, and waits until the program answers. If another process
-// takes one of the ports first, start tries again.
+// start runs the program on free ports until the test ends, and waits until the program answers.
 func start(t *testing.T, dial []grpc.DialOption, args ...string) *running {
-	t.Helper()
-	for try := 0; ; try++ {
-		r, err := tryStart(t, dial, args)
-		if err == nil {
-			return r
-		}
-		if try == 4 || !strings.Contains(err.Error(), "address already in use") {
-			t.Fatal(err)
-		}
-	}
-}
-
-func tryStart(t *testing.T, dial []grpc.DialOption, args []string) (*running, error) {
 	t.Helper()
 	r := &running{t: t, ports: freePorts(t, "port", "debug-port", "grpc-port", "prometheus-port", "statsd-port")}
 	all := []string{"--host=127.0.0.1", "--debug-host=127.0.0.1", "--grpc-host=127.0.0.1", "--log-level=info",
@@ -122,14 +106,14 @@ func tryStart(t *testing.T, dial []grpc.DialOption, args []string) (*running, er
 			done = true
 			connection.Close()
 			cancel()
-			return nil, err
+			t.Fatal(err)
 		default:
 		}
 		asking, cancel := context.WithTimeout(context.Background(), time.Second)
 		_, err := r.health.Check(asking, &healthv1.HealthCheckRequest{Service: "ratelimit"}, grpc.WaitForReady(true))
 		cancel()
 		if err == nil {
-			return r, nil
+			return r
 		}
 	}
 }

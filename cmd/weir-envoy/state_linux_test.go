@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // TestWhatIsOwedOutlivesTheReplica: if a replica is restarted while its store is lost, it does not get another share.
 // When the store is back, the tokens that the first replica has admitted are charged to the store.
 func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
-	port := freePorts(t, "redis")["redis"]
+	port := freeport.Number(t)
 	root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)})
 	folder := t.TempDir()
 	begin := func() *running {
@@ -58,7 +60,7 @@ func TestOtherSettingsPayWhatIsOwed(t *testing.T) {
 		"prefix": {"--redis-on-loss=share", "--replicas=2", "--cache-key-prefix=envoy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			port := freePorts(t, "redis")["redis"]
+			port := freeport.Number(t)
 			args := []string{
 				"--runtime-root=" + write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)}),
 				fmt.Sprintf("--redis-url=127.0.0.1:%d", port), "--redis-state=" + t.TempDir(), "--redis-timeout=10s", "--drain=100ms",

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/weir-go/weir/internal/freeport"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -28,7 +29,7 @@ import (
 // that stops it.
 func startRedis(t *testing.T) (address string, stop func()) {
 	t.Helper()
-	port := freePorts(t, "redis")["redis"]
+	port := freeport.Number(t)
 	return fmt.Sprintf("127.0.0.1:%d", port), runRedis(t, port, "--port", fmt.Sprint(port), "--requirepass", "sesame", "--save", "")
 }
 
@@ -206,7 +207,7 @@ func TestNoAddress(t *testing.T) {
 
 // TestStoreComesLate: if a store does not answer at the start, the program waits for it.
 func TestStoreComesLate(t *testing.T) {
-	port := freePorts(t, "redis")["redis"]
+	port := freeport.Number(t)
 	root := write(t, map[string]string{"a.yaml": file})
 	args := []string{"--runtime-root=" + root, fmt.Sprintf("--redis-url=127.0.0.1:%d", port), "--redis-timeout=10s"}
 	err := parse(t, append(args, "--redis-startup-max-elapsed-time=1ms")...).serve(context.Background(), os.Stderr)
@@ -240,7 +241,7 @@ func TestStoreComesLate(t *testing.T) {
 // to the store.
 func TestStartsWithoutItsStore(t *testing.T) {
 	for _, loss := range []string{"share", "open"} {
-		port := freePorts(t, "redis")["redis"]
+		port := freeport.Number(t)
 		root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)})
 		r := start(t, nil, "--runtime-root="+root, fmt.Sprintf("--redis-url=127.0.0.1:%d", port), "--redis-on-loss="+loss, "--replicas=2")
 		passed := 0
@@ -307,7 +308,7 @@ func TestSentinelPassword(t *testing.T) {
 	require.NoError(t, err)
 	settings := filepath.Join(t.TempDir(), "sentinel.conf")
 	require.NoError(t, os.WriteFile(settings, fmt.Appendf(nil, "sentinel monitor m %s %s 1\nsentinel auth-pass m sesame\n", host, port), 0o600))
-	at := freePorts(t, "sentinel")["sentinel"]
+	at := freeport.Number(t)
 	runRedis(t, at, settings, "--sentinel", "--port", fmt.Sprint(at), "--requirepass", "gate")
 	open := func(args ...string) error {
 		flags := parse(t, append(args, fmt.Sprintf("--redis-url=m,127.0.0.1:%d", at), "--redis-type=SENTINEL", "--redis-auth=sesame",
@@ -330,7 +331,7 @@ func TestSentinelPassword(t *testing.T) {
 func TestAnyName(t *testing.T) {
 	right, wrong := newAuthority(t), newAuthority(t)
 	certificate, key := right.sign("somewhere.else")
-	port := freePorts(t, "redis")["redis"]
+	port := freeport.Number(t)
 	runRedis(t, port, "--port", "0", "--tls-port", fmt.Sprint(port), "--tls-cert-file", certificate, "--tls-key-file", key,
 		"--tls-ca-cert-file", right.file, "--tls-auth-clients", "no", "--save", "")
 	open := func(args ...string) error {
@@ -349,7 +350,7 @@ func TestAnyName(t *testing.T) {
 // later.
 func TestAnExpiredCertificate(t *testing.T) {
 	ca := newAuthority(t)
-	port := freePorts(t, "redis")["redis"]
+	port := freeport.Number(t)
 	run := func(end time.Time) (stop func()) {
 		certificate, key := ca.signUntil("localhost", end)
 		return runRedis(t, port, "--port", "0", "--tls-port", fmt.Sprint(port), "--tls-cert-file", certificate, "--tls-key-file", key,

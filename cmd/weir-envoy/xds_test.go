@@ -25,6 +25,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // An xdsServer is an xDS server like the one of Envoy Gateway.
@@ -39,12 +41,11 @@ type xdsServer struct {
 func startXDS(t *testing.T, address string, options ...grpc.ServerOption) *xdsServer {
 	t.Helper()
 	x := &xdsServer{
-		cache: cache.NewSnapshotCache(false, cache.IDHash{}, nil), refused: make(chan string, 10),
+		cache: cache.NewSnapshotCache(false, cache.IDHash{}, nil), address: address, refused: make(chan string, 10),
 		headers: make(chan metadata.MD, 10),
 	}
 	l, err := net.Listen("tcp", address)
 	require.NoError(t, err)
-	x.address = l.Addr().String()
 	s := grpc.NewServer(options...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s, server.NewServer(context.Background(), x.cache,
 		server.CallbackFuncs{
@@ -88,7 +89,7 @@ func limited(requests uint32) *configv3.RateLimitConfig {
 // TestXDS: the program uses the first configuration, and then a changed configuration. It refuses a wrong
 // configuration. If the server is unavailable for a time, the program connects again after that.
 func TestXDS(t *testing.T) {
-	x := startXDS(t, "127.0.0.1:0")
+	x := startXDS(t, freeport.Address(t))
 	x.set(t, "1", limited(1000))
 	r := start(t, nil, "--config-type=GRPC_XDS_SOTW", "--xds-server="+x.address, "--xds-node=node-1",
 		"--xds-backoff-initial=10ms", "--xds-headers=x-tenant:a,x-zone:b:1", "--xds-metadata=zone=b")
@@ -170,7 +171,7 @@ func TestXDSNonsense(t *testing.T) {
 // TestALargeXDSConfiguration: one answer has all rules, so it may be larger than the messages that gRPC accepts by
 // default.
 func TestALargeXDSConfiguration(t *testing.T) {
-	x := startXDS(t, "127.0.0.1:0")
+	x := startXDS(t, freeport.Address(t))
 	large := limited(1000)
 	for i := range 5000 {
 		large.Descriptors = append(large.Descriptors, &configv3.RateLimitDescriptor{
@@ -195,7 +196,7 @@ func TestXDSWithTLS(t *testing.T) {
 	secure := grpc.Creds(credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert,
 	}))
-	x := startXDS(t, "127.0.0.1:0", secure)
+	x := startXDS(t, freeport.Address(t), secure)
 	x.set(t, "1", limited(1000))
 	certificate, key := newAuthority(t).sign("weir.test") // signed by another CA, so it is refused
 	r := start(t, nil, "--config-type=GRPC_XDS_SOTW", "--xds-server="+x.address, "--xds-node=node-1", "--xds-tls",
@@ -222,7 +223,7 @@ func TestXDSWithTLS(t *testing.T) {
 // TestXDSQuotaAndMetadata: if the configuration comes over xDS, quota mode works, and an answer has the metadata of the
 // rules that admitted the request.
 func TestXDSQuotaAndMetadata(t *testing.T) {
-	x := startXDS(t, "127.0.0.1:0")
+	x := startXDS(t, freeport.Address(t))
 	said, err := structpb.NewStruct(map[string]any{"tier": "gold"})
 	require.NoError(t, err)
 	resource := limited(2)

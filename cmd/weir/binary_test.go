@@ -350,13 +350,3 @@ func TestProgramExplainsItself(t *testing.T) {
 	assert.Equal(t, 0, version.status)
 	assert.Regexp(t, `^weir \S+\n(commit .*\n)?go\S+ \w+/\w+\n$`, version.stdout)
 }
-
-// freePort returns an unused port of 127.0.0.1.
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return port
-}

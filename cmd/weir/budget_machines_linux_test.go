@@ -20,6 +20,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // These are the numbers in the section "Several machines" of docs/budgets.md: the number of machines, the limit of
@@ -94,7 +96,7 @@ type machineWorld struct {
 
 func newMachines(t *testing.T, c machineCase) *machineWorld {
 	w := &machineWorld{t: t, c: c, asked: map[string]*asking{}}
-	w.port = freePort(t)
+	w.port = strconv.Itoa(freeport.Number(t))
 	w.redis = runRedis(w.t, w.port)
 	t.Cleanup(func() { _ = w.redis.Process.Kill() })
 	model := httptest.NewServer(http.HandlerFunc(w.model))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // An outage is a weir process with a state folder. Its store is lost and comes back. Two machines share a limit of 40
@@ -30,7 +33,7 @@ type outage struct {
 
 func newOutage(t *testing.T, more string) *outage {
 	installed(t, "redis-server")
-	o := &outage{t: t, port: freePort(t), folder: t.TempDir()}
+	o := &outage{t: t, port: strconv.Itoa(freeport.Number(t)), folder: t.TempDir()}
 	o.path = file(t, "weir.yaml", fmt.Sprintf(`listen: 127.0.0.1:0
 state: %s
 store: {url: "redis://127.0.0.1:%s", nodes: 2, timeout: 5s}

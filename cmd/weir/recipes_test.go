@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/internal/document"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // TestRecipes does what each page of docs/recipes says, in a separate folder and on other ports: it saves the files,
@@ -135,10 +136,7 @@ func (k *kitchen) serve(command string) {
 // returns the same free port.
 func (k *kitchen) free(of string) string {
 	if k.ports[of] == "" {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(k.t, err)
-		k.ports[of] = fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-		require.NoError(k.t, l.Close())
+		k.ports[of] = fmt.Sprint(freeport.Number(k.t))
 	}
 	return k.ports[of]
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/internal/document"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // These tests use the program with real Redis clients. The test for go-redis is in examples/redisdoor.
@@ -169,7 +171,7 @@ func TestTheDoorAsTheDocumentBegins(t *testing.T) {
 	first := document.Examples(text, "sh")[0]
 	require.Equal(t, 5, len(strings.Split(strings.TrimSpace(first.Code), "\n")))
 	require.Contains(t, first.Code, "make build-weir\n")
-	script := strings.NewReplacer("make build-weir\n", "", "bin/weir", build(t), "6380", freePort(t), "redis-cli", cli+" --no-raw").Replace(first.Code)
+	script := strings.NewReplacer("make build-weir\n", "", "bin/weir", build(t), "6380", strconv.Itoa(freeport.Number(t)), "redis-cli", cli+" --no-raw").Replace(first.Code)
 	cmd := exec.Command("bash", "-ec", script)
 	cmd.Dir = t.TempDir()
 	out, err := cmd.Output()

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // A securedStore is a redis-server that answers only clients with a certificate that an authority has signed.
@@ -94,7 +97,7 @@ func (s *securedStore) stop() {
 // certificate, the error reports this.
 func TestCertificatesOfAStoreAreReplaced(t *testing.T) {
 	installed(t, "redis-server")
-	port := freePort(t)
+	port := strconv.Itoa(freeport.Number(t))
 	store := &securedStore{t: t, port: port, folder: t.TempDir()}
 	store.replace()
 	store.start()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir/examples/internal/exampletest"
 	"github.com/weir-go/weir/internal/document"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // TestTokensPerTeam runs the commands of docs/team-tokens.md one after the other, as they are in the document. It
@@ -40,11 +40,7 @@ func TestTokensPerTeam(t *testing.T) {
 		script += strings.Replace(e.Code, "make build-weir\n", "", 1) + "echo ---\n"
 	}
 	for _, port := range []string{":8000", ":8081"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		_, free, _ := net.SplitHostPort(l.Addr().String())
-		require.NoError(t, l.Close())
-		script = strings.ReplaceAll(script, "127.0.0.1"+port, "127.0.0.1:"+free)
+		script = strings.ReplaceAll(script, "127.0.0.1"+port, freeport.Address(t))
 	}
 	cmd := exec.Command("bash", "-ec", script)
 	cmd.Dir = folder

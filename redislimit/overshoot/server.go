@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // A Server is a redis-server process that only Run uses, on a free port of the loopback interface. It stores nothing on
@@ -30,7 +32,7 @@ func StartServer(ctx context.Context, binary string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("overshoot: no redis-server (Debian package redis-server): %w", err)
 	}
-	port, err := freePort()
+	port, _, err := freeport.Port()
 	if err != nil {
 		return nil, err
 	}
@@ -66,15 +68,6 @@ func StartServer(ctx context.Context, binary string) (*Server, error) {
 		s.Close()
 		return nil, fmt.Errorf("overshoot: %s on %s does not answer: %w", path, s.Address, err)
 	}
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // Close kills the process and waits for its end.

@@ -9,8 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // patience is how long a server may take to start listening, or to end.
@@ -47,10 +50,11 @@ func (s *Server) start(ctx context.Context, mode Mode, upstream, header string) 
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress()
+	port, _, err := freeport.Port()
 	if err != nil {
 		return nil, err
 	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	p := &Process{Address: address, name: s.Name, ended: make(chan struct{})}
 	if p.dir, err = os.MkdirTemp("", "weir-bench-proxy-"); err != nil {
 		return nil, err
@@ -77,15 +81,6 @@ func (s *Server) start(ctx context.Context, mode Mode, upstream, header string) 
 		return nil, errors.Join(err, stopped)
 	}
 	return p, nil
-}
-
-// freeAddress returns a loopback address on which no process listens at the moment.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // listens waits until a connection to the server succeeds.

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/caddylimit/internal/testprogram"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // A caddy is a running process of the program of this package.
@@ -47,7 +48,7 @@ func build(t *testing.T) string {
 
 func run(t *testing.T, directives string) *caddy {
 	t.Helper()
-	c := &caddy{t: t, program: build(t), site: "127.0.0.1:" + testprogram.FreePort(t), admin: "127.0.0.1:" + testprogram.FreePort(t)}
+	c := &caddy{t: t, program: build(t), site: freeport.Address(t), admin: freeport.Address(t)}
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	require.NoError(t, os.WriteFile(file, []byte(c.config(directives)), 0o600))
 	process := testprogram.Run(t, c.program, "run", "--config", file, "--adapter", "caddyfile")

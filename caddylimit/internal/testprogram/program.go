@@ -2,26 +2,14 @@
 package testprogram
 
 import (
-	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/internal/testlog"
 )
-
-// FreePort returns a TCP port of 127.0.0.1 that was free a moment ago.
-func FreePort(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := listener.Addr().(*net.TCPAddr).Port
-	require.NoError(t, listener.Close())
-	return strconv.Itoa(port)
-}
 
 // Program returns the path of a program. If the program is missing, the test is skipped, or fails if CI is set.
 func Program(t testing.TB, name string) string {

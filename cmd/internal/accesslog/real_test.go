@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/internal/document"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // These tests make real servers write logs, and check that the logs have the requests that were sent.
@@ -54,7 +55,7 @@ func TestLogsOfARealNginx(t *testing.T) {
 		{"nginx_json", documented, "weir", true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir, address := t.TempDir(), freeAddress(t)
+			dir, address := t.TempDir(), freeport.Address(t)
 			log := filepath.Join(dir, "access.log")
 			temp := ""
 			for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
@@ -74,7 +75,7 @@ func TestLogsOfARealNginx(t *testing.T) {
 func TestLogsOfARealHAProxy(t *testing.T) {
 	for _, syslog := range []string{"raw", "rfc3164", "rfc5424"} {
 		t.Run(syslog, func(t *testing.T) {
-			dir, address := t.TempDir(), freeAddress(t)
+			dir, address := t.TempDir(), freeport.Address(t)
 			// HAProxy gets one thread, so that the lines are in the order of the requests.
 			conf := "global\n nbthread 1\ndefaults\n mode http\n timeout connect 1m\n timeout client 1m\n" +
 				" timeout server 1m\n option httplog\n log stdout format " + syslog + " local0\nfrontend f\n bind " + address +
@@ -88,7 +89,7 @@ func TestLogsOfARealHAProxy(t *testing.T) {
 }
 
 func TestLogsOfARealCaddy(t *testing.T) {
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), freeport.Address(t)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	log := filepath.Join(dir, "access.log")
@@ -148,14 +149,6 @@ func startServer(t *testing.T, dir, name, address, conf string, args ...string) 
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // send sends the requests, and returns when all are in the log. It waits for the log because a server may write an

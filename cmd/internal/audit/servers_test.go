@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/serve"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // The type configured is a server whose limit is known.
@@ -29,14 +30,6 @@ type configured struct {
 	name  string
 	want  string // kind, tokens, period, at once and queued
 	start func(t *testing.T, address string)
-}
-
-// free returns an address of the loopback interface with a free port.
-func free(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // weirServe returns a function that serves a rule file in this process.
@@ -262,7 +255,7 @@ func TestServers(t *testing.T) {
 
 func auditOf(t *testing.T, start func(*testing.T, string), delay time.Duration) *Report {
 	t.Helper()
-	address := free(t)
+	address := freeport.Address(t)
 	start(t, address)
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		if c, err := net.Dial("tcp", address); err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/internal/freeport"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -33,10 +34,7 @@ func startRedis(t *testing.T) server {
 		}
 		t.Skip("needs redis-server: ", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
+	address := freeport.Address(t)
 	_, port, _ := net.SplitHostPort(address)
 	command := exec.Command(program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
 	require.NoError(t, command.Start())

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // frameworks has servers that answer with what they have read. For each server, it has the command line. The last
@@ -64,11 +66,7 @@ func TestFrameworks(t *testing.T) {
 }
 
 func startFramework(t *testing.T, program []string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
+	port := strconv.Itoa(freeport.Number(t))
 	args := append([]string{}, program[1:]...)
 	if program[0] == "php" {
 		args[1] = "127.0.0.1:" + port

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	health "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // A healthServer is a gRPC server whose Check returns what the test sets.
@@ -86,7 +88,7 @@ func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 // TestGRPCWithoutAnUpstream: if the file has no upstream, the answer to a gRPC client says that there is none.
 func TestGRPCWithoutAnUpstream(t *testing.T) {
 	for upstream, want := range map[string]string{
-		"upstream: {url: \"http://" + freeAddress(t) + "\", h2c: true}": "Unavailable: The upstream server did not answer",
+		"upstream: {url: \"http://" + freeport.Address(t) + "\", h2c: true}": "Unavailable: The upstream server did not answer",
 		"routes: [{match: {path: /x}, upstream: \"http://127.0.0.1:1\"}]": "Unimplemented: " +
 			"There is no upstream for this request",
 	} {

@@ -56,7 +56,7 @@ func TestAHashOfLimits(t *testing.T) {
 // TestAHashThatIsLost: if a hash is lost, the last limits stay active, even after a reload that reads the hash in the
 // same way. Without the hash, no server can start, and no reload can change how the hash is read.
 func TestAHashThatIsLost(t *testing.T) {
-	store := miniredis.RunT(t)
+	store := startStore(t)
 	store.HSet("plans", "anna", "paid")
 	address := store.Addr()
 	s := startHash(t, store, "")

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // many is a rule that refuses no request of a test.
@@ -95,7 +97,7 @@ func serveAt(t *testing.T, address, name string) {
 // TestAServerThatIsDown: after a failed connection to a server, no requests are passed to this server for some time.
 // After that time, one request tries the server. If the server is still down, this request is passed to another server.
 func TestAServerThatIsDown(t *testing.T) {
-	dead := freeAddress(t)
+	dead := freeport.Address(t)
 	s := start(t, administered+"upstream: [\"http://"+dead+"\", \""+named(t, "b")+"\"]"+many)
 	up := `weir_upstream_up{upstream="http://` + dead + `"}`
 	assert.Equal(t, "1", s.metric(up))
@@ -127,7 +129,7 @@ func TestAServerThatIsDown(t *testing.T) {
 // TestASingleServerThatIsDown: if an upstream has only one server and it is down, it is reported as down, but every
 // request tries it.
 func TestASingleServerThatIsDown(t *testing.T) {
-	dead := freeAddress(t)
+	dead := freeport.Address(t)
 	s := start(t, administered+"upstream: \"http://"+dead+"\""+many)
 	up := `weir_upstream_up{upstream="http://` + dead + `"}`
 	assert.Equal(t, "1", s.metric(up))
@@ -168,7 +170,7 @@ func TestWhatGoesToAnotherServer(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		_, _ = w.Write(body)
 	})
-	s := start(t, "upstream: [\"http://"+freeAddress(t)+"\", \""+echo+"\"]"+many)
+	s := start(t, "upstream: [\"http://"+freeport.Address(t)+"\", \""+echo+"\"]"+many)
 	count := func(method, body, header string) (failed int) {
 		for range 10 {
 			s.clock.advance(time.Second) // from now on, one request may try the server that is down
@@ -211,7 +213,7 @@ func TestWhatGoesToAnotherServer(t *testing.T) {
 
 // TestAllServersAreDown: if all servers are down, a request tries all of them, and the answer is 502.
 func TestAllServersAreDown(t *testing.T) {
-	s := start(t, "upstream: {url: [\"http://"+freeAddress(t)+"\", \"http://"+freeAddress(t)+"\"]}"+many)
+	s := start(t, "upstream: {url: [\"http://"+freeport.Address(t)+"\", \"http://"+freeport.Address(t)+"\"]}"+many)
 	assert.Equal(t, "!!!", s.bodies(3))
 	s.waitFor("upstream down")
 	s.change("upstream: [\"" + named(t, "a") + "\", \"" + named(t, "b") + "\"]" + many)
@@ -258,11 +260,11 @@ func TestTheServersOfAnUpstreamHaveTheirOwnPaths(t *testing.T) {
 	path := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.URL.RequestURI()+" "+r.Host)
 	})
-	s := start(t, "upstream: {url: [\"http://"+freeAddress(t)+"/dead\", \""+path+"/b?k=1\"]}"+many)
+	s := start(t, "upstream: {url: [\"http://"+freeport.Address(t)+"/dead\", \""+path+"/b?k=1\"]}"+many)
 	for range 4 {
 		assert.Equal(t, "/b/x%2fy?k=1&a=b "+strings.TrimPrefix(path, "http://"), s.get("/x%2fy?a=b").body)
 	}
-	s.change("upstream: {url: [\"http://" + freeAddress(t) + "/dead\", \"" + path + "/b\"], keep_host: true}" +
+	s.change("upstream: {url: [\"http://" + freeport.Address(t) + "/dead\", \"" + path + "/b\"], keep_host: true}" +
 		many)
 	for range 4 {
 		assert.Equal(t, "/b/x own.example", s.get("/x", "Host: own.example").body)
@@ -291,7 +293,7 @@ func TestTheExampleOfSeveralServers(t *testing.T) {
 			_, _ = io.WriteString(w, "b")
 		}
 	})
-	s := start(t, snippet(t, "yaml", "3002", "127.0.0.1:3001", freeAddress(t), "127.0.0.1:3002",
+	s := start(t, snippet(t, "yaml", "3002", "127.0.0.1:3001", freeport.Address(t), "127.0.0.1:3002",
 		strings.TrimPrefix(live, "http://")))
 	assert.Equal(t, strings.Repeat("b", 20)+"!", s.bodies(21), "20 are the burst, however often they are tried")
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // snippet returns a configuration of another program from docs/operations.md, with its addresses replaced. It is the
@@ -63,7 +65,7 @@ func program(t *testing.T, name string) string {
 
 func startNginx(t *testing.T, weir, upstream string) string {
 	t.Helper()
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), freeport.Address(t)
 	server := ""
 	if upstream == "" {
 		server = snippet(t, "nginx", "8080", "127.0.0.1:8000", address, "127.0.0.1:8080", weir)
@@ -85,7 +87,7 @@ func startNginx(t *testing.T, weir, upstream string) string {
 
 func startHAProxy(t *testing.T, weir, _ string) string {
 	t.Helper()
-	address, conf := freeAddress(t), filepath.Join(t.TempDir(), "haproxy.cfg")
+	address, conf := freeport.Address(t), filepath.Join(t.TempDir(), "haproxy.cfg")
 	require.NoError(t, os.WriteFile(conf, []byte("defaults\n    timeout connect 1m\n    timeout client 1m\n"+
 		"    timeout server 1m\n"+snippet(t, "haproxy", "8080", "127.0.0.1:8000", address, "127.0.0.1:8080", weir)), 0o600))
 	startProgram(t, address, exec.Command(program(t, "haproxy"), "-db", "-f", conf))
@@ -94,7 +96,7 @@ func startHAProxy(t *testing.T, weir, _ string) string {
 
 func startCaddy(t *testing.T, weir, upstream string) string {
 	t.Helper()
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), freeport.Address(t)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	conf := ""
@@ -141,7 +143,7 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 				"{name: keys, rate: 1/h, burst: 1000, key: header:X-Key}]\n"
 			address := ""
 			if c.beside {
-				decide := freeAddress(t)
+				decide := freeport.Address(t)
 				start(t, "decide: "+decide+"\n"+rules)
 				address = c.start(t, decide, upstream)
 			} else {
@@ -196,7 +198,7 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 func TestNginxWithoutAStore(t *testing.T) {
 	var reached atomic.Int64
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
-	store, decide := miniredis.RunT(t), freeAddress(t)
+	store, decide := miniredis.RunT(t), freeport.Address(t)
 	s := start(t, "decide: "+decide+"\ntrusted_proxies: 127.0.0.1\nstore: {url: \"redis://"+store.Addr()+
 		"\", timeout: 2s, on_loss: closed}\nrules: [{name: a, rate: 1/h, burst: 2}]\n")
 	nginx := "http://" + startNginx(t, decide, strings.TrimPrefix(upstream, "http://"))
@@ -229,7 +231,7 @@ func TestBehindNginx(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		_, _ = fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.RequestURI(), body)
 	})
-	decide := freeAddress(t)
+	decide := freeport.Address(t)
 	s := start(t, "decide: "+decide+"\ntrusted_proxies: 127.0.0.1\n"+`rules:
   - {name: clients, rate: 1/h, burst: 3}
   - {name: logins, rate: 1/h, burst: 1, match: {path: /login, method: POST}}

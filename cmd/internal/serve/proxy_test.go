@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // newUpstream starts a server and returns its URL.
@@ -168,7 +170,7 @@ func TestProxyDoesNotBotherTheUpstreamWithRefusals(t *testing.T) {
 }
 
 func TestUpstreamDownIs502AndNotARefusal(t *testing.T) {
-	s := start(t, "response: {body: json}\nupstream: http://"+freeAddress(t)+"\n"+one)
+	s := start(t, "response: {body: json}\nupstream: http://"+freeport.Address(t)+"\n"+one)
 	a, h := s.ask("/x")
 	assert.Equal(t, answer{502, "", "application/json", `{"error":"The upstream server did not answer"}` + "\n"}, a)
 	assert.NotEmpty(t, h.Get("RateLimit"), "what is left is told all the same")
@@ -286,7 +288,7 @@ func TestALeavingClientGetsNothingBack(t *testing.T) {
 
 // TestWeirsOwnAnswersGiveNothingBack: answers that weir itself writes give no tokens back.
 func TestWeirsOwnAnswersGiveNothingBack(t *testing.T) {
-	s := start(t, "upstream: http://"+freeAddress(t)+
+	s := start(t, "upstream: http://"+freeport.Address(t)+
 		"\nrules: [{name: a, rate: 1/h, burst: 1, refund_status: 5xx}]")
 	assert.Equal(t, "502 429", s.statuses(2))
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/pires/go-proxyproto"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 const byProxyProtocol = "listen: {address: \"127.0.0.1:0\", proxy_protocol: true}\n"
@@ -86,7 +88,7 @@ func TestTheClientOfTheProxyProtocol(t *testing.T) {
 func TestBehindHAProxyOverTCP(t *testing.T) {
 	s := start(t, byProxyProtocol+"trusted_proxies: 127.0.0.1\nlog: {access: all}\n"+one)
 	for _, send := range []string{"send-proxy", "send-proxy-v2"} {
-		address, conf := freeAddress(t), filepath.Join(t.TempDir(), "haproxy.cfg")
+		address, conf := freeport.Address(t), filepath.Join(t.TempDir(), "haproxy.cfg")
 		require.NoError(t, os.WriteFile(conf, []byte(
 			"defaults\n    mode tcp\n    timeout connect 1m\n    timeout client 1m\n"+
 				"    timeout server 1m\nlisten web\n    bind "+address+"\n    server weir "+s.address()+" "+send+"\n"), 0o600))

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // rule returns the rule in the constant one, with another setting added.
@@ -149,7 +151,7 @@ func TestConnectionsOutliveAReload(t *testing.T) {
 func TestListenersComeAndGo(t *testing.T) {
 	s := start(t, one)
 	first := s.address()
-	free := freeAddress(t)
+	free := freeport.Address(t)
 	s.change("listen: [127.0.0.1:0, " + free + "]\n" + one)
 	s.get("/")
 	resp, err := s.client.Get("http://" + free)
@@ -161,14 +163,6 @@ func TestListenersComeAndGo(t *testing.T) {
 	assert.Error(t, err)
 	assert.Equal(t, "200 200 200 429", s.statuses(4))
 	assert.Contains(t, s.log.String(), "reload: no longer listening on 127.0.0.1:0 (HTTP/1.1)")
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
 }
 
 // TestAReloadStormUnderLoad: hundreds of reloads of every kind run concurrently with requests. No request fails.

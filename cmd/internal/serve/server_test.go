@@ -17,13 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 func TestPortInUseLeavesNothingBehind(t *testing.T) {
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer other.Close()
-	free, taken := freeAddress(t), other.Addr().String()
+	free, taken := freeport.Address(t), other.Addr().String()
 	file, err := rulefile.Parse("weir.yaml", []byte(
 		"listen: ["+free+", "+taken+"]\nadmin: {address: \"127.0.0.1:0\"}\n"+one))
 	require.NoError(t, err)

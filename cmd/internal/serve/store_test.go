@@ -2,7 +2,6 @@ package serve
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,11 +14,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // stored returns a rule file with the rule in the constant one. The rule is in a store that two machines share.
 func stored(address, more string) string {
 	return administered + "store: {url: \"redis://" + address + "\", timeout: 2s, nodes: 2" + more + "}\n" + one
+}
+
+// startStore starts a store that a test can stop and start again at its address.
+func startStore(t *testing.T) *miniredis.Miniredis {
+	t.Helper()
+	store := miniredis.NewMiniRedis()
+	require.NoError(t, store.StartAddr(freeport.Address(t)))
+	t.Cleanup(store.Close)
+	return store
 }
 
 func TestServersShareALimit(t *testing.T) {
@@ -71,7 +80,7 @@ func TestMachinesWithOtherNumbers(t *testing.T) {
 
 // TestStorePasswords: a password may be in the URL, or in a file that is read again for each connection.
 func TestStorePasswords(t *testing.T) {
-	store := miniredis.RunT(t)
+	store := startStore(t)
 	store.RequireAuth("first")
 	assert.Equal(t, "200", start(t, stored(":first@"+store.Addr(), "")).statuses(1))
 
@@ -118,7 +127,7 @@ func TestWhatALostStoreMeans(t *testing.T) {
 // store does not come back, the log says that the tokens were not charged.
 func TestTheEndSettlesWithTheStore(t *testing.T) {
 	for _, back := range []bool{true, false} {
-		store := miniredis.RunT(t)
+		store := startStore(t)
 		text := "server: {shutdown_timeout: " + map[bool]string{true: "1m", false: "200ms"}[back] + "}\n" + stored(store.Addr(), "")
 		s := start(t, text)
 		assert.Equal(t, "200", s.statuses(1))
@@ -157,10 +166,7 @@ func TestALeasedRuleTellsItsLeases(t *testing.T) {
 }
 
 func TestAStoreThatDoesNotAnswer(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := closed.Addr().String()
-	require.NoError(t, closed.Close())
+	address := freeport.Address(t)
 	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
 		strings.TrimPrefix(stored(address, ", on_loss: closed"), administered)))
 	require.NoError(t, err)
@@ -183,7 +189,7 @@ func TestAStartWithoutTheStore(t *testing.T) {
 		{"open", "200 200 200 200", "200 200 200 200 200 429"},
 	} {
 		t.Run(c.policy, func(t *testing.T) {
-			store := miniredis.RunT(t)
+			store := startStore(t)
 			address := store.Addr()
 			store.Close()
 			s := start(t, stored(address, ", on_loss: "+c.policy))

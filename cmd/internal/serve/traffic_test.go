@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // series returns the lines of the metrics that begin with prefix, without the prefix.
@@ -39,7 +41,7 @@ func TestRequestsCountOnceByTheirStatus(t *testing.T) {
 	})
 	s := start(t, administered+`
 routes:
-  - {match: {path: /down}, upstream: "http://`+freeAddress(t)+`"}
+  - {match: {path: /down}, upstream: "http://`+freeport.Address(t)+`"}
   - {match: {path: [/ok, /limited, /half]}, upstream: "`+upstream+`"}
 rules:
   - {name: a, rate: 1/h, burst: 6}

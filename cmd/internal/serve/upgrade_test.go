@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // h2cApp is an application that notes the requests that it receives.
@@ -41,7 +43,7 @@ func startHypercorn(t *testing.T) string {
 	if err != nil {
 		t.Skip("hypercorn is not installed: apt-get install --no-install-recommends python3-hypercorn")
 	}
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), freeport.Address(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "app.py"), []byte(h2cApp), 0o600))
 	cmd := exec.Command(program, "--bind", address, "app:app")
 	cmd.Dir = dir

@@ -2,6 +2,7 @@ package exampletest
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // ports contains the ports in the configurations of the examples, in this order: the port for clients, the port of
@@ -126,12 +129,7 @@ func freePorts(t *testing.T) map[string]string {
 	t.Helper()
 	free := map[string]string{}
 	for _, port := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close() // closed at the end, so that all ports are different
-		_, number, err := net.SplitHostPort(l.Addr().String())
-		require.NoError(t, err)
-		free[port] = ":" + number
+		free[port] = fmt.Sprintf(":%d", freeport.Number(t))
 	}
 	return free
 }

@@ -19,10 +19,11 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 const (
-	attempts     = 10               // how often to try to start, each time on another free port
 	startTimeout = 20 * time.Second // until one process answers; machines are slow at times
 	newMaster    = 60 * time.Second // for an election, which is repeated after six seconds if there is no winner
 )
@@ -94,33 +95,14 @@ func (s *Server) start(t testing.TB, cluster bool) *Server {
 			s.client.Close()
 		}
 	})
-	var err error
-	for range attempts {
-		// Another process may take the port before the server starts. The loop then tries another port.
-		if s.port, err = freePort(); err != nil {
-			continue
-		}
-		if cluster {
-			if s.busPort, err = freePort(); err != nil {
-				continue
-			}
-		}
-		if err = s.launch(); err == nil {
-			return s
-		}
+	s.port = freeport.Number(t)
+	if cluster {
+		s.busPort = freeport.Number(t)
 	}
-	t.Fatalf("%s did not start, %d attempts: %v", s.program, attempts, err)
-	return nil
-}
-
-// freePort returns a TCP port of 127.0.0.1 that was free a moment ago.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	if err := s.launch(); err != nil {
+		t.Fatalf("%s did not start: %v", s.program, err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return s
 }
 
 // launch starts the process, and waits until this process answers on its port. An answer of another process does not

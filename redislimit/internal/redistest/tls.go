@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // StartTLS starts a server that also listens with TLS on another port. The parameters certificate and key are the paths
@@ -14,10 +16,7 @@ import (
 // certificates that this authority has signed. StartTLS returns the address of the TLS port.
 func StartTLS(t testing.TB, certificate, key, authority string) (server *Server, address string) {
 	t.Helper()
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := freeport.Number(t)
 	absolute := func(name string) string {
 		path, err := filepath.Abs(name)
 		if err != nil {

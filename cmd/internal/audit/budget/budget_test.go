@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -18,15 +17,8 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/serve"
+	"github.com/weir-go/weir/internal/freeport"
 )
-
-// freeAddress returns a free address of loopback.
-func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
 
 const tokens = 10_000
 
@@ -53,7 +45,7 @@ func (r *Report) faults() (names []string) {
 
 // TestWeirServe: weir serve has none of the pitfalls, and the audit makes every check.
 func TestWeirServe(t *testing.T) {
-	address, model := freeAddress(t), freeAddress(t)
+	address, model := freeport.Address(t), freeport.Address(t)
 	text := "listen: " + address + "\nupstream: http://" + model + `
 rules:
   - {name: tokens, key: "header:X-Team", rate: 10000/d, max_keys: 1000, tokens: {ask_usage: true, fields: openai}}
@@ -121,7 +113,7 @@ var seeded = map[string]string{
 func TestEachFaultIsFound(t *testing.T) {
 	for fault, by := range seeded {
 		t.Run(fault, func(t *testing.T) {
-			model := freeAddress(t)
+			model := freeport.Address(t)
 			g := &gateway{upstream: "http://" + model, limit: tokens, fault: fault, left: map[string]int{}}
 			transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: together}
 			defer transport.CloseIdleConnections()
@@ -145,7 +137,7 @@ func TestEachFaultIsFound(t *testing.T) {
 // TestAGatewayThatSendsAgain: if a gateway charges a request once, no matter how often it sends the request, no check
 // finds a fault.
 func TestAGatewayThatSendsAgain(t *testing.T) {
-	model := freeAddress(t)
+	model := freeport.Address(t)
 	g := &gateway{upstream: "http://" + model, limit: tokens, fault: "sent again", left: map[string]int{}}
 	server := httptest.NewServer(g)
 	defer server.Close()
@@ -159,7 +151,7 @@ func TestAGatewayThatSendsAgain(t *testing.T) {
 // if the gateway has no budget, or if there is no gateway.
 func TestNothingToMeasure(t *testing.T) {
 	for fault, says := range map[string]string{"": "a key is refused after", "refuses nothing": "a key is not refused after"} {
-		model := freeAddress(t)
+		model := freeport.Address(t)
 		g := &gateway{upstream: "http://" + model, limit: 5000, fault: fault, left: map[string]int{}}
 		server := httptest.NewServer(g)
 		u, err := url.Parse(server.URL)

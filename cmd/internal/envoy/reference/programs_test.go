@@ -4,11 +4,11 @@ package reference
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // pinned is the commit of envoyproxy/ratelimit to which docs/envoy.md refers.
@@ -74,21 +76,12 @@ func run(t *testing.T, environment []string, path string, args ...string) {
 	})
 }
 
-// freePort asks the system for a port.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-}
-
 // redis starts a redis-server and returns its address.
 func redis(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	require.NoError(t, err)
-	port := freePort(t)
+	port := strconv.Itoa(freeport.Number(t))
 	run(t, nil, path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
 	address := "127.0.0.1:" + port
 	require.Eventually(t, func() bool {
@@ -104,10 +97,10 @@ func redis(t *testing.T) string {
 // serve starts a rate limit service with the rules in root, and returns a client of it.
 func serve(t *testing.T, path, root string, environment ...string) rlsv3.RateLimitServiceClient {
 	t.Helper()
-	port := freePort(t)
+	port := strconv.Itoa(freeport.Number(t))
 	run(t, append([]string{
-		"HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "GRPC_PORT=" + port, "PORT=" + freePort(t),
-		"DEBUG_PORT=" + freePort(t), "RUNTIME_ROOT=" + root, "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_WATCH_ROOT=false",
+		"HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "GRPC_PORT=" + port, "PORT=" + strconv.Itoa(freeport.Number(t)),
+		"DEBUG_PORT=" + strconv.Itoa(freeport.Number(t)), "RUNTIME_ROOT=" + root, "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_WATCH_ROOT=false",
 		"USE_STATSD=false", "DISABLE_STATS=true", "LOG_LEVEL=error",
 	}, environment...), path)
 	connection, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))
