@@ -100,6 +100,8 @@ func TestSmallLimitsAndLeasesWhileAStoreDropsKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, small.Close())
 	require.NoError(t, leased.Close())
+	// A check that a limiter has started may still be running. It would find that the store drops no keys.
+	require.Eventually(t, func() bool { return !client.eviction.isBusy.Load() }, 10*time.Second, time.Millisecond)
 	at := now()
 	small.now = func() int64 { return at }
 	client.eviction.since.Store(at)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testclock"
 )
 
 // TestBound checks the terms of docs/budgets.md with the numbers of each kind of rule.
@@ -38,7 +39,7 @@ func TestBound(t *testing.T) {
 		require.NoError(t, f.Describe(&b))
 		assert.Contains(t, b.String(), "  bound   "+got[0]+"\n          "+got[1]+"\n")
 
-		l, err := f.Rules[0].NewLimiter(engine.ClockPrecise())
+		l, err := f.Rules[0].NewLimiter(engine.ClockFunc(testclock.New().Now)) // a clock that stands still
 		require.NoError(t, err)
 		l.Charge(l.Key("k"), 1<<40)
 		owed, _ := l.Owed(l.Key("k"))
