@@ -46,11 +46,13 @@ BUILD = go build -trimpath $(STAMP) -ldflags '-s -w'
 each  = @.ci/each "$(1)" '$(2)' $(MODULES)
 stage = @.ci/stage
 
-# The tests of redislimit wait for real servers, up to a timeout: one package after the other.
+# The tests of redislimit wait for real servers, up to a timeout: one package after the other, many tests of it at a time.
 # They are compiled before that, because -p 1 compiles one after the other, too.
+# Those of cmd wait for programs: four packages at a time.
 # The program of caddylimit is all of Caddy: caddylimit/internal/program builds and runs it, once.
-go-test = if [ $$0 = redislimit ]; then go test $(1) -run "^$$" ./... >/dev/null && go test $(1) -p 1 ./...; \
-	elif [ $$0 = caddylimit ]; then go test $(1) $$(go list ./... | grep -v /cmd/); else go test $(1) ./...; fi
+go-test = if [ $$0 = redislimit ]; then go test $(1) -run "^$$" ./... >/dev/null && go test $(1) -p 1 -parallel 8 ./...; \
+	elif [ $$0 = caddylimit ]; then go test $(1) $$(go list ./... | grep -v /cmd/); \
+	elif [ $$0 = cmd ]; then go test $(1) -p 4 ./...; else go test $(1) ./...; fi
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.*/\1/p' $(MAKEFILE_LIST))
@@ -120,7 +122,7 @@ test-modules: begin
 	$(call each,test,$(call go-test,-short -vet=off))
 
 test-whole: begin ## the tests that make test shortens or skips, in full
-	$(call each,whole,$(CURDIR)/.ci/whole -vet=off $$([ $$0 != redislimit ] || echo -p 1))
+	$(call each,whole,$(CURDIR)/.ci/whole -vet=off $$([ $$0 != redislimit ] || echo -p 1 -parallel 8) $$([ $$0 != cmd ] || echo -p 4))
 
 # Go keeps the results of tests, and notices changes of files in the module of the test only: what reads documents from
 # another module runs again here.
@@ -224,7 +226,7 @@ test-stress: begin ## the stress tests, goroutines suspended between any two ato
 test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
 	@CI=1 .ci/install valkey-server "Valkey in the place of Redis" valkey-server
 	@mkdir -p $(BIN)/valkey && ln -sf "$$(command -v valkey-server)" $(BIN)/valkey/redis-server
-	cd redislimit && PATH="$(CURDIR)/$(BIN)/valkey:$$PATH" go test -count 1 -p 1 ./...
+	cd redislimit && PATH="$(CURDIR)/$(BIN)/valkey:$$PATH" go test -count 1 -p 1 -parallel 8 ./...
 
 # Without vet, which has seen the same code without the race detector and would look at all dependencies again.
 test-race: begin ## the tests under the race detector (needs a C compiler)

@@ -22,6 +22,7 @@ import (
 // Each script uses only the keys that its call declares, because a cluster routes the call by these keys. Each script
 // gives every key that it writes a time to live. No command contains a node's time.
 func TestWhatTheServerCarriesOut(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
 	policies := fast()

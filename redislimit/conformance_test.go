@@ -16,6 +16,7 @@ import (
 // TestConformance runs the conformance cases whose limits are in a store, for the fronts whose modules do not require
 // this module.
 func TestConformance(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	for _, front := range []conformance.Front{
 		httpfront.Front(inStore), rpcfront.Direct("gRPC", inStore), rpcfront.Direct("Connect", inStore),
 	} {

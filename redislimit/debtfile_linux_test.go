@@ -116,6 +116,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 // A running limiter takes over the debts of another limiter on the machine when the process of that limiter has ended,
 // and not earlier. This happens in an upgrade, when the older process ends after the new one has started.
 func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	stem := filepath.Join(t.TempDir(), "debts")
 	node := func() *Limiter {
@@ -143,6 +144,7 @@ func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 
 // The overdraft of leases is in the file while the store is lost, but not afterwards.
 func TestDebtsOfLeasesAreKept(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	clients := processes(t, server, 2)
 	stem := filepath.Join(t.TempDir(), "debts")
@@ -238,6 +240,7 @@ func TestOldAndForeignDebts(t *testing.T) {
 // A closed limiter has a file only while it owes something. After Close, it may still owe costs beyond the tokens of
 // holds, and tokens that its share gives to requests that were in progress at Close.
 func TestDebtsOfAClosedLimiterAreKept(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	client := processes(t, server, 1)[0]
 	stem := filepath.Join(t.TempDir(), "debts")

@@ -169,6 +169,7 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 // After a fault, the store still has its earlier decisions, unless its data are lost. If the data are lost, a key gets
 // one more burst, but not two.
 func TestAtMostOneExtraBurst(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	for name, fault := range faults() {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
@@ -215,6 +216,7 @@ func TestFlushAllIsOneExtraBurst(t *testing.T) {
 // While the store is unavailable, a leased limiter first spends its tokens in hand. Then its failure policy decides. No
 // call waits.
 func TestLeasesWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	for name, fault := range faults() {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
@@ -329,6 +331,7 @@ func TestRestart(t *testing.T) {
 
 // The cases of the cluster share one cluster, because a cluster takes seconds to start.
 func TestCluster(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	cluster := redistest.StartCluster(t)
 	store := patient(t, cluster.URL())
 	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))

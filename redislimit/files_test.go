@@ -118,6 +118,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 // later. The sentinels do not know the servers' user and would refuse a connection with its password. So the client
 // sends the sentinels either their own password or no password.
 func TestAPasswordFileWithSentinel(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	master, replica, sentinels := sentinelSet(t)
 	name := filepath.Join(t.TempDir(), "password")
 	password := func(word string) {

@@ -73,6 +73,7 @@ func TestPlacesOfAllNodes(t *testing.T) {
 // this looks the same as a node that died. If the store forgets the places, a node that continues to run reports its
 // requests in flight to the store again.
 func TestADeadNodeFreesItsPlaces(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	dead, alive := places(t, patient(t, proxy.URL()), 4), places(t, patient(t, server.URL()), 4)
@@ -103,6 +104,7 @@ func usedOfNow(l *redislimit.Limiter, key string) uint64 {
 // is back, it reports its places to the store again. Then more requests are in flight than the limit allows, and no
 // request enters until there is room.
 func TestANodeThatOutlivesItsPlaces(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	away, here := places(t, open(t, proxy.URL()), 4), places(t, patient(t, server.URL()), 4)
@@ -127,6 +129,7 @@ func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 // While the store is lost, a node has at most its share of places in flight. The places that it had before are a part
 // of this share. When the store is back, the node reports its places to the store.
 func TestPlacesWhileTheStoreIsLost(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	l := places(t, open(t, server.URL()), 10, redislimit.Nodes(2))
 	before := enter(t, l, "k", 2)
@@ -246,6 +249,7 @@ func TestNoMoreInFlightThanTheLimit(t *testing.T) {
 // requests end, and the client stays open that long. The limiter that replaces the closed limiter gives these places to
 // no other request.
 func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	client := patient(t, server.URL())
 	before, after := places(t, client, 2), places(t, patient(t, server.URL()), 3)
@@ -272,6 +276,7 @@ func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
 
 // If a request is being decided while its limiter and client are closed, its places are renewed in the same way.
 func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	client := patient(t, server.URL())
 	l, watch := places(t, client, 2), places(t, patient(t, server.URL()), 2)
@@ -303,6 +308,7 @@ func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
 // are not released end with their lifetime, even while the store is lost. When they have ended, the closed client ends
 // its connections too.
 func TestAClosedLimiterDecidesAgain(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	client := open(t, server.URL())
 	l, err := redislimit.New(client, "places", engine.Concurrency(2, 3*placeLife), redislimit.PlaceLife(placeLife))

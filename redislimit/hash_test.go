@@ -181,6 +181,7 @@ func TestAHashOfTwoServers(t *testing.T) {
 // TestAHashOfACluster: Hash reads a hash in a cluster from the node that owns it. Soon after the hash has moved, Hash
 // reads it from the new owner.
 func TestAHashOfACluster(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	cluster := redistest.StartCluster(t)
 	c := patient(t, cluster.URL())
 	slot := cluster.Slot("plans")

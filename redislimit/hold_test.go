@@ -104,6 +104,7 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 // filled, or in a log that has dropped them. These tokens must not be given back again, and the charges of other
 // requests must stay.
 func TestAHoldFreesNoOther(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.PerSecond(1), 100), "fixed window": engine.FixedWindow(100, 100*time.Second),
 		"aligned window": engine.FixedWindow(100, 100*time.Second).Aligned(), "sliding window": engine.SlidingWindow(100, 50*time.Second),
@@ -143,6 +144,7 @@ func TestAHoldFreesNoOther(t *testing.T) {
 // If a request cost less than its hold, the difference is given back at most once. If it cost more, the difference is
 // charged at least once. This is also true if the answer or the store is lost.
 func TestSettleWithoutAnAnswer(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	for name, policy := range slowly(100) {
@@ -298,6 +300,7 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 // Leased limiters take the tokens of holds from the tokens in hand, or from the store. Over the whole test, the settled
 // tokens do not exceed the bound.
 func TestLeasedHoldsAreWithinTheBound(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.PerSecond(500), 2000)
 	begin := time.Now()

@@ -46,6 +46,7 @@ func TestAStoreThatIsJoinedLater(t *testing.T) {
 
 // TestAClusterThatIsJoinedLater: the number of a cluster's parts is known only when the cluster answers.
 func TestAClusterThatIsJoinedLater(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	cluster := redistest.StartCluster(t)
 	for _, node := range cluster.Nodes {
 		node.Stop()

@@ -68,6 +68,7 @@ func TestResetOfAStrictKey(t *testing.T) {
 
 // In a cluster, Peek and Reset find a key on any of the servers.
 func TestPeekAndResetInACluster(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	store := patient(t, redistest.StartCluster(t).URL())
 	l := limiter(t, store, slow())
 	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -117,6 +118,7 @@ func TestPeekOfALeasedKey(t *testing.T) {
 
 // Reset makes a node drop the tokens that it has in hand for a key, and forget the refusal of the key.
 func TestResetOfALeasedKey(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	store := patient(t, redistest.Start(t).URL())
 	l := limiter(t, store, engine.FixedWindow(1000, 10*time.Second), redislimit.Nodes(2))
 	require.Equal(t, redislimit.Leased, l.Mode())
@@ -173,6 +175,7 @@ func TestPeekAndResetOfALostStore(t *testing.T) {
 }
 
 func TestWhoGivesUpSaysNothingOfTheStore(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
 	store := patient(t, proxy.URL())
 	l := limiter(t, store, slow())

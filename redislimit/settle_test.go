@@ -18,6 +18,7 @@ import (
 // Tokens that a share admitted in an outage are charged before the program ends, because Settle waits for the store.
 // Close does not wait for a lost store. A node that starts afterwards admits only the tokens that are left.
 func TestSettle(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.Per(1, time.Hour), 40)
 	for _, tier := range []bool{false, true} {

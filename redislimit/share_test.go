@@ -85,6 +85,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 // A share may also admit tokens that come back to it while the store is unavailable. These tokens must be charged as
 // well, so that the store is charged with everything that the share admitted.
 func TestWhatComesBackToAShareIsCharged(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.StartWithClock(t, time.Date(2010, 1, 2, 12, 0, 0, 0, time.UTC))
 	proxy := redistest.StartProxy(t, server.Addr())
 	client, err := Open(t.Context(), proxy.URL())

@@ -21,6 +21,7 @@ import (
 // The log has one line with the cause for each loss of the store, and one line for each return, no matter how many
 // requests there are. The client notices without any request that the store is back.
 func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	var log testlog.Log

@@ -275,6 +275,7 @@ func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 // In a cluster, the keys of a request's limits are in different slots. If one limit refuses, the others get their
 // tokens back. Requests are also decided while slots move.
 func TestGroupsInACluster(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	c := redistest.StartCluster(t)
 	store := patient(t, c.URL())
 	set, all := together(t, store, map[string]engine.Policy{
@@ -301,6 +302,7 @@ func TestGroupsInACluster(t *testing.T) {
 
 // While the slot of a request's limits moves within a cluster, the limits are decided one by one, and no request fails.
 func TestGroupsWhoseSlotMoves(t *testing.T) {
+	t.Parallel() // the test waits most of the time
 	c := redistest.StartCluster(t)
 	store := open(t, c.URL(), redislimit.Partitions(1), redislimit.Timeout(10*time.Second), redislimit.BreakAfter(silence))
 	set, all := together(t, store, map[string]engine.Policy{
