@@ -48,11 +48,11 @@ stage = @.ci/stage
 
 # The tests of redislimit wait for real servers, up to a timeout: one package after the other, many tests of it at a time.
 # They are compiled before that, because -p 1 compiles one after the other, too.
-# Those of cmd wait for programs: four packages at a time.
+# Those of cmd wait for programs: four packages at a time, the longest first.
 # The program of caddylimit is all of Caddy: caddylimit/internal/program builds and runs it, once.
 go-test = if [ $$0 = redislimit ]; then go test $(1) -run "^$$" ./... >/dev/null && go test $(1) -p 1 -parallel 8 ./...; \
 	elif [ $$0 = caddylimit ]; then go test $(1) $$(go list ./... | grep -v /cmd/); \
-	elif [ $$0 = cmd ]; then go test $(1) -p 4 ./...; else go test $(1) ./...; fi
+	elif [ $$0 = cmd ]; then go test $(1) -p 4 ./internal/serve ./weir-envoy ./weir ./internal/audit/... ./...; else go test $(1) ./...; fi
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.*/\1/p' $(MAKEFILE_LIST))
