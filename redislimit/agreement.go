@@ -25,7 +25,6 @@ const (
 // format is the version of the format in which keys store their state.
 const format = 2
 
-// settings returns, as text, the settings that all nodes of a limit must have in common.
 func (c *clientConfig) settings() string {
 	keys := "hashed"
 	if c.fullKeys {
@@ -38,7 +37,7 @@ func (c *clientConfig) settings() string {
 	return fmt.Sprintf("format=%d prefix=%s partitions=%d keys=%s secret=%s", format, c.prefix, c.partitions, keys, secret)
 }
 
-// numbers returns the numbers of a limit as text. Nodes with different numbers still share their counts.
+// numbers returns the numbers of a limit as text; they may differ between nodes.
 func numbers(policy engine.Policy, limit script.Terms) string {
 	text := fmt.Sprintf(" policy=(%v)", policy)
 	if limit.MaxDebt > 0 {
@@ -54,16 +53,15 @@ func numbers(policy engine.Policy, limit script.Terms) string {
 }
 
 // An agreement finds out whether other nodes have settings that differ from this node's. Each node writes its settings
-// to one key of the store. The key's name depends only on the limit's name, and the key lives for a minute. The command
-// that writes the settings also returns what the key contained before. These may be the settings of another node.
+// to one key of the store, which lives for a minute, and gets the previous ones.
 type agreement struct {
 	key, own string
-	same     string // the beginning of own; it must be the same for all nodes of the limit
+	same     string // the beginning of own; the same for all nodes of the limit
 	isBusy   atomic.Bool
 	isOver   atomic.Bool     // the user may not use the key
-	next     int64           // when to compare again; only used by the background goroutine
-	told     map[string]bool // settings that were logged; only used by the one goroutine that compares
-	met      int64           // when other settings were last seen; also only used by that goroutine
+	next     int64           // when to compare again; only for the background goroutine
+	told     map[string]bool // settings that were logged; only for the goroutine that compares
+	met      int64           // when other settings were last seen; only for that goroutine
 	differs  atomic.Pointer[string]
 }
 
@@ -78,7 +76,6 @@ func newAgreement(c *clientConfig, name string, designs []design) *agreement {
 	return &agreement{key: "weir:settings:" + name, own: own, same: same, told: map[string]bool{}}
 }
 
-// compare compares the settings if a comparison is due. It does not wait for the store's answer.
 func (l *Limiter) compare() {
 	a, now := l.agreement, l.now()
 	queue := &l.ways.Load().queues[0]
@@ -99,7 +96,6 @@ func (l *Limiter) compare() {
 		case forbidden(err) != nil || isReply(err, "WRONGTYPE"):
 			a.isOver.Store(true)
 		case err != nil && !errors.Is(err, rueidis.Nil):
-			// The next comparison may succeed.
 		case said != "" && said != a.own:
 			said = said[:min(len(said), 500)]
 			a.met = now
@@ -114,7 +110,7 @@ func (l *Limiter) compare() {
 					slog.String("key", a.key), slog.String("here", a.own), slog.String("there", said))
 			}
 		case now-a.met > int64(settingsLife):
-			a.differs.Store(nil) // the difference is gone, or has changed
+			a.differs.Store(nil)
 			clear(a.told)
 		}
 	}()

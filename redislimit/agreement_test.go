@@ -18,8 +18,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// If nodes differ in settings that must be equal on all nodes, each of them has a separate limit. The node that starts
-// later logs this once, with both settings.
+// Nodes with different settings have separate limits. The later node logs this once, with both settings.
 func TestSettingsThatDifferAreSaid(t *testing.T) {
 	server := redistest.Start(t)
 	secret := "a secret of the test"
@@ -42,7 +41,7 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 	left(mine)
 	same, log := node()
 	assert.Never(t, func() bool { return same.Stats().Differs != "" || len(log.With("other settings")) > 0 }, time.Second/2, time.Second/10)
-	require.NoError(t, first.Close()) // otherwise it would write its settings again
+	require.NoError(t, first.Close())
 	require.NoError(t, same.Close())
 	for option, settings := range map[string]redislimit.ClientOption{
 		"prefix=shop partitions=64 keys=hashed secret=none":     redislimit.Prefix("shop"),
@@ -68,8 +67,7 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 	assert.NotEqual(t, "-1", server.Do("PTTL", "weir:settings:test"), "settings stay for ever")
 }
 
-// Settings cannot be compared if the user does not have the permission, or if the key belongs to another program. In
-// both cases, the failed comparison does not count as a failure of the store.
+// Settings that cannot be compared do not count as a failure of the store.
 func TestSettingsThatCannotBeCompared(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("LPUSH", "weir:settings:test", "another's")
@@ -90,8 +88,7 @@ func TestSettingsThatCannotBeCompared(t *testing.T) {
 	assert.Equal(t, "1", server.Do("LLEN", "weir:settings:test"))
 }
 
-// A change of numbers is rolled out over four nodes. At every moment all nodes count together, so no key gets a second
-// limit. This is checked for each algorithm. While the numbers of the nodes differ, the nodes report it.
+// While a change of numbers is rolled out, no key gets a second limit, and the nodes report the difference.
 func TestARollingChangeOfNumbers(t *testing.T) {
 	for name, of := range map[string]func(uint64) engine.Policy{
 		"token bucket":   func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), 24*time.Hour), n) },
@@ -134,8 +131,7 @@ func TestARollingChangeOfNumbers(t *testing.T) {
 	}
 }
 
-// TestASharedName: limiters with one shared name may have different numbers on purpose, so the numbers are not
-// compared.
+// TestASharedName: the numbers of limiters with one shared name are not compared.
 func TestASharedName(t *testing.T) {
 	server := redistest.Start(t)
 	var limiters []*redislimit.Limiter

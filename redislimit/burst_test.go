@@ -15,9 +15,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// If a store answers, a burst of requests must not make it count as failed. The store decides all requests of three
-// bursts: ten thousand at once from one node, ten thousand new keys from each of four nodes at the same time, and
-// repeated requests by 512 callers.
+// A burst of requests must not make a store that answers count as failed.
 func TestBurstsAreNoFailures(t *testing.T) {
 	server := redistest.Start(t)
 	node := func(policy engine.Policy, options ...redislimit.Option) *redislimit.Limiter {
@@ -35,7 +33,7 @@ func TestBurstsAreNoFailures(t *testing.T) {
 		}
 	}
 	burst := 10_000
-	if testing.Short() { // set under the race detector, which is slow
+	if testing.Short() {
 		burst = 1000
 	}
 	for name, mode := range map[string]redislimit.Mode{"strict": redislimit.Strict, "leased": redislimit.Leased} {

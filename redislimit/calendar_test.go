@@ -22,8 +22,8 @@ func zone(t *testing.T, name string) *time.Location {
 	return z
 }
 
-// Days, weeks and months of a time zone begin at the right microsecond of the server's clock, even on days on which
-// daylight saving time begins or ends. In this test, the server's clock differs greatly from this machine's clock.
+// Periods of a time zone begin at the right microsecond of the server's clock, even with daylight saving time, and
+// however wrong this machine's clock is.
 func TestACalendarBeginsByTheServersClock(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func TestACalendarBeginsByTheServersClock(t *testing.T) {
 		per  engine.Period
 		zone *time.Location
 		last time.Time // the instant at which the next period begins
-		days int       // how many days the period before that instant lasts
+		days int
 	}{
 		{"day", engine.Day, berlin, time.Date(2026, 3, 29, 0, 0, 0, 0, berlin), 1},
 		{"day of 23 hours", engine.Day, berlin, time.Date(2026, 3, 30, 0, 0, 0, 0, berlin), 1},
@@ -66,9 +66,7 @@ func TestACalendarBeginsByTheServersClock(t *testing.T) {
 	}
 }
 
-// A period that has begun for one node has begun for all nodes. The period does not begin a second time, even if the
-// server's clock goes back to a time before the beginning of the period, or if a node has other data about the time
-// zone.
+// A period begins once, even if the server's clock goes back, or if a node has other data about the time zone.
 func TestAPeriodBeginsOnce(t *testing.T) {
 	server, store := miniAs(t, true)
 	l := limiter(t, store, engine.CalendarWindow(100, engine.Day, time.UTC), redislimit.TrustRefusals(0))
@@ -79,8 +77,7 @@ func TestAPeriodBeginsOnce(t *testing.T) {
 	require.False(t, take(t, l, "k", 1).Allowed)
 	server.SetTime(midnight.Add(time.Hour))
 	require.False(t, take(t, l, "k", 1).Allowed)
-	// The server's clock was days ahead, so a period began too early. After the clock is corrected, that period counts
-	// as the next period.
+	// A period that began too early counts as the next period.
 	server.SetTime(midnight.AddDate(0, 0, 30))
 	require.True(t, take(t, l, "k", 100).Allowed)
 	server.SetTime(midnight.Add(2 * time.Hour))
@@ -92,8 +89,7 @@ func TestAPeriodBeginsOnce(t *testing.T) {
 	require.True(t, take(t, l, "k", 100).Allowed)
 }
 
-// The server's clock goes back by some periods and forward again. If the clock goes forward by more than one period, a
-// key gets one more limit each time. If the clock goes forward by one period, the key gets nothing.
+// Each time the server's clock goes back and forward by more than a period, a key gets at most one more limit.
 func TestACalendarWhoseClockGoesBackAndForth(t *testing.T) {
 	server, store := miniAs(t, true)
 	l := limiter(t, store, engine.CalendarWindow(10, engine.Day, time.UTC), redislimit.TrustRefusals(0))
@@ -114,8 +110,7 @@ func TestACalendarWhoseClockGoesBackAndForth(t *testing.T) {
 	}
 }
 
-// Nodes whose limits differ in the time zone or the period have separate limits. Nodes whose limits differ only in
-// their numbers count together.
+// Nodes share a limit unless the time zone or the period differs.
 func TestCalendarsOfNodes(t *testing.T) {
 	server := redistest.Start(t)
 	make := func(p engine.Policy) *redislimit.Limiter {
@@ -135,8 +130,7 @@ func TestCalendarsOfNodes(t *testing.T) {
 	assert.EqualValues(t, 300, a.Bound(30*24*time.Hour))
 }
 
-// New returns an error for a calendar policy if other machines cannot find its time zone by name, or if the options
-// request leases. The error says whether the time zone or the option is wrong.
+// The error of New says whether the time zone or the mode is wrong.
 func TestCalendarsThatNoStoreKeeps(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  engine.Policy
@@ -155,8 +149,7 @@ func TestCalendarsThatNoStoreKeeps(t *testing.T) {
 	}
 }
 
-// While the store is lost, the node's share of the period's limit decides. When the store is back, it is charged with
-// the tokens that the share admitted.
+// While the store is lost, the node's share decides, and the store is charged afterwards.
 func TestACalendarWithoutTheStore(t *testing.T) {
 	server := redistest.Start(t)
 	l, err := redislimit.New(open(t, server.URL()), "budget", engine.CalendarWindow(100, engine.Month, nil), redislimit.Nodes(4))

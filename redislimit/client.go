@@ -19,9 +19,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
-// A Client is the connection to one Redis or Valkey deployment that keeps limits: one server, Sentinel, or Cluster. The
-// deployment is called the store here. Make a client with [Open] or [NewClient] and share it between limiters. All
-// methods may be called from any goroutine.
+// A Client is the connection to one Redis or Valkey deployment, the store. Make a client with [Open] or [NewClient] and
+// share it between limiters. All methods may be called from any goroutine.
 type Client struct {
 	link  atomic.Pointer[link]
 	owned bool // Open made the connection, so Close closes it
@@ -51,11 +50,11 @@ type clientConfig struct {
 	sentinelUser, sentinelPassword string
 }
 
-// A ClientOption changes one thing about a client at [Open] or [NewClient].
+// A ClientOption changes one thing about a client.
 type ClientOption func(*clientConfig) error
 
-// Prefix sets the prefix of all key names in the store. The default is "weir". A prefix has 1 to 64 characters. Control
-// characters are not allowed, and braces are not allowed because they would choose the slot in a cluster.
+// Prefix sets the prefix of all key names in the store, "weir" by default. It has 1 to 64 characters, without control
+// characters. Braces are not allowed either, because they would choose the slot in a cluster.
 func Prefix(prefix string) ClientOption {
 	return func(c *clientConfig) error {
 		bad := strings.ContainsAny(prefix, "{}") || strings.ContainsFunc(prefix, unicode.IsControl)
@@ -68,9 +67,8 @@ func Prefix(prefix string) ClientOption {
 }
 
 // Timeout sets how long a call waits for the answer of a store: 1ms to 10s, 50ms by default. Only time in which the
-// process runs counts. If the store does not answer at all, no [Limiter.Take] waits longer than this. In a burst, while
-// the store answers, a question also waits for its turn before its call is sent. This wait ends when the context is
-// done. It takes at most two seconds, or at most the timeout if the timeout is longer.
+// process runs counts. In a burst, while the store answers, a question first waits for its turn, for up to two seconds
+// or, if longer, the timeout.
 func Timeout(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > 10*time.Second {
@@ -81,9 +79,8 @@ func Timeout(d time.Duration) ClientOption {
 	}
 }
 
-// Partitions sets the number of hash tags among which keys are distributed, so that one call to a cluster may carry
-// several keys of one tag. The number is 1 to 4,096, 64 by default. The names of keys depend on it, so every node must
-// use the same number.
+// Partitions sets the number of hash tags among which keys are distributed: 1 to 4,096, 64 by default. One call to a
+// cluster may carry several keys of one tag. Every node must use the same number.
 func Partitions(n int) ClientOption {
 	return func(c *clientConfig) error {
 		if n < 1 || n > 4096 {
@@ -95,7 +92,7 @@ func Partitions(n int) ClientOption {
 }
 
 // BreakAfter sets how long all calls to a part of the store must have failed before that part counts as lost: 1ms to 1
-// minute, 200ms by default. The time starts when the first of the calls that failed after the last success was sent.
+// minute, 200ms by default. The time starts when the first of these calls was sent.
 func BreakAfter(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > time.Minute {
@@ -106,9 +103,8 @@ func BreakAfter(d time.Duration) ClientOption {
 	}
 }
 
-// TLS sets the configuration with which [Open] connects to an address that begins with rediss://. Use it for a
-// certificate authority that the machine does not trust, or for a client certificate. If config has no ServerName, the
-// host of the address is used.
+// TLS sets the configuration with which [Open] connects to a rediss:// address. Without a ServerName, the host of the
+// address is used.
 func TLS(config *tls.Config) ClientOption {
 	return func(c *clientConfig) error {
 		if config == nil {
@@ -119,9 +115,8 @@ func TLS(config *tls.Config) ClientOption {
 	}
 }
 
-// SentinelUser sets the user name and the password that [Open] sends to the sentinels. They are separate from the user
-// and the password of the store. Without this option, Open sends no user and no password to the sentinels. An empty
-// user is the default user.
+// SentinelUser sets the user name and the password for the sentinels. An empty user is the default user. Without this
+// option, [Open] sends no password to them.
 func SentinelUser(user, password string) ClientOption {
 	return func(c *clientConfig) error {
 		if password == "" {
@@ -155,9 +150,8 @@ func newClientConfig(options []ClientOption) (clientConfig, error) {
 //	redis://a:6379?addr=b:6379&addr=c:6379          a cluster: some of its nodes
 //	redis://a:26379?addr=b:26379&master_set=name    Sentinel
 //
-// Open returns an error that matches [ErrStore] if the store does not answer within five seconds or before the context
-// is done. It also returns an error if the user may not run the scripts: see [Rights]. With [JoinLater], a store that
-// does not answer is not an error.
+// If the store does not answer within five seconds or before the context is done, the error matches [ErrStore]; with
+// [JoinLater], there is no error. It is also an error if the user may not run the scripts ([Rights]).
 func Open(ctx context.Context, address string, options ...ClientOption) (*Client, error) {
 	config, err := newClientConfig(options)
 	if err != nil {
@@ -179,7 +173,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 			o.Sentinel.TLSConfig = config.tls
 		}
 	}
-	// The client gives up a connection to a dead server soon, so that it notices when the store is back.
+	// With short timeouts, the client notices soon when the store is back.
 	o.Dialer = net.Dialer{Timeout: 500 * time.Millisecond, KeepAlive: time.Second}
 	o.ConnWriteTimeout = time.Second
 	o.DisableCache, o.DisableRetry = true, true
@@ -190,8 +184,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		}
 		o.Sentinel.Username, o.Sentinel.Password = config.sentinelUser, config.sentinelPassword
 	}
-	// The client gives up a connection to a dead sentinel equally soon. Every two seconds, it also checks whether there
-	// is a new master that no sentinel has announced.
+	// A refresh finds a new master that no sentinel has announced.
 	o.Sentinel.Dialer, o.Sentinel.ClientName = o.Dialer, o.ClientName
 	o.Sentinel.TopologyRefreshInterval = 2 * time.Second
 	dialer, err := newDialer(config, &o)
@@ -207,8 +200,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	return c, nil
 }
 
-// badAddress returns the error for an invalid address. If the address may contain a password, the error does not repeat
-// the invalid part of the address, because that part may be the password.
+// badAddress returns the error for an invalid address, without a part that may be the password.
 func badAddress(address string, cause error) error {
 	const want = "redislimit: the store's address is not redis://[[user]:password@]host:port[/database]"
 	if strings.Contains(address, "@") {
@@ -217,7 +209,6 @@ func badAddress(address string, cause error) error {
 	return fmt.Errorf("%s: %w", want, cause)
 }
 
-// silent returns the error for a store that does not answer. It matches [ErrStore].
 func silent(o rueidis.ClientOption, cause error) error {
 	return noAnswer{fmt.Errorf("redislimit: the store at %s does not answer: %w", strings.Join(o.InitAddress, ", "), cause)}
 }
@@ -227,9 +218,8 @@ type noAnswer struct{ error }
 func (noAnswer) Is(target error) bool { return target == ErrStore }
 func (e noAnswer) Unwrap() error      { return e.error }
 
-// NewClient makes a client of an existing connection. That connection should drop a dead peer within about a second
-// (ConnWriteTimeout). It does not matter whether the connection retries commands. [Client.Close] leaves the connection
-// open.
+// NewClient makes a client of an existing connection, which should drop a dead peer within about a second
+// (ConnWriteTimeout). [Client.Close] leaves it open.
 func NewClient(redis rueidis.Client, options ...ClientOption) (*Client, error) {
 	if redis == nil {
 		return nil, errors.New("redislimit: NewClient(nil): want a client of package rueidis")
@@ -247,15 +237,14 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 	return c
 }
 
-// Close closes the connections, if [Open] made them. Close the client's limiters first. Debts that the limiters have
-// not charged to the store by then are lost ([Limiter.Settle] prevents this). Close waits at most two seconds for calls
-// that the server has not answered yet. While requests of closed limiters are in flight ([Limiter.Enter]), the
-// connections stay open until the last of these requests has ended. Close does not wait for that.
+// Close closes the connections, if [Open] made them. Close the client's limiters first. Debts that are not charged by
+// then are lost ([Limiter.Settle]). Close waits at most two seconds for calls that the server has not answered. While
+// requests of closed limiters are in flight ([Limiter.Enter]), the connections stay open, but Close does not wait for
+// them.
 //
-// The wait is bounded because rueidis' own wait may never end. In v1.0.79, pipe.Close sends a PING and waits for its
-// answer. Suppose that a concurrent call counts itself as waiting before pipe.Close reads this count, but reads the
-// connection's state after pipe.Close has changed the state. Then no goroutine reads the answer to the PING, so
-// pipe.Close waits forever. By then, the connection is closed, so only one goroutine leaks.
+// The wait is bounded because in rueidis v1.0.79, pipe.Close may wait forever for the answer to its PING. A concurrent
+// call that counts itself as waiting before pipe.Close reads the count, but reads the connection's state after
+// pipe.Close has changed it, reads no answers. The connection is closed by then, so only one goroutine leaks.
 func (c *Client) Close() error {
 	c.limiters.kin.end()
 	if c.limiters.flights.close() {
@@ -264,7 +253,6 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// disconnect closes the connections, if the client made them.
 func (c *Client) disconnect() {
 	if !c.owned {
 		return
@@ -290,7 +278,7 @@ func (c *Client) disconnect() {
 	}
 }
 
-// closeTime is longer than one second, the time after which rueidis closes a connection whose server does not answer.
+// closeTime is longer than the second after which rueidis closes a silent connection.
 const closeTime = 2 * time.Second
 
 // Health is the state of a store as a client sees it.
@@ -302,17 +290,16 @@ type Health struct {
 	Failures int64 // failed calls, including timeouts, and keys whose value is not the state of a limit
 	Timeouts int64 // calls that timed out
 
-	// Opened is how many connections a client of Open has opened, including connections to sentinels. Closed is how
-	// many of these connections have been closed. Both are 0 for a client of NewClient.
+	// Opened is how many connections a client of Open has opened, also to sentinels, and Closed how many of them have
+	// been closed. Both are 0 for a client of NewClient.
 	Opened, Closed int64
 
 	// LostTime is the total time in which at least one part was lost, including a current outage.
 	LostTime time.Duration
 
-	// Evicts is the name of the policy by which the store drops keys when its memory is full, such as allkeys-lru. A
-	// dropped key no longer owes anything. Evicts is "" if the store drops no keys or does not report its policy. The
-	// client checks once per second whether keys were dropped. If so, the store counts as lost until 20 seconds after
-	// the last dropped key.
+	// Evicts is the name of the policy by which the store drops keys when its memory is full, such as allkeys-lru. It
+	// is "" if the store drops none or does not report its policy. If keys are dropped, the store counts as lost until
+	// 20 seconds after the last one.
 	Evicts string
 
 	LastError string // error of the last failed call; "" if no call has failed

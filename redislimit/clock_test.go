@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// noon is a moment at which an aligned window begins if a day is a multiple of its length. It is long before the clocks
-// of the nodes.
+// noon is long before the clocks of the nodes, and the beginning of a window.
 var noon = time.Date(2010, 1, 2, 12, 0, 0, 0, time.UTC)
 
 const (
@@ -26,7 +25,6 @@ const (
 	window       = time.Second
 )
 
-// fast returns a policy of each algorithm with a limit of ten tokens per second.
 func fast() map[string]engine.Policy {
 	return map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.PerSecond(tenPerSecond), tenPerSecond),
@@ -37,7 +35,7 @@ func fast() map[string]engine.Policy {
 	}
 }
 
-// all takes tokens until a request is refused. It returns how many tokens it got, and the refusal.
+// all takes tokens until a request is refused.
 func all(t *testing.T, l *redislimit.Limiter, key string) (took int, refusal engine.Decision) {
 	t.Helper()
 	for {
@@ -50,9 +48,8 @@ func all(t *testing.T, l *redislimit.Limiter, key string) (took int, refusal eng
 	}
 }
 
-// The clock of a real server jumps by J. A jump forward gives a key at most rate*J tokens, and at most one burst. A
-// jump back gives a key nothing. The jump back costs the key at most the tokens that had come back, or one more window.
-// It does not make keys live longer.
+// If the server's clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst. If it jumps back,
+// a key gets nothing, loses at most the tokens that had come back, or one more window, and lives no longer.
 func TestServersClockJumps(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -107,8 +104,8 @@ func TestServersClockJumps(t *testing.T) {
 	}
 }
 
-// Leases consist of tokens that the server has charged. So when the server's clock jumps, the bound of the test above
-// also applies to leases.
+// The bound of TestServersClockJumps also applies to leases, because they consist of tokens that the server has
+// charged.
 func TestServersClockJumpsUnderLeases(t *testing.T) {
 	const limit, nodes, overdraft = 1000, 2, 8
 	server := redistest.StartWithClock(t, noon)
@@ -134,8 +131,7 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 			return more > 100
 		}, 20*time.Second, time.Millisecond, "%d admitted of %d", admitted, want)
 	}
-	// The server's clock stands still, so no tokens come back. A renewal gets at most a quarter of the tokens that are
-	// left, so some tokens are left over.
+	// A renewal gets at most a quarter of the tokens that are left.
 	const leftOver = 4 * nodes
 	use(limit - leftOver)
 	assert.LessOrEqual(t, admitted, limit+nodes*overdraft)
@@ -151,8 +147,8 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 	}
 }
 
-// At every microsecond, a real server gives the same answer as a model that never forgets a key. So no key ends before
-// its state does, although the lifetime of a key is counted in milliseconds, and the state in microseconds.
+// No key ends before its state does, although its lifetime is in milliseconds: a real server answers as a model that
+// never forgets.
 func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
@@ -180,7 +176,7 @@ func TestNoKeyEndsBeforeItsState(t *testing.T) {
 			period := time.Duration(float64(rate.Period) * float64(policy.Limit()) / rate.Tokens) // until all is back
 			for i := range steps {
 				switch random.IntN(4) {
-				case 0: // the same microsecond
+				case 0:
 				case 1:
 					at = at.Add(time.Duration(random.Int64N(int64(2*period))) + time.Microsecond)
 				default:

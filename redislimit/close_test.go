@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stuck is a client whose Close does not return. The Close of rueidis does not return if a call comes at the wrong
-// moment.
+// stuck is a client whose Close does not return, as may happen with rueidis.
 type stuck struct {
 	rueidis.Client
 	release chan struct{}

@@ -18,11 +18,10 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// For limiters of every kind, the server executes scripts and nothing else, so no key can end between two commands.
-// Each script uses only the keys that its call declares, because a cluster routes the call by these keys. Each script
-// gives every key that it writes a time to live. No command contains a node's time.
+// The server executes nothing but scripts, so no key can end between two commands. Each script uses only declared keys,
+// by which a cluster routes it, and gives them a time to live. No command contains a node's time.
 func TestWhatTheServerCarriesOut(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.StartWithClock(t, noon)
 	store := patient(t, server.URL())
 	policies := fast()
@@ -48,7 +47,7 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 	}
 
 	node, scripts, writes := time.Now(), 0, 0
-	var declared, bare []string // keys that the current script declares, and keys that it writes without a time to live
+	var declared, bare []string // declared by the current script, and written without a time to live
 	for _, c := range commands {
 		require.NotEmpty(t, c.Words)
 		name, key := strings.ToLower(c.Words[0]), strings.Join(c.Words[1:min(2, len(c.Words))], "")
@@ -66,7 +65,7 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 				}
 			case "hello", "client", "echo", "exists":
 			case "info": // the server's eviction policy, for which the client asks in the background
-			case "set": // the settings of the node
+			case "set":
 				assert.Contains(t, key, "weir:settings:")
 				assert.Equal(t, "PX", c.Words[4], "%q", c.Words)
 			default:
@@ -98,8 +97,7 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 	assert.Greater(t, writes, 100)
 }
 
-// isAbout reports whether a number could be a time within a year of the time at. It reads the number as a Unix time in
-// seconds, milliseconds, microseconds or nanoseconds.
+// isAbout reports whether a number could be a Unix time, in any unit, within a year of at.
 func isAbout(number string, at time.Time) bool {
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil {
@@ -113,14 +111,13 @@ func isAbout(number string, at time.Time) bool {
 	return false
 }
 
-// A flood of random keys comes. The node itself decides their requests. If more keys continue to come than the node has
-// leases, the store decides about the keys without a lease.
+// The node decides a flood of random keys, up to the number of its leases, and the store the others.
 func TestFloodOfRandomKeys(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())
 	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 400), redislimit.OnLoss(redislimit.FailClosed))
 	require.Equal(t, redislimit.Leased, l.Mode())
-	tried := evaluations(t, server) // scripts that ran when the client was opened
+	tried := evaluations(t, server)
 	for i := range 50_000 {
 		require.True(t, l.Allow(strconv.Itoa(i)))
 	}

@@ -19,8 +19,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A server that answers but refuses to write counts as lost until it accepts writes again. It does not count as back in
-// between, because a probe also writes.
+// A server that answers but refuses to write counts as lost until it accepts writes.
 func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	for kind, change := range map[string][2][]string{
 		"oom":        {{"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"}},
@@ -59,9 +58,8 @@ func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	}
 }
 
-// The log warns about a store whose policy drops keys that owe something. The user may be allowed to ask for the policy
-// by INFO, by CONFIG, or by both. There is no warning if the policy drops no keys, or only the least recently used
-// keys.
+// The log warns about a policy that drops keys that owe something, whichever of INFO and CONFIG the user may run. It
+// does not warn about least recently used keys.
 func TestEvictionIsTold(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
@@ -99,7 +97,7 @@ func TestEvictionIsTold(t *testing.T) {
 	}
 }
 
-// An evicted key has its complete limit again, so each eviction admits one extra burst, and no more.
+// Each eviction of a key admits one extra burst, and no more.
 func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
 	server := redistest.Start(t)
 	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.TrustRefusals(0))
@@ -117,8 +115,7 @@ func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
 	assert.Equal(t, 2*burst, admitted)
 }
 
-// For every error that a store can return, the failure policy decides at once, and Health reports the kind of the
-// error. When the store no longer returns the error, it is used again.
+// After every error that a store can return, the failure policy decides at once, and the store is used again later.
 func TestErrorsThatAStoreAnswers(t *testing.T) {
 	for _, text := range []string{
 		"LOADING Redis is loading the dataset in memory",
@@ -131,7 +128,7 @@ func TestErrorsThatAStoreAnswers(t *testing.T) {
 		"ERR max number of clients reached",
 	} {
 		kind := strings.ToLower(strings.Fields(text)[0])
-		if kind == "err" { // this error has no code
+		if kind == "err" {
 			kind, text = "error", "max number of clients reached"
 		}
 		t.Run(kind, func(t *testing.T) {
@@ -163,9 +160,8 @@ func TestErrorsThatAStoreAnswers(t *testing.T) {
 	}
 }
 
-// A limit changes on one node after the other. Meanwhile, nodes with the previous policy and nodes with the new policy
-// count together: all nodes together admit at most the larger limit and at least the smaller limit. The same is true
-// for two quotas of one limiter.
+// While a limit changes on one node after the other, all nodes together admit at most the larger and at least the
+// smaller limit.
 func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	const seconds, step = 3, 5 * time.Millisecond
 	before, after := engine.TokenBucket(engine.PerSecond(100), 50), engine.TokenBucket(engine.Per(3000, time.Minute), 20)
@@ -201,8 +197,7 @@ func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	assert.GreaterOrEqual(t, sum, fresh)
 }
 
-// Each time a store is emptied, a key gets at most one more limit, no matter how many tokens nodes have in hand and
-// give back.
+// Each time a store is emptied, a key gets at most one more limit, even with leases.
 func TestFlushAllUnderLeases(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.PerSecond(1000), 400),
@@ -216,7 +211,7 @@ func TestFlushAllUnderLeases(t *testing.T) {
 				if flush > 0 {
 					server.FlushAll()
 				}
-				for begin := admitted; admitted < begin+policy.Limit()/2; { // until many of the tokens are spent
+				for begin := admitted; admitted < begin+policy.Limit()/2; {
 					for _, l := range nodes {
 						if l.Allow("k") {
 							admitted++

@@ -13,10 +13,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestConformance runs the conformance cases whose limits are in a store, for the fronts whose modules do not require
-// this module.
+// TestConformance runs the conformance cases with a store, for the fronts whose modules do not require this module.
 func TestConformance(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	for _, front := range []conformance.Front{
 		httpfront.Front(inStore), rpcfront.Direct("gRPC", inStore), rpcfront.Direct("Connect", inStore),
 	} {
@@ -29,12 +28,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// inStore returns the limit that the function source returns without additional options.
 func inStore(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {
 	return source(env, c, l)
 }
 
-// source returns a limit whose state is in the store of the test case. The limit lasts as long as the case.
 func source(env *conformance.Env, c conformance.Config, l conformance.Limit, more ...redislimit.Option) (limits.Source, error) {
 	ctx, cancel := context.WithTimeout(env.T.Context(), 5*time.Second)
 	defer cancel()

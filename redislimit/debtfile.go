@@ -12,31 +12,19 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// takeOverEvery is how often a limiter looks for files of processes that have ended.
+// takeOverEvery is how often a limiter looks for files of ended processes.
 const takeOverEvery = 5 * time.Second
 
-// DebtFiles makes the limiter keep its debt to the store in a file. The debt consists of the tokens that the node's
-// share has admitted, the costs of requests beyond their holds, and the overdraft of leases while the store is lost.
-// With the file, the debt outlives the process, no matter how the process ends. The next limiter that starts on this
-// machine charges the debt to the store. If another limiter with the same stem is already running on this machine, that
-// limiter charges the debt within five seconds.
+// DebtFiles makes the limiter keep its debt to the store in a file, so that the debt outlives the process, no matter
+// how it ends. The debt consists of the tokens that the node's share has admitted, the costs of requests beyond their
+// holds, and the overdraft of leases while the store is lost. The next limiter of the same stem that starts on this
+// machine charges it; one that is already running does so within five seconds. docs/distributed.md says what a killed
+// process or a loss of power may lose.
 //
-// The parameter stem is the beginning of the paths of the files. It is a full path whose folder exists and belongs to
-// this user or root. Each limiter has a separate file, whose name ends with .debts. The file contains the keys in clear
-// text, and only the user of the process may read it (0600). [Limiter.Close] removes the file if nothing is owed. All
-// limiters of the machine with the same stem must have the same name and store. DebtFiles needs Linux; on other systems
-// [New] returns an error.
-//
-// The tokens that a share admits are written to the file before the request is answered, so a killed process loses none
-// of them. The overdrafts of leases are written every 100 ms while the store is lost. So a killed process may lose the
-// overdrafts of the last 100 ms, which are at most the [Overdraft] of each key. It may also lose up to a quarter of the
-// Overdraft of a key without a lease. These are the tokens of the key's first requests, about which the store was not
-// asked. The operating system decides when it writes the file to the disk, so a loss of power may lose more. When a
-// limiter takes over a debt, it subtracts the tokens that have come back since the last write to the file, by the
-// machine's clock. A failed write is logged and tried again every 100 ms.
-//
-// If a limiter finds the debt of a key at its start, it also takes that many tokens from the node's share of the key,
-// unless the debt is the overdraft of a lease.
+// stem is the beginning of the paths of the files: a full path whose folder exists and belongs to this user or root.
+// Each limiter has a file, whose name ends with .debts. It contains the keys in clear text, and only the user of the
+// process may read it (0600). [Limiter.Close] removes it if nothing is owed. All limiters of the machine with the same
+// stem must have the same name and store. DebtFiles needs Linux; on other systems [New] returns an error.
 func DebtFiles(stem string) Option {
 	return func(c *config) error {
 		if !filepath.IsAbs(stem) {
@@ -47,25 +35,23 @@ func DebtFiles(stem string) Option {
 	}
 }
 
-// A debtFile gives a limiter or one of its tiers access to the limiter's journal. The limiter and all its tiers use the
-// same journal. A nil debtFile does nothing.
+// A debtFile is the access of a limiter or one of its tiers to their common journal. A nil debtFile does nothing.
 type debtFile struct {
 	*journal.Journal
 	tier    uint8             // 0 for the limiter itself
-	leases  map[string]uint64 // what leases owe, as written in the journal; only used by the background goroutine
-	next    int64             // when to look for other files; only used by the background goroutine
-	told    map[string]bool   // files that were logged and left alone; after New, only used by the background goroutine
+	leases  map[string]uint64 // debts of leases in the journal; only for the background goroutine
+	next    int64             // when to look for other files; only for the background goroutine
+	told    map[string]bool   // files that were logged and left alone; after New, only for the background goroutine
 	isReady atomic.Bool       // New has returned
 }
 
-// openDebts opens the file of a limiter. It returns nil without [DebtFiles].
 func (c *Client) openDebts(name string, d *design, a *agreement) (*debtFile, error) {
 	if d.config.debtFiles == "" || d.limit.IsInFlight() {
 		return nil, nil
 	}
 	identity := a.same + " name=" + name
 	if d.limit.IsOfQuotas() {
-		identity += numbers(d.policy, d.config.limit) // because the numbers of quotas depend on the limit's numbers
+		identity += numbers(d.policy, d.config.limit) // numbers of quotas depend on them
 	}
 	j, err := journal.Open(d.config.debtFiles, identity, func(err error) {
 		c.tell(slog.LevelError, "the debt to the store cannot be written to its file",
@@ -77,7 +63,6 @@ func (c *Client) openDebts(name string, d *design, a *agreement) (*debtFile, err
 	return &debtFile{Journal: j, leases: map[string]uint64{}, told: map[string]bool{}}, nil
 }
 
-// of returns the debtFile of a tier.
 func (f *debtFile) of(tier int) *debtFile {
 	if f == nil {
 		return nil
@@ -92,7 +77,7 @@ func (f *debtFile) close() {
 	}
 }
 
-// note returns the function to call with each change of a debt, or nil if there is no file.
+// note returns the function to call with each change of a debt, or nil without a file.
 func (f *debtFile) note() func(owing, uint64) {
 	if f == nil {
 		return nil
@@ -102,7 +87,6 @@ func (f *debtFile) note() func(owing, uint64) {
 	}
 }
 
-// noteLease writes the debt of a lease to the file.
 func (f *debtFile) noteLease(key string, debt uint64) {
 	if debt == 0 {
 		delete(f.leases, key)
@@ -112,7 +96,6 @@ func (f *debtFile) noteLease(key string, debt uint64) {
 	f.Note(journal.Entry{Tier: f.tier, IsLease: true, Key: key}, debt)
 }
 
-// keepDebts writes the debts of leases to the file while the store is lost.
 func (l *Limiter) keepDebts() {
 	if l.debts != nil {
 		l.noteLeases(false)
@@ -120,7 +103,6 @@ func (l *Limiter) keepDebts() {
 	}
 }
 
-// takeOverFiles takes over the files of ended processes if it is time to look for them.
 func (l *Limiter) takeOverFiles() {
 	f, now := l.debts, l.now()
 	if f != nil && f.tier == 0 && f.isReady.Load() && now >= f.next {
@@ -129,9 +111,8 @@ func (l *Limiter) takeOverFiles() {
 	}
 }
 
-// noteLeases writes the debts of leases to the file. If the parameter all is false, it writes only leases whose part of
-// the store is lost, and leases that have an entry in the file. It leaves out the other leases. The reason is that
-// while the store answers, most leases often owe something for a short time, until a call ends.
+// noteLeases writes the debts of leases to the file: unless all is true, only of leases whose part of the store is
+// lost, or that have an entry. Other leases often owe something, but only until a call ends.
 func (l *Limiter) noteLeases(all bool) {
 	if l.leases == nil {
 		return
@@ -150,7 +131,6 @@ func (l *Limiter) noteLeases(all bool) {
 	})
 }
 
-// takeOver adds the debts of ended processes to those of this limiter and its tiers.
 func (l *Limiter) takeOver(isStart bool) {
 	err := l.debts.TakeOver(func(f journal.Former) bool {
 		isOld := time.Since(f.Last) > l.longestDebt()
@@ -184,8 +164,7 @@ func (l *Limiter) takeOver(isStart bool) {
 	}
 }
 
-// tellOnce logs the text and the error about a file. It does so only once for each file, and for at most mostTold
-// files.
+// tellOnce logs an error about a file once for each file, and for at most mostTold files.
 func (l *Limiter) tellOnce(what, text string, err error) {
 	if !l.debts.told[what] && len(l.debts.told) < mostTold {
 		l.debts.told[what] = true
@@ -210,8 +189,7 @@ func (l *Limiter) room() int {
 	return room
 }
 
-// tierOf returns the limiter of a tier. If the tier no longer exists, it returns the limit's own limiter, which has the
-// same keys.
+// tierOf returns the limiter of a tier, or of a missing tier the limit's own limiter, which has the same keys.
 func (l *Limiter) tierOf(tier uint8) *Limiter {
 	for _, t := range l.tiers {
 		if t.debts.tier == tier {
@@ -221,12 +199,12 @@ func (l *Limiter) tierOf(tier uint8) *Limiter {
 	return l
 }
 
-// takeOverEntry adds an entry to the debts of this limiter, and reports whether there was room. If isStart is true, it
-// also takes the debt from the node's share.
+// takeOverEntry adds an entry to the debts of this limiter and, at the start, takes it from the node's share. It
+// reports whether there was room.
 func (l *Limiter) takeOverEntry(e journal.Entry, n uint64, isStart bool) bool {
 	of := owing{e.Key, script.Quota{Tokens: e.Tokens, Units: e.Units}}
 	if !l.limit.Holds(of.numbers) {
-		of.numbers = script.Quota{} // the limit has changed since then: keep the number of tokens
+		of.numbers = script.Quota{} // the limit has changed: keep the number of tokens
 	}
 	n = min(n, l.limit.MaxDebt(max(of.numbers.Tokens, l.policy.Limit())))
 	if isStart && !e.IsLease {

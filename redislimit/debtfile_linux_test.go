@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// processes returns n clients of a server. Each client stands for another process.
+// processes returns n clients, each for another process.
 func processes(t *testing.T, server *redistest.Server, n int) (clients []*Client) {
 	t.Helper()
 	for range n {
@@ -28,9 +28,7 @@ func processes(t *testing.T, server *redistest.Server, n int) (clients []*Client
 	return clients
 }
 
-// A limiter ends while its store is lost. The next limiter charges the store with the first limiter's debt, and starts
-// with a share that is used up. Close leaves the file in the same state as a killed process would. A test of cmd/weir
-// actually kills a process.
+// The next limiter charges the debt of a limiter that ended while its store was lost, and starts with a used share.
 func TestDebtsOutliveALimiter(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
@@ -52,7 +50,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 		"less than a token": {policy: engine.FixedWindow(40, time.Hour), options: []Option{LocalShare(0.01)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the test waits most of the time
+			t.Parallel()
 			server := redistest.Start(t)
 			stem := filepath.Join(t.TempDir(), "debts")
 			clients := processes(t, server, 2)
@@ -113,10 +111,9 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 	}
 }
 
-// A running limiter takes over the debts of another limiter on the machine when the process of that limiter has ended,
-// and not earlier. This happens in an upgrade, when the older process ends after the new one has started.
+// A running limiter takes over the debts of an ended process, as in an upgrade, and not earlier.
 func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	stem := filepath.Join(t.TempDir(), "debts")
 	node := func() *Limiter {
@@ -142,9 +139,9 @@ func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 	assert.EqualValues(t, 20, other.share.Peek(other.share.Key("k"), 1).Remaining, "its own share is not spent")
 }
 
-// The overdraft of leases is in the file while the store is lost, but not afterwards.
+// The overdraft of leases is in the file only while the store is lost.
 func TestDebtsOfLeasesAreKept(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	clients := processes(t, server, 2)
 	stem := filepath.Join(t.TempDir(), "debts")
@@ -194,8 +191,8 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Tokens that have come back since the last write to the file are not charged. A file that belongs to another limit is
-// left alone, and logged once.
+// Tokens that have come back since the last write are not charged. A file of another limit is left alone, and logged
+// once.
 func TestOldAndForeignDebts(t *testing.T) {
 	server := redistest.Start(t)
 	var log bytes.Buffer
@@ -237,10 +234,9 @@ func TestOldAndForeignDebts(t *testing.T) {
 	assert.ErrorContains(t, err, "redislimit: a: the file of what it owes")
 }
 
-// A closed limiter has a file only while it owes something. After Close, it may still owe costs beyond the tokens of
-// holds, and tokens that its share gives to requests that were in progress at Close.
+// A closed limiter has a file only while it owes something.
 func TestDebtsOfAClosedLimiterAreKept(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	client := processes(t, server, 1)[0]
 	stem := filepath.Join(t.TempDir(), "debts")

@@ -12,28 +12,25 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A design contains everything about a limiter that follows from its name, policy and options. It does not need a
-// store.
+// A design contains everything about a limiter that follows from its name, policy and options.
 type design struct {
 	config  config
 	policy  engine.Policy
 	limit   *script.Limit
 	terms   *lease.Terms  // nil in strict mode
-	first   engine.Policy // the policy for the first requests of keys; the zero Policy without overdraft
-	ofShare engine.Policy // the policy of the node's share; the zero Policy without FailShare
+	first   engine.Policy // for the first requests of keys; the zero Policy without overdraft
+	ofShare engine.Policy // of the node's share; the zero Policy without FailShare
 }
 
-// Check returns the error that [New] would return for the name, the policy and the options, or nil. It needs no client
-// and makes nothing. A program can use Check for the limits in a configuration file. Only New finds out whether the
+// Check returns the error that [New] would return, without a client. It makes nothing. Only New finds out whether the
 // machine has enough memory for [MaxKeys] keys.
 func Check(name string, policy engine.Policy, options ...Option) error {
 	_, err := newDesigns(name, policy, options)
 	return err
 }
 
-// CheckQuotas returns two functions. The function check checks a policy as [Limiter.Quota] does, for the limiter that
-// [New] would make. It needs no client and is not safe for concurrent use. Its errors do not name the policy, because
-// the caller knows the policy. The function end frees the memory.
+// CheckQuotas returns a function that checks a policy as [Limiter.Quota] would, without a client. check is not safe for
+// concurrent use, and its errors do not name the policy. Call end to free the memory.
 func CheckQuotas(name string, policy engine.Policy, options ...Option) (check func(engine.Policy) error, end func(), err error) {
 	designs, err := newDesigns(name, policy, options)
 	if err != nil {
@@ -54,11 +51,9 @@ func CheckQuotas(name string, policy engine.Policy, options ...Option) (check fu
 	}, l.closeLocal, nil
 }
 
-// isConstant reports whether a policy decides without counting tokens.
 func isConstant(p engine.Policy) bool { return p == engine.Unlimited() || p == engine.Blocked() }
 
-// newDesigns returns the design of a limiter, followed by the designs of its tiers. If the policy of a tier does not
-// count, its design has no limit.
+// newDesigns returns the design of a limiter, and then those of its tiers. A tier that does not count has no limit.
 func newDesigns(name string, policy engine.Policy, options []Option) ([]design, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -111,7 +106,6 @@ func newDesign(name string, policy engine.Policy, c config) (d design, err error
 	return d, nil
 }
 
-// divisor returns the number by which a limit is divided for a node's share.
 func (d *design) divisor() float64 {
 	if d.config.fraction > 0 {
 		return 1 / d.config.fraction
@@ -119,7 +113,6 @@ func (d *design) divisor() float64 {
 	return float64(d.config.nodes)
 }
 
-// shareOptions returns the options of the share's limiter.
 func (d *design) shareOptions() []engine.Option {
 	options := []engine.Option{engine.MaxKeys(d.config.maxKeys), engine.ChargeRefusals(d.config.limit.Refusals)}
 	if n := d.config.limit.MaxQuota; n > 0 {
@@ -128,7 +121,6 @@ func (d *design) shareOptions() []engine.Option {
 	return options
 }
 
-// chooseMode sets the terms of leases if the limiter is leased.
 func (d *design) chooseMode() (err error) {
 	if d.limit.IsOfQuotas() || d.config.limit.MaxQuota > 0 || d.config.limit.Refusals != engine.ChargeNothing {
 		if d.config.mode == Leased {
@@ -146,8 +138,7 @@ func (d *design) chooseMode() (err error) {
 		return err
 	}
 	if d.terms.First > 0 {
-		// A key's first requests must count until a charge removes them. So the window is the longest possible window,
-		// a year.
+		// A key's first requests must count until a charge removes them, so the window is the longest possible.
 		d.first = engine.FixedWindow(d.terms.First, 365*24*time.Hour)
 	}
 	return nil

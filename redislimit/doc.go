@@ -8,11 +8,9 @@
 //	...
 //	decision, err := limiter.Take(ctx, clientIP, 1)
 //
-// A [Limiter] is also a backend of package httplimit.
+// docs/distributed.md has the details: modes, holds, bounds, failures, sizing.
 //
 // # Words
-//
-// The words of package shard mean the same here. The others are:
 //
 //	store       the Redis or Valkey deployment that keeps the state
 //	node        a process that shares limits with others through a store
@@ -21,14 +19,15 @@
 //	call        one script call, which carries up to 64 questions
 //	group       the questions of one request with several limits; the store decides them all or nothing
 //	queue       the questions of a limiter that wait for a call
-//	lease       tokens of a key that a node has in hand: the store has charged them already
+//	lease       tokens of a key that a node may spend, because the store has charged them already
+//	in hand     said of the tokens of a lease
 //	renewal     a question by which a lease asks for more tokens; it may carry a request
-//	settlement  a question by which a lease gives tokens back and has its debt charged, before it is forgotten
+//	settlement  the last question of a lease: it gives tokens back and has its debt charged
 //	hold        an estimate that was taken, and is settled when the cost is known ([Limiter.Hold])
 //	place       what a request in flight takes; the store keeps it while its node renews it ([Limiter.Enter])
-//	overdraft   tokens that a node may admit before the store has charged them, because it has plenty
-//	share       the fraction of a limit that a node admits by itself while the store is lost ([LocalShare])
-//	debt        tokens that a node has admitted, on overdraft or by its share, but the store has not charged yet
+//	overdraft   tokens that a node may admit before the store has charged them
+//	share       the fraction of a limit that a node admits while the store is lost ([LocalShare])
+//	debt        tokens that were admitted, on overdraft or by a share, but are not charged yet
 //	settling later   counting on each node and reporting to the store later, as other limiters do; for comparison
 //	part        what can fail independently in a store: a partition of a cluster, or all of any other store
 //	lost        said of a part of a store that has not answered a call for some time ([BreakAfter])
@@ -38,32 +37,13 @@
 // # Two modes
 //
 // Strict mode asks the store about every request, except for a key that the store refused a moment ago
-// ([TrustRefusals]). One script call decides the requests for up to 64 keys. These requests came while the previous
-// calls were in progress. Every algorithm except batch refill has this mode. While the store answers, the limit is
-// exact. A refused request takes nothing. All times are those of the server's clock.
+// ([TrustRefusals]). While the store answers, the limit is exact. Every algorithm except batch refill has this mode.
 //
 // Leased mode is for token buckets and fixed windows of 100/s and more. A node spends tokens that the store has charged
-// already, and asks for more before they run out. A decision takes tens of nanoseconds, and each node asks the store
-// about 250 times per second for a saturated key (docs/distributed.md). [Auto] chooses the mode, and [Limiter.Mode]
-// returns the choice. Strict and leased nodes of one limit share its state.
+// already, and asks for more before they run out. A decision takes tens of nanoseconds.
 //
-// # Quotas and charges
-//
-// [Limiter.Quota] makes a [Quota] for a limit that comes with a request. [Limiter.Charge] takes tokens that have been
-// spent already, whether they are available or not. A key has one debt, even if its requests come with different
-// quotas. The store decides about quotas and charges, so a limiter with quotas is strict. Quotas and charges work as in
-// package engine.
-//
-// # Holds and requests in flight
-//
-// [Limiter.Hold] takes an estimate, and [Hold.Settle] corrects it when the cost is known. [Limiter.HoldUpTo] takes the
-// available tokens, for a request that can use fewer. Both modes have holds.
-//
-// A limiter of [engine.Concurrency] counts what is in flight. [Limiter.Enter] takes places, and [Entry.Release] gives
-// them back. The places of a node that dies are free after [PlaceLife]. In package engine, the type Receipt serves as
-// both hold and entry.
-//
-// Holds and requests in flight add to the bound below. docs/distributed.md states how much.
+// [Auto] chooses the mode. Strict and leased nodes of one limit share its state. All times are those of the server's
+// clock.
 //
 // # The bound
 //
@@ -72,16 +52,14 @@
 //	burst + rate*T + O + N*D
 //
 // N is the number of nodes, and D is the largest [Overdraft]. O is the number of tokens that all nodes had in hand when
-// T began; each node has at most half the burst in hand. No term grows with the load, and only rate*T grows with time.
-// In strict mode O and N*D are 0. For a fixed window, the limit replaces burst + rate*T. Package internal/lease
-// explains the bound.
+// T began; each node has at most half the burst in hand. In strict mode O and N*D are 0. For a fixed window, the limit
+// replaces burst + rate*T. Holds and requests in flight add to the bound.
 //
 // # When the store fails
 //
 // No call waits longer than [Timeout] for the store. If all calls have failed for [BreakAfter], the store counts as
-// lost. The node then spends the tokens that it has in hand. After that, the [FailurePolicy] decides. Meanwhile, the
-// node sends the store a probe four times per second. When the store is back, it is charged with the tokens that shares
-// admitted.
+// lost. The node then spends the tokens that it has in hand, and after that the [FailurePolicy] decides. When the store
+// is back, it is charged with the tokens that shares admitted.
 //
 // # Stability
 //

@@ -13,34 +13,30 @@ import (
 )
 
 const (
-	evictionEvery = time.Second  // how often to read the counters of a store that may drop keys
-	evictionQuiet = compareEvery // the store is used again when it has dropped no key for this long
-	evictionTime  = time.Second  // for all servers to answer
+	evictionEvery = time.Second
+	evictionQuiet = compareEvery // the store is used again after this time without dropped keys
+	evictionTime  = time.Second
 )
 
-// errEvicts is the error for a store that answers and drops keys. It matches ErrStore.
 var errEvicts = fmt.Errorf("redislimit: %w: it drops keys, because its memory is full", ErrStore)
 
 // An eviction contains what a client knows about how its store drops keys when its memory is full. A dropped key no
-// longer owes anything, so a store that drops keys cannot keep a limit. Such a store counts as lost, except for
-// limiters with [FailOpen].
+// longer owes anything, so such a store counts as lost, except for limiters with [FailOpen].
 type eviction struct {
 	next   atomic.Int64 // when to check again
-	isBusy atomic.Bool  // a goroutine checks the store; only this goroutine writes the fields below
+	isBusy atomic.Bool  // a goroutine checks the store, and may write the fields below
 
 	policy   atomic.Pointer[string]
-	since    atomic.Int64 // since when the store counts as lost; 0 if the store does not count as lost
+	since    atomic.Int64 // since when the store counts as lost; 0 if it does not
 	last     int64        // when dropped keys were last found
 	nextWarn int64
-	isMute   bool             // it was logged that a server does not report how it evicts
-	dropped  map[string]int64 // how many keys each server has ever dropped
+	isMute   bool             // that a server does not report how it evicts was logged
+	dropped  map[string]int64 // by server: keys ever dropped
 }
 
-// isLost reports whether the store counts as lost because it drops keys. For a nil eviction it returns false.
 func (e *eviction) isLost() bool { return e != nil && e.since.Load() != 0 }
 
-// If a check is due, watchEviction starts it. The check finds out by which policy the store evicts keys, and whether
-// the store has dropped any. watchEviction does not wait for the answer.
+// watchEviction starts a check of the store's evictions if one is due.
 func (c *Client) watchEviction(now int64) {
 	e := &c.eviction
 	if c.link.Load().redis == nil || now < e.next.Load() || !e.isBusy.CompareAndSwap(false, true) {
@@ -57,12 +53,11 @@ func (c *Client) watchEviction(now int64) {
 	}()
 }
 
-// lookAtEviction requests from each server its eviction policy and the number of keys that it has dropped.
 func (c *Client) lookAtEviction(now int64) {
 	e := &c.eviction
 	ctx, cancel := context.WithTimeout(context.Background(), evictionTime)
 	defer cancel()
-	var drops *string // a policy that drops keys
+	var drops *string
 	allAnswered, warned, dropped := true, false, int64(0)
 	for address, server := range c.link.Load().redis.Nodes() {
 		found, err := evictionOf(ctx, server)
@@ -95,7 +90,7 @@ func (c *Client) lookAtEviction(now int64) {
 	c.noteEviction(now, dropped, allAnswered)
 }
 
-// grown returns how many keys a server has dropped since it was last asked. The first time it returns 0.
+// grown returns how many keys a server has dropped since it was last asked, at first 0.
 func (e *eviction) grown(address string, dropped int64) int64 {
 	if e.dropped == nil {
 		e.dropped = map[string]int64{}
@@ -105,14 +100,12 @@ func (e *eviction) grown(address string, dropped int64) int64 {
 	switch {
 	case !known:
 		return 0
-	case dropped < before: // the server was restarted, or its counters were reset
+	case dropped < before: // a restart, or a reset of the counters
 		return dropped
 	}
 	return dropped - before
 }
 
-// noteEviction treats the store as lost if the store has dropped keys. It treats the store as back when the store has
-// dropped no key for the time evictionQuiet.
 func (c *Client) noteEviction(now, dropped int64, allAnswered bool) {
 	e := &c.eviction
 	since := e.since.Load()
@@ -132,16 +125,14 @@ func (c *Client) noteEviction(now, dropped int64, allAnswered bool) {
 	}
 }
 
-// evicting contains a server's eviction policy and the number of keys that it has dropped.
 type evicting struct {
-	policy  string // "" if its memory has no limit, or if it does not report its policy
-	dropped int64  // keys that it has dropped since it started; -1 if it does not report this
+	policy  string // "" if its memory has no limit, or if it is not reported
+	dropped int64  // since it started; -1 if not reported
 }
 
 func (e evicting) mayDrop() bool { return e.policy != "" && e.policy != "noeviction" }
 
-// evictionOf returns how a server evicts keys. If the user may not run INFO, evictionOf tries CONFIG, which has no
-// counter of evictions. It returns an error if the server does not answer.
+// evictionOf returns how a server evicts keys, by INFO or, without the counter, by CONFIG if the user may not run INFO.
 func evictionOf(ctx context.Context, server rueidis.Client) (evicting, error) {
 	text, err := server.Do(ctx, server.B().Arbitrary("INFO").Args("memory", "stats").Build()).ToString()
 	if err == nil {
@@ -157,7 +148,6 @@ func evictionOf(ctx context.Context, server rueidis.Client) (evicting, error) {
 	return policyOf(said["maxmemory"], said["maxmemory-policy"], -1), nil
 }
 
-// readEviction reads an answer to INFO.
 func readEviction(text string) evicting {
 	said := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -17,11 +17,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// BenchmarkEviction measures what each maxmemory-policy costs a limit of 5 per hour. The server is full of the keys of
-// a cache. The keys of the cache live for an hour, and all of them are replaced within about 10 seconds. One key of the
-// limit gets five requests per second. Another key of the limit gets five requests in 20 seconds. The benchmark reports
-// how many requests of each key were admitted in a minute; an exact limit admits 5. The limiter has FailOpen, so it
-// keeps asking a store that drops keys. With noeviction it has FailClosed, so it admits nothing while the full store
+// BenchmarkEviction measures what each maxmemory-policy costs a limit of 5 per hour, on a server full of the keys of a
+// cache. It reports how many requests are admitted in a minute, for a frequent and a rare key. With FailOpen, the
+// limiter keeps asking a store that drops keys. With noeviction it has FailClosed, to admit nothing while the store
 // refuses to write.
 func BenchmarkEviction(b *testing.B) {
 	for b.Loop() {
@@ -42,7 +40,6 @@ func BenchmarkEviction(b *testing.B) {
 	}
 }
 
-// underPressure returns how many requests of two keys are admitted in a minute.
 func underPressure(b *testing.B, policy string) (often, seldom int) {
 	server := redistest.Start(b)
 	cache, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})
@@ -59,7 +56,7 @@ func underPressure(b *testing.B, policy string) (often, seldom int) {
 	require.NoError(b, err)
 	defer l.Close()
 	server.Do("CONFIG", "SET", "maxmemory", "12mb", "maxmemory-policy", policy)
-	const perTick = 600 // of 200 ms
+	const perTick = 600
 	value, number := strings.Repeat("x", 200), 0
 	write := func() {
 		commands := make(rueidis.Commands, perTick)

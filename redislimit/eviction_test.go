@@ -20,17 +20,14 @@ import (
 // KnowsEviction reports whether the client has checked how all servers evict.
 func (c *Client) KnowsEviction() bool { return c.eviction.next.Load() != 0 }
 
-// evict makes a server drop all keys that it can drop, and then gives the server enough memory again.
+// evict makes a server drop all keys that it can drop, and then gives it memory again.
 func evict(t *testing.T, server *redistest.Server) {
 	server.Do("CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "allkeys-random")
 	require.Eventually(t, func() bool { return server.Do("DBSIZE") == "0" }, 10*time.Second, time.Millisecond)
 	server.Do("CONFIG", "SET", "maxmemory", "1gb")
 }
 
-// A store that drops keys cannot keep a limit. So it counts as lost until it has dropped no key for some time. While it
-// counts as lost, a limiter with FailShare admits the tokens of its share, and the store is charged with them later. A
-// limiter with FailClosed refuses. A limiter with FailOpen continues to ask the store, because without the store it
-// would admit everything.
+// A store that drops keys counts as lost for a while. Only a limiter with FailOpen continues to ask it.
 func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 	const limit, share = 8, 2
 	for _, onLoss := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
@@ -88,8 +85,7 @@ func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 	}
 }
 
-// While a store drops keys, a share of less than one token starts empty and earns a token with time. A lease is spent
-// but not renewed.
+// While a store drops keys, a share of less than one token starts empty, and a lease is not renewed.
 func TestSmallLimitsAndLeasesWhileAStoreDropsKeys(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)
@@ -124,8 +120,7 @@ func TestSmallLimitsAndLeasesWhileAStoreDropsKeys(t *testing.T) {
 	assert.Equal(t, calls, client.Health().Calls)
 }
 
-// The warning about a policy that drops keys is repeated every 20 seconds. If the server's counter of dropped keys
-// starts over, keys that were dropped since then are noticed too.
+// The warning about a policy that drops keys is repeated, and a restarted counter is noticed.
 func TestEvictionIsWarnedOfAgainAndAgain(t *testing.T) {
 	server, log := redistest.Start(t), &testlog.Log{}
 	server.Do("CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "volatile-ttl")

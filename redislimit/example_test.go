@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// store starts a store in this process, instead of redis://localhost:6379, and returns its address.
+// store starts a store in this process, and returns its address.
 func store() (address string, stop func()) {
 	server, err := miniredis.Run()
 	if err != nil {
@@ -79,7 +79,7 @@ func ExampleNew() {
 	// node 1 false <nil>
 }
 
-// Check returns the error that New would return. It needs no store.
+// Check needs no store.
 func ExampleCheck() {
 	fmt.Println(redislimit.Check("api", engine.TokenBucket(engine.PerSecond(1000), 200)))
 	fmt.Println(redislimit.Check("api", engine.SlidingLog(5000, time.Minute)))
@@ -113,7 +113,7 @@ func ExampleLimiter_Mode() {
 	// api leased
 }
 
-// The limit may come with each request. In this example, it depends on the plan of the request's API key.
+// The limit depends on the plan of the request's API key.
 func ExampleLimiter_Quota() {
 	address, stop := store()
 	defer stop()

@@ -29,11 +29,10 @@ type caller struct {
 	longest  time.Duration
 	missed   map[string]int // not decided in time: the store may have charged each
 	errors   map[string]int // by the text of the error
-	foreign  error          // an error that is not ErrStore
+	foreign  error
 }
 
-// call starts a caller of a limiter. The limiter has FailClosed, so every answer without an error is the store's
-// decision. If the test does not stop the caller, the caller ends with the test.
+// call starts a caller. The limiter has FailClosed, so every answer without an error is the store's decision.
 func call(t *testing.T, l *redislimit.Limiter, keys ...string) *caller {
 	c := &caller{admitted: map[string]int{}, served: map[string]int{}, missed: map[string]int{}, errors: map[string]int{}}
 	quit, over := make(chan struct{}), make(chan struct{})
@@ -78,7 +77,6 @@ func (c *caller) note(key string, d engine.Decision, err error, took time.Durati
 	}
 }
 
-// of returns how many requests for the keys the store decided, and how many it admitted.
 func (c *caller) of(keys ...string) (served, admitted int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,15 +86,13 @@ func (c *caller) of(keys ...string) (served, admitted int) {
 	return served, admitted
 }
 
-// missing returns how many requests for the key the store did not decide in time.
 func (c *caller) missing(key string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.missed[key]
 }
 
-// rest takes all tokens that a key has left, and returns how many it took. The limiter sure waits long enough for the
-// store.
+// rest takes all tokens that a key has left, and returns how many.
 func rest(t *testing.T, sure *redislimit.Limiter, key string) (tokens int) {
 	t.Helper()
 	for tokens <= 2*burst && take(t, sure, key, 1).Allowed {
@@ -105,7 +101,6 @@ func rest(t *testing.T, sure *redislimit.Limiter, key string) (tokens int) {
 	return tokens
 }
 
-// awaitServed returns when the store has decided about each of the keys again.
 func (c *caller) awaitServed(t *testing.T, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
@@ -114,8 +109,7 @@ func (c *caller) awaitServed(t *testing.T, keys ...string) {
 	}
 }
 
-// check asserts what must be true after every failover: no call took longer than its timeout, and all errors match
-// ErrStore.
+// check asserts that no call took longer than its timeout, and that all errors match ErrStore.
 func (c *caller) check(t *testing.T, what string) {
 	t.Helper()
 	c.mu.Lock()
@@ -125,7 +119,7 @@ func (c *caller) check(t *testing.T, what string) {
 	t.Logf("%s: the longest Take %v, errors %v", what, c.longest, c.errors)
 }
 
-// slowFailover skips a test under the race detector, which finds nothing while a test waits for other processes.
+// The race detector finds nothing while a test waits for other processes.
 func slowFailover(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -134,7 +128,6 @@ func slowFailover(t *testing.T) {
 	t.Parallel()
 }
 
-// nodeKeys returns the names of n keys that this node of a cluster keeps for a limiter.
 func nodeKeys(t *testing.T, l *redislimit.Limiter, node *redistest.Server, n int) []string {
 	t.Helper()
 	for i := range 100 {
@@ -156,7 +149,7 @@ func TestClusterFailover(t *testing.T) {
 	here, there := nodeKeys(t, sure, master, 3), nodeKeys(t, sure, cluster.Nodes[1], 3)
 	everywhere := append(append([]string(nil), here...), there...)
 
-	// An operator starts the failover. A call that waits long enough does not notice it, and no count is lost.
+	// A call that waits long enough does not notice the failover, and no count is lost.
 	steady := call(t, sure, everywhere...)
 	steady.awaitServed(t, everywhere...)
 	begin := time.Now()
@@ -175,8 +168,7 @@ func TestClusterFailover(t *testing.T) {
 		assert.Equal(t, burst-2, admitted, "%s: %d asked", key, served) // nodeKeys took one token of each key, twice
 	}
 
-	// The failover starts because the master ends. The replica that takes over was the master before, and has received
-	// no data from the master that ends.
+	// The replica that takes over has no data from the master that ends.
 	store := open(t, cluster.URL())
 	short := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
 	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(faultNode))
@@ -219,8 +211,7 @@ func TestClusterFailover(t *testing.T) {
 	assert.Zero(t, admitted)
 }
 
-// While a slot moves between two nodes, each of them has some of the slot's keys. Neither node answers a call for
-// several of these keys.
+// While a slot moves, neither of its two nodes answers a call for several of its keys.
 func TestSlotOnItsWay(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -271,7 +262,6 @@ func TestSlotOnItsWay(t *testing.T) {
 	assert.Zero(t, store.Health().Failures)
 }
 
-// sentinelSet starts a master, its replica and the sentinels that watch them.
 func sentinelSet(t *testing.T) (master, replica *redistest.Server, sentinels *redistest.Sentinels) {
 	t.Helper()
 	master = redistest.Start(t)
@@ -329,8 +319,7 @@ func TestSentinelMasterKilled(t *testing.T) {
 	assert.Positive(t, evaluations(t, replica))
 }
 
-// An operator starts a Sentinel failover in which no server dies. Afterwards the operator reconfigures the sentinels,
-// so that another server is the master instead of these two. Sentinel does not announce this change.
+// The client follows a failover, and a new master that Sentinel does not announce.
 func TestSentinelByAnOperator(t *testing.T) {
 	slowFailover(t)
 	_, replica, sentinels := sentinelSet(t)
@@ -361,7 +350,7 @@ func TestSentinelByAnOperator(t *testing.T) {
 	assert.GreaterOrEqual(t, admitted, burst)
 }
 
-// The sentinel that the client listens to stops answering while its connection stays open. Then the master dies.
+// The sentinel that the client listens to falls silent before the master dies.
 func TestSentinelSilent(t *testing.T) {
 	slowFailover(t)
 	master, replica, sentinels := sentinelSet(t)
@@ -381,7 +370,7 @@ func TestSentinelSilent(t *testing.T) {
 	c.check(t, "a silent sentinel")
 }
 
-// A server that becomes a replica refuses to write. It counts as lost until it is a master again.
+// A server that becomes a replica counts as lost until it is a master again.
 func TestReadOnly(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())

@@ -28,13 +28,11 @@ const (
 	backSoon  = 10 * time.Second // time for the store to count as back, on such a machine
 	silence   = 3 * timeout      // time until the store counts as lost
 	burst     = 12
-	faultNode = 4 // how many nodes share the limit, according to the limiters' options
+	faultNode = 4
 )
 
-// slow is a policy whose tokens do not come back during a test.
 func slow() engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), burst) }
 
-// algorithms returns a policy of each algorithm with a limit of burst. No tokens come back during a test.
 func algorithms() map[string]engine.Policy {
 	return map[string]engine.Policy{
 		"token bucket":   slow(),
@@ -44,7 +42,7 @@ func algorithms() map[string]engine.Policy {
 	}
 }
 
-// open opens a store with a short timeout. Keys are written in full, so a test finds them by their names.
+// open opens a store with a short timeout and readable keys.
 func open(t *testing.T, url string, options ...redislimit.ClientOption) *redislimit.Client {
 	t.Helper()
 	store, err := redislimit.Open(t.Context(), url, append([]redislimit.ClientOption{redislimit.Timeout(timeout), redislimit.BreakAfter(silence), redislimit.FullKeys()}, options...)...)
@@ -59,8 +57,7 @@ func patient(t *testing.T, url string) *redislimit.Client {
 	return open(t, url, redislimit.Timeout(10*time.Second))
 }
 
-// timed takes one token. It fails the test if the call takes longer than its timeout, and longer than a busy machine
-// could delay it.
+// timed takes one token, and fails the test if the call takes too long.
 func timed(t *testing.T, l *redislimit.Limiter, key string) (engine.Decision, error) {
 	t.Helper()
 	begin := time.Now()
@@ -69,7 +66,6 @@ func timed(t *testing.T, l *redislimit.Limiter, key string) (engine.Decision, er
 	return d, err
 }
 
-// A fault is a kind of failure of a store: begin starts it, and end repairs it.
 type fault struct {
 	begin, end func(*redistest.Server, *redistest.Proxy)
 	forgets    bool // the store has lost its data
@@ -98,13 +94,13 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 	for name, fault := range faults() {
 		for _, policy := range []redislimit.FailurePolicy{redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen} {
 			t.Run(name+"/"+policy.String(), func(t *testing.T) {
-				t.Parallel() // the test waits most of the time
+				t.Parallel()
 				server := redistest.Start(t)
 				proxy := redistest.StartProxy(t, server.Addr())
 				store := open(t, proxy.URL())
 				l := limiter(t, store, slow(), redislimit.OnLoss(policy), redislimit.Nodes(faultNode))
 				require.Equal(t, redislimit.Strict, l.Mode())
-				require.Eventually(t, func() bool { // the machine may be busy
+				require.Eventually(t, func() bool {
 					_, err := l.Take(t.Context(), "warm", 1)
 					return err == nil && l.Stats().Store.Lost == 0 && store.Health().Calls > store.Health().Failures
 				}, 10*time.Second, time.Millisecond)
@@ -117,7 +113,6 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 				require.Equal(t, policy, l.Stats().OnLoss)
 				require.Positive(t, l.Stats().Fallbacks)
 
-				// While the store is lost, the policy decides, and the store gets a few calls per second.
 				before, begin := store.Health().Calls, time.Now()
 				allowed := 0
 				for range 500 {
@@ -150,8 +145,7 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 					return l.Stats().Store.Lost == 0
 				}, backSoon, 5*time.Millisecond, "the store is back, and still counts as lost: %+v", l.Stats())
 
-				// The store admits at most one extra burst. If Fallbacks did not grow during a call, the store made the
-				// decision.
+				// If Fallbacks did not grow during a call, the store made the decision.
 				admitted := 0
 				for range 3 * burst {
 					lost := l.Stats().Fallbacks
@@ -166,10 +160,9 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 	}
 }
 
-// After a fault, the store still has its earlier decisions, unless its data are lost. If the data are lost, a key gets
-// one more burst, but not two.
+// After a fault without loss of data, the store still has its decisions; otherwise a key gets one more burst.
 func TestAtMostOneExtraBurst(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	for name, fault := range faults() {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
@@ -213,10 +206,10 @@ func TestFlushAllIsOneExtraBurst(t *testing.T) {
 	}
 }
 
-// While the store is unavailable, a leased limiter first spends its tokens in hand. Then its failure policy decides. No
-// call waits.
+// While the store is unavailable, a leased limiter spends its tokens in hand, then its failure policy decides, without
+// waiting.
 func TestLeasesWhileTheStoreIsAway(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	for name, fault := range faults() {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
@@ -250,8 +243,7 @@ func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// Thousands of requests come while the store does not answer. All requests end in time, and leave no goroutines and no
-// memory behind.
+// If the store does not answer, requests end in time, and leave no goroutines and no memory behind.
 func TestNothingQueuesWithoutBound(t *testing.T) {
 	server := redistest.Start(t)
 	l := limiter(t, open(t, server.URL(), redislimit.BreakAfter(time.Minute)), slow(), redislimit.OnLoss(redislimit.FailClosed))
@@ -310,9 +302,8 @@ func TestRestart(t *testing.T) {
 	for range burst {
 		require.True(t, take(t, l, "k", 1).Allowed)
 	}
-	server.Restart() // no data, no scripts
-	// A connection that was idle during the restart is dead, but the client notices this only when it uses the
-	// connection. So there may be an error or two about the connection, but no error about a missing script.
+	server.Restart()
+	// There may be an error or two about the dead connection, but none about a missing script.
 	admitted, refused := 0, 0
 	require.Eventually(t, func() bool {
 		d, err := l.Take(t.Context(), "k", 1)
@@ -329,17 +320,16 @@ func TestRestart(t *testing.T) {
 	assert.Equal(t, burst, admitted)
 }
 
-// The cases of the cluster share one cluster, because a cluster takes seconds to start.
 func TestCluster(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	store := patient(t, cluster.URL())
 	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
 	require.Greater(t, store.Health().Parts, 1)
 
 	t.Run("keys of all nodes", func(t *testing.T) {
-		// All requests come at once, so that calls carry several keys. If the keys of a call were in different slots,
-		// the reply CROSSSLOT would be an error.
+		// All requests come at once, so that calls carry several keys. Keys in different slots would cause the error
+		// CROSSSLOT.
 		var all sync.WaitGroup
 		for i := range 500 {
 			all.Go(func() {
@@ -409,7 +399,7 @@ func TestCluster(t *testing.T) {
 			}
 			return store.Health().Lost > 0
 		}, 20*time.Second, time.Millisecond)
-		require.Eventually(t, func() bool { // keys on the other nodes are served during the whole time
+		require.Eventually(t, func() bool {
 			served := 0
 			for i := range 100 {
 				if _, err := timed(t, l, "part "+strconv.Itoa(i)); err == nil {
@@ -422,7 +412,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// timesToLive asserts that every key of the server has a time to live, and returns how many there are.
+// timesToLive asserts that every key of the server has a time to live.
 func timesToLive(t *testing.T, server *redistest.Server) int {
 	t.Helper()
 	keys := strings.Split(server.Do("KEYS", "*"), "\n")
@@ -487,13 +477,12 @@ func TestRefusedTakesNothing(t *testing.T) {
 	}
 }
 
-// If no answer comes, it is unknown whether the store carried out the request. The store carries it out at most once,
-// because the call is never repeated.
+// The store carries out a request without an answer at most once, because the call is never repeated.
 func TestLostAnswerTakesNoMoreThanWasWanted(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed))
-	// When the loop ends, the script is loaded and all connections are open. A call uses any of up to four connections.
+	// Now the script is loaded and all of up to four connections are open.
 	inARow := 0
 	require.Eventually(t, func() bool {
 		if inARow++; errOf(l.Take(t.Context(), "warm", 1)) != nil {
@@ -514,7 +503,6 @@ func TestLostAnswerTakesNoMoreThanWasWanted(t *testing.T) {
 	assert.Equal(t, 3, evaluations(t, server), "a call was repeated")
 }
 
-// evaluations returns how many scripts the server ran.
 func evaluations(t *testing.T, server *redistest.Server) int {
 	t.Helper()
 	n := 0
@@ -546,8 +534,7 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	require.Eventually(t, func() bool { _ = l.Allow("k"); return store.Health().Lost == 1 }, 10*time.Second, time.Millisecond)
 	assert.LessOrEqual(t, evaluations(t, server), int(store.Health().Calls-before), "a call was repeated")
 	proxy.Clear()
-	// Another node gets all tokens except those that the lost calls took. A single grant never takes half of the limit,
-	// so the other node must get much more than half of it.
+	// Another node gets all tokens except those of the lost calls.
 	other := limiter(t, patient(t, server.URL()), policy, redislimit.OnLoss(redislimit.FailClosed))
 	admitted := 0
 	require.Eventually(t, func() bool {
@@ -558,8 +545,7 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	}, 20*time.Second, 10*time.Microsecond, "%d admitted", admitted)
 }
 
-// Two nodes request, at the same time, more tokens in total than there are. Only the server's clock counts, because
-// calls do not contain a node's time. The test also checks that calls at different times have identical arguments.
+// Calls at different times have identical arguments, so only the server's clock counts.
 func TestNodesClocksDoNotMatter(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("CONFIG", "SET", "slowlog-log-slower-than", "0")
@@ -602,7 +588,7 @@ func TestNodesClocksDoNotMatter(t *testing.T) {
 	}
 }
 
-// A node that dies loses the tokens that it has in hand, so the limit admits fewer tokens, and never more.
+// The tokens in hand of a node that dies are lost, so fewer tokens are admitted, and never more.
 func TestNodeCrash(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.PerSecond(200), 800)

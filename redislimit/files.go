@@ -17,8 +17,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Files contains the names of files that [Open] reads for each new connection, so a changed file takes effect at the
-// next connection. "" stands for no file.
+// Files contains the names of files that [Open] reads again for each new connection. "" stands for no file.
 type Files struct {
 	CA                          string // certificates in PEM of the authorities of the store, instead of the machine's
 	Certificate, CertificateKey string // in PEM, shown to the store to identify the client
@@ -28,10 +27,9 @@ type Files struct {
 	AnyName bool
 }
 
-// FromFiles sets the files that a client reads. [Open] returns an error if a file cannot be read. If this happens
-// later, the client continues to use the contents that it read last, and logs the error. CA and Certificate need an
-// address that begins with rediss://. Password is the password of the store, not of sentinels ([SentinelUser]). With a
-// password file, the address must not contain a password.
+// FromFiles sets the files that a client reads. [Open] returns an error if a file cannot be read; later, the client
+// logs the error and continues to use what it read last. CA and Certificate need a rediss:// address. Password is of
+// the store, not of sentinels ([SentinelUser]); the address must then have none.
 func FromFiles(f Files) ClientOption {
 	return func(c *clientConfig) error {
 		if (f.Certificate == "") != (f.CertificateKey == "") {
@@ -44,7 +42,6 @@ func FromFiles(f Files) ClientOption {
 
 func (f Files) isTLS() bool { return f.CA != "" || f.Certificate != "" || f.AnyName }
 
-// material contains the contents of the files.
 type material struct {
 	authorities  *x509.CertPool
 	certificates []tls.Certificate
@@ -80,19 +77,17 @@ func (f Files) read() (m material, err error) {
 	return m, nil
 }
 
-// A dialer makes the connections of a client.
 type dialer struct {
 	clientConfig
-	good  atomic.Pointer[material] // the contents that were last read without an error
+	good  atomic.Pointer[material] // the last contents without an error
 	cause atomic.Pointer[dialFailure]
-	told  atomic.Pointer[string] // the error of files that was logged last
+	told  atomic.Pointer[string] // the error that was logged last
 
-	opened, closed atomic.Int64 // connections
+	opened, closed atomic.Int64
 
 	ofSentinels net.Resolver // marks connections to sentinels, which are dialed with it; resolves like the default
 }
 
-// A connection is a network connection that a dialer has opened.
 type connection struct {
 	net.Conn
 	once   sync.Once
@@ -104,13 +99,11 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// A dialFailure is the error of the last failed connection to an address.
 type dialFailure struct {
 	address string
 	err     error
 }
 
-// newDialer makes the dialer of a client, and sets it in the options.
 func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
 	d := &dialer{clientConfig: config}
 	switch f := config.files; {
@@ -140,8 +133,7 @@ func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
 	return d, nil
 }
 
-// read reads the files. If one of the files cannot be read, it may be half written. In this case the previous contents
-// stay in use.
+// read reads the files. If one cannot be read, perhaps because it is half written, the previous contents stay in use.
 func (d *dialer) read() *material {
 	fresh, err := d.files.read()
 	if err == nil {
@@ -179,15 +171,13 @@ func (d *dialer) dial(ctx context.Context, address string, tcp *net.Dialer, conf
 	return conn, nil
 }
 
-// reached notes that an address answers.
 func (d *dialer) reached(address string) {
 	if last := d.cause.Load(); last != nil && last.address == address {
 		d.cause.CompareAndSwap(last, nil)
 	}
 }
 
-// A sentinelConn is a connection to a sentinel. Its address identifies it, so that the function that returns
-// credentials can recognize it.
+// A sentinelConn is a connection to a sentinel, recognized by its address when credentials are chosen.
 type sentinelConn struct{ net.Conn }
 
 type sentinelAddr struct{ net.Addr }
@@ -195,7 +185,7 @@ type sentinelAddr struct{ net.Addr }
 func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddr{c.Conn.RemoteAddr()} }
 
 // A secured is a connection over TLS. With TLS 1.3, a server that rejects the client's certificate completes the
-// handshake. It then sends an alert instead of its first answer, and closes the connection.
+// handshake, then sends an alert instead of its first answer.
 type secured struct {
 	net.Conn
 	dialer  *dialer
@@ -217,8 +207,8 @@ func (c *secured) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Write writes to the connection. If this fails because the server has closed the connection, Write reads the server's
-// alert. The client library would not read the alert, because it closes the connection when a write fails.
+// Write reads the server's alert if the write fails, because the client library would close the connection without
+// reading it.
 func (c *secured) Write(b []byte) (n int, err error) {
 	n, err = c.Conn.Write(b)
 	if err != nil && !c.answers.Load() {
@@ -228,10 +218,8 @@ func (c *secured) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// alertTime is how long to wait for an alert that the server sent before it closed the connection.
 const alertTime = 50 * time.Millisecond
 
-// secure returns the TLS configuration with the current contents of the files.
 func (d *dialer) secure(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	read := d.read()
@@ -252,9 +240,8 @@ func (d *dialer) secure(config *tls.Config) *tls.Config {
 	return config
 }
 
-// present returns the certificate to show to the server: the first certificate that the server accepts. It returns an
-// error for an expired certificate. If the client presented an expired certificate, the server would close the
-// connection, and the server's alert might not arrive.
+// present returns the first certificate that the server accepts. It returns an error for an expired one, because the
+// server's alert about it might not arrive.
 func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	for i := range all {
 		one := &all[i]
@@ -270,7 +257,6 @@ func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Cert
 	return new(tls.Certificate), nil
 }
 
-// acceptAnyName makes the client verify certificates without the name of the server.
 func acceptAnyName(config *tls.Config) {
 	config.InsecureSkipVerify = true
 	config.VerifyConnection = func(state tls.ConnectionState) error {
@@ -283,8 +269,7 @@ func acceptAnyName(config *tls.Config) {
 	}
 }
 
-// explain takes an error that does not name its cause, such as a timeout, and adds the reason why there is no
-// connection.
+// explain adds the cause to an error without one, such as a timeout.
 func (d *dialer) explain(err error) error {
 	if d == nil || err == nil || isHandshake(err) {
 		return err

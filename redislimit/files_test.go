@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// An expired certificate of the server or of the client is reported as expired, at Open and afterwards.
+// An expired certificate is reported as expired, at Open and afterwards.
 func TestExpiredCertificatesAreReported(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -50,8 +50,7 @@ func TestExpiredCertificatesAreReported(t *testing.T) {
 	assert.ErrorContains(t, err, "certificate has expired")
 }
 
-// Each new connection uses the password and the certificates that are in the files when it is opened. This includes the
-// certificates of the authority. A file that is half written changes nothing.
+// Each new connection uses the current files. A file that is half written changes nothing.
 func TestFilesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -114,11 +113,9 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// With Sentinel, the password file contains the password of the servers, including a server that becomes the master
-// later. The sentinels do not know the servers' user and would refuse a connection with its password. So the client
-// sends the sentinels either their own password or no password.
+// With Sentinel, the password file is for the servers. The sentinels would refuse that password.
 func TestAPasswordFileWithSentinel(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	master, replica, sentinels := sentinelSet(t)
 	name := filepath.Join(t.TempDir(), "password")
 	password := func(word string) {

@@ -16,15 +16,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// renewals is how often a node renews a place within the place's lifetime. If two renewals in a row are lost, the node
-// still has the place.
+// renewals is how often a node renews a place within its lifetime, so that the node still has the place after two lost
+// renewals in a row.
 const renewals = 3
 
-// PlaceLife sets how long the store keeps the place of a request in flight if its node does not renew the place: 1
-// second to 1 hour, 10 seconds by default. A node renews its places three times in that time. If a node dies, its
-// places are free after at most that time. If a node stops for two thirds of that time and then continues, it may lose
-// places of requests that are still in flight. All nodes should use the same value. The option is only for a policy of
-// [engine.Concurrency].
+// PlaceLife sets how long the store keeps the place of a request in flight without a renewal: 1 second to 1 hour, 10
+// seconds by default. So the places of a node that dies are free after that time. A node renews three times in that
+// time; if it stops for two thirds of it, it may lose places of requests that continue. All nodes should use the same
+// value. The option is only for [engine.Concurrency].
 func PlaceLife(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Second || d > time.Hour {
@@ -43,16 +42,14 @@ type flight struct {
 	asking  atomic.Int64 // requests that are being decided: each may soon have an entry
 }
 
-// places counts the places that all limiters of a client have in flight. So a limiter that replaces another limiter
-// knows how many places the replaced limiter has in flight.
+// places counts the places of all limiters of a client, so that they still count when a limiter is replaced.
 type places struct{ counts *xsync.Map[placesOf, uint64] }
 
 type placesOf struct{ limit, key string }
 
 func newPlaces() *places { return &places{xsync.NewMap[placesOf, uint64]()} }
 
-// add adds n to the number of a key's places, unless the sum would exceed the parameter most. It reports whether it
-// added n.
+// add adds n to a key's places, unless the sum would exceed most.
 func (p *places) add(of placesOf, n, most uint64) (added bool) {
 	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
 		if added = n <= most && count <= most-n; !added {
@@ -63,7 +60,6 @@ func (p *places) add(of placesOf, n, most uint64) (added bool) {
 	return added
 }
 
-// remove subtracts n from the number of a key's places.
 func (p *places) remove(of placesOf, n uint64) {
 	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
 		if count <= n {
@@ -86,22 +82,20 @@ type Entry struct {
 	limiter *Limiter // nil for an entry of nothing
 	key     string
 	n       uint64
-	number  int64 // identifies the places in the store; AnyWindow before the store knows them. Changed by renewals
+	number  int64 // identifies the places in the store; AnyWindow before it knows them. Changed by renewals
 	due     int64 // when the places must be renewed; changed like number
-	end     int64 // when the places are forgotten
+	end     int64
 }
 
 var _ limits.Held = (*Entry)(nil)
 
 // Enter takes n places of the key, all or none, until the entry is released. It returns an error if the limiter's
-// policy is not an [engine.Concurrency]. The decision and the error are the same as in [Limiter.Take]. The entry is
-// never nil. Its Release does nothing if the decision is not Allowed.
+// policy is not an [engine.Concurrency]. The decision and the error are those of [Limiter.Take]. The entry is never
+// nil.
 //
-// The node renews the entry's places ([PlaceLife]) until they are released, and at most for the policy's lifetime.
-// [Limiter.Close] and [Client.Close] do not end the renewals, but the end of the process does. While the store is lost,
-// [FailShare] lets a node have up to limit/[Nodes] places of a key in flight, rounded down. This number includes the
-// places that the node had before. When the store is back, the node reports all these places to the store. With
-// [FailOpen], places are not counted.
+// The node renews the places ([PlaceLife]) until they are released, at most for the policy's lifetime, and even after
+// [Limiter.Close] and [Client.Close]. While the store is lost, [FailShare] lets a node have up to limit/[Nodes] places
+// of a key in flight, rounded down, including earlier ones. With [FailOpen], places are not counted.
 func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engine.Decision, error) {
 	if l.flight == nil {
 		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter does not count requests in " +
@@ -117,15 +111,13 @@ func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engi
 	return new(Entry), d, err
 }
 
-// If the limiter's requests have places, asks adds n, which may be negative, to the number of requests that are being
-// decided.
+// asks adds n to the number of requests in flight that are being decided.
 func (l *Limiter) asks(n int64) {
 	if l.flight != nil {
 		l.flight.asking.Add(n)
 	}
 }
 
-// entered returns the entry of a request that was decided, or nil if the request has no entry.
 func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *Entry {
 	if !d.Allowed || n == 0 || r.from == fromNowhere {
 		return nil
@@ -143,8 +135,8 @@ func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *E
 
 func (l *Limiter) renewEvery() int64 { return int64(l.limit.Life()) / renewals }
 
-// takePlaces decides a request that the store did not decide. If reserve is true, the places of an admitted request
-// count until they are released.
+// takePlaces decides a request that the store did not decide. If reserve is true, its places count until they are
+// released.
 func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engine.Decision {
 	most := uint64(float64(q.policy.Limit()) / l.divisor())
 	if !l.flight.add(key, n, most) {
@@ -178,7 +170,6 @@ func (e *Entry) Release() bool {
 	return first
 }
 
-// settle ends the entry on the node.
 func (e *Entry) settle() (first, send bool) {
 	if e.limiter == nil {
 		return false, false
@@ -190,8 +181,7 @@ func (e *Entry) settle() (first, send bool) {
 	return first, send
 }
 
-// leave reports to the store that the places are free. If the report does not arrive, the places become free when their
-// lifetime ends, because no node renews them.
+// leave reports that the places are free. If the report is lost, they become free when their lifetime ends.
 func (e *Entry) leave() { e.limiter.leave(e.key, e.n, e.number) }
 
 func (l *Limiter) leave(key string, n uint64, number int64) {
@@ -202,7 +192,7 @@ func (l *Limiter) leave(key string, n uint64, number int64) {
 	_ = queue.putOne(item, nil, func(script.Answer, error) {})
 }
 
-// giveUp gives back the places of a request that another limit refused, and waits until the store has freed them.
+// giveUp gives back the places of a request that another limit refused, and waits for the store.
 func (l *Limiter) giveUp(ctx context.Context, key string, n uint64, r receipt) error {
 	if r.from == fromShare {
 		l.flight.remove(key, n)
@@ -214,7 +204,6 @@ func (l *Limiter) giveUp(ctx context.Context, key string, n uint64, r receipt) e
 	return err
 }
 
-// renewPlaces renews the places that are due, and forgets those whose lifetime is over.
 func (l *Limiter) renewPlaces() {
 	now := l.now()
 	for e := range l.flight.entries.All() {
@@ -248,7 +237,6 @@ func (e *Entry) renew(now int64) {
 	}
 }
 
-// renewed ends a renewal.
 func (e *Entry) renewed(number, due int64) {
 	e.number, e.due = number, due
 	if e.claim.Renewed() {

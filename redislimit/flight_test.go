@@ -20,7 +20,6 @@ import (
 
 const placeLife = time.Second
 
-// places makes a limiter with that many places.
 func places(t *testing.T, store *redislimit.Client, limit uint64, options ...redislimit.Option) *redislimit.Limiter {
 	t.Helper()
 	l, err := redislimit.New(store, "places", engine.Concurrency(limit, time.Hour), append([]redislimit.Option{redislimit.PlaceLife(placeLife)}, options...)...)
@@ -29,17 +28,16 @@ func places(t *testing.T, store *redislimit.Client, limit uint64, options ...red
 	return l
 }
 
-// enter takes n places, and fails the test if they are not available.
 func enter(t *testing.T, l *redislimit.Limiter, key string, n uint64) *redislimit.Entry {
 	t.Helper()
 	e, d, err := l.Enter(t.Context(), key, n)
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
-	t.Cleanup(func() { e.Release() }) // first, because a closed limiter continues to renew
+	t.Cleanup(func() { e.Release() })
 	return e
 }
 
-// The places of all nodes count together. Each place is given back only once, and a refused request has no places.
+// The places of all nodes count together, and are given back once. A refused request has none.
 func TestPlacesOfAllNodes(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := places(t, patient(t, server.URL()), 5), places(t, patient(t, server.URL()), 5)
@@ -69,11 +67,10 @@ func TestPlacesOfAllNodes(t *testing.T) {
 	require.ErrorContains(t, err, "want one of engine.Concurrency")
 }
 
-// A place lives as long as its node renews it, and at most PlaceLife longer. The test cuts the node off. To the store,
-// this looks the same as a node that died. If the store forgets the places, a node that continues to run reports its
-// requests in flight to the store again.
+// The places of a node that is cut off end after PlaceLife. A node reports its requests in flight again to a store that
+// forgot them.
 func TestADeadNodeFreesItsPlaces(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	dead, alive := places(t, patient(t, proxy.URL()), 4), places(t, patient(t, server.URL()), 4)
@@ -100,11 +97,10 @@ func usedOfNow(l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// A node is cut off for longer than its places live. So it loses these places, and other requests enter. When the node
-// is back, it reports its places to the store again. Then more requests are in flight than the limit allows, and no
-// request enters until there is room.
+// A node that was cut off for longer than its places live reports its requests again. Then no request enters until
+// there is room.
 func TestANodeThatOutlivesItsPlaces(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	away, here := places(t, open(t, proxy.URL()), 4), places(t, patient(t, server.URL()), 4)
@@ -126,10 +122,9 @@ func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 	becomes(t, here, "k", 1)
 }
 
-// While the store is lost, a node has at most its share of places in flight. The places that it had before are a part
-// of this share. When the store is back, the node reports its places to the store.
+// While the store is lost, a node has at most its share of places in flight, and reports them later.
 func TestPlacesWhileTheStoreIsLost(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	l := places(t, open(t, server.URL()), 10, redislimit.Nodes(2))
 	before := enter(t, l, "k", 2)
@@ -157,8 +152,7 @@ func TestPlacesWhileTheStoreIsLost(t *testing.T) {
 	require.ErrorIs(t, err, redislimit.ErrStore)
 }
 
-// A set of limits counts a place, a rate and an estimate for each request. One script decides about all three, and
-// takes all or nothing. When the request is over, it gives its place back.
+// One script decides a place, a rate and an estimate of a request, all or nothing.
 func TestPlacesHoldsAndRatesTogether(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())
@@ -199,7 +193,6 @@ func TestPlacesHoldsAndRatesTogether(t *testing.T) {
 	first.Release()
 	first.Release()
 	becomes(t, all["busy"], textOf("k"), 0)
-	// If the rate refuses a request, the request takes no place and no estimate.
 	for i := range uint64(3) {
 		res := set.Decide(t.Context(), e)
 		require.True(t, res.Allowed())
@@ -214,8 +207,7 @@ func TestPlacesHoldsAndRatesTogether(t *testing.T) {
 	require.EqualValues(t, 43, used(t, tokens, "k"))
 }
 
-// Many goroutines on two nodes enter and release. At no time are more requests in flight than the limit allows, and at
-// the end no request is in flight.
+// Never more requests are in flight than the limit allows, and none at the end.
 func TestNoMoreInFlightThanTheLimit(t *testing.T) {
 	server := redistest.Start(t)
 	const limit = 7
@@ -245,11 +237,9 @@ func TestNoMoreInFlightThanTheLimit(t *testing.T) {
 	becomes(t, nodes[0], "k", 0)
 }
 
-// Requests that are in flight when a limiter is closed stay in flight: the limiter renews their places until the
-// requests end, and the client stays open that long. The limiter that replaces the closed limiter gives these places to
-// no other request.
+// A closed limiter renews the places of its requests, and the next limiter gives them to no other request.
 func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	client := patient(t, server.URL())
 	before, after := places(t, client, 2), places(t, patient(t, server.URL()), 3)
@@ -261,7 +251,7 @@ func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
 	require.Never(t, func() bool { return usedOfNow(after, "k") != 2 }, 2*placeLife, 10*time.Millisecond)
 	first.Release()
 	becomes(t, after, "k", 1)
-	late := enter(t, before, "k", 1) // for a request that the old configuration decides
+	late := enter(t, before, "k", 1)
 	second.Release()
 	server.Do("FLUSHALL")
 	becomes(t, after, "k", 1)
@@ -274,13 +264,13 @@ func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
 	e.Release()
 }
 
-// If a request is being decided while its limiter and client are closed, its places are renewed in the same way.
+// A request that is being decided while its limiter and client are closed keeps its places.
 func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	client := patient(t, server.URL())
 	l, watch := places(t, client, 2), places(t, patient(t, server.URL()), 2)
-	becomes(t, watch, "k", 0) // now both clients have connections
+	becomes(t, watch, "k", 0)
 	release := enter(t, l, "k", 1)
 	require.True(t, release.Release())
 	becomes(t, watch, "k", 0)
@@ -304,11 +294,9 @@ func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
 	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond, "the client is closed")
 }
 
-// If a closed limiter decides a later request while its client is open, it starts to renew places again. Places that
-// are not released end with their lifetime, even while the store is lost. When they have ended, the closed client ends
-// its connections too.
+// A closed limiter that decides a later request renews places again, until they are released or their lifetime ends.
 func TestAClosedLimiterDecidesAgain(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	client := open(t, server.URL())
 	l, err := redislimit.New(client, "places", engine.Concurrency(2, 3*placeLife), redislimit.PlaceLife(placeLife))
@@ -327,8 +315,7 @@ func TestAClosedLimiterDecidesAgain(t *testing.T) {
 	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond)
 }
 
-// While the store is lost, a limiter that replaces another limiter also counts the requests that the replaced limiter
-// has in flight. So a change of the configuration does not give a node a second share.
+// A limiter that replaces another while the store is lost gives its node no second share.
 func TestTheShareOfANewLimiter(t *testing.T) {
 	server := redistest.Start(t)
 	client := open(t, server.URL())

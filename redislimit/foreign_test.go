@@ -14,8 +14,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// If a key contains a value of another program, a request for it gets an error that names the key. Other keys are not
-// affected, even in the same call, and the breaker does not count the error.
+// A key with a value of another program gets an error, and affects no other key in the same call.
 func TestAForeignKeyHindersNoOther(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range algorithms() {

@@ -7,30 +7,26 @@ import (
 	"time"
 )
 
-// The constant hashPart is the approximate number of hash fields that one call requests from the store. The store needs
-// less than a millisecond to return that many fields. The constant hashTimeout is how long to wait for each answer.
+// A store needs less than a millisecond to return hashPart fields. hashTimeout bounds the wait for each answer.
 const (
 	hashPart    = 1000
 	hashTimeout = 5 * time.Second
 )
 
-// Hash reads a hash that other programs write to the store. The parameter name is the full name of the hash. Hash calls
-// the function yield with each field and its value. If yield returns an error, Hash stops and returns this error. If
-// the name does not exist, it counts as a hash without fields. In addition to [Rights], the user needs +hscan and +hlen
-// on the name.
+// Hash reads a hash that other programs write to the store, and calls yield with each field and its value. name is the
+// full name of the hash; a missing hash counts as empty. If yield returns an error, Hash stops and returns it. In
+// addition to [Rights], the user needs +hscan and +hlen on the name.
 //
 // Hash requests about 1,000 fields at a time, so that the store can decide about other keys in between. A field that
 // exists during the whole call is passed to yield at least once, even if the hash grows, shrinks, or is replaced by
-// RENAME. Fields that are added or removed during the call may be missed. Hash uses one separate connection, so all
-// fields come from the same server. If that connection is lost, or if the hash moves to another server of a cluster,
-// Hash returns an error. Errors of the store match [ErrStore].
+// RENAME. Fields that are added or removed meanwhile may be missed. If the connection is lost, or if the hash moves to
+// another server, Hash returns an error. Errors of the store match [ErrStore].
 func (c *Client) Hash(ctx context.Context, name string, yield func(field, value string) error) error {
 	redis := c.link.Load().redis
 	if redis == nil {
 		return fmt.Errorf("redislimit: Hash(%q): %w: it has not answered yet", name, ErrStore)
 	}
-	// All calls must go to the same server. Another server, such as the new master after a failover, has the fields in
-	// another order. With the cursor of the first server, it would skip some fields and repeat others.
+	// Another server, such as a new master, has the fields in another order, so the cursor would skip some.
 	server, release := redis.Dedicate()
 	defer release()
 	fail := func(err error) error { return fmt.Errorf("redislimit: Hash(%q): %w", name, errors.Join(ErrStore, err)) }
@@ -67,8 +63,8 @@ func (c *Client) Hash(ctx context.Context, name string, yield func(field, value 
 	if err != nil {
 		return fail(err)
 	}
-	// A proxy may switch to another server behind the connection, so the number of fields is checked. Up to a hundredth
-	// of the fields may be missing, because other programs may have removed fields meanwhile.
+	// A proxy may switch to another server behind the connection. Other programs may have removed some fields
+	// meanwhile.
 	if least := min(before, after); found < least-least/100 {
 		return fail(fmt.Errorf("%d fields were read of %d", found, least))
 	}

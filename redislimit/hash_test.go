@@ -20,7 +20,6 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// hashOf returns all fields that Hash reads. If the function during is not nil, hashOf calls it after each field.
 func hashOf(t *testing.T, c *redislimit.Client, name string, during func(n int)) (values map[string]string, err error) {
 	t.Helper()
 	values = map[string]string{}
@@ -35,7 +34,7 @@ func hashOf(t *testing.T, c *redislimit.Client, name string, during func(n int))
 	return values, err
 }
 
-// TestHash: every field of a hash is read, for each size and encoding of the hash.
+// TestHash: every field of a hash is read, for each size and encoding.
 func TestHash(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -61,8 +60,7 @@ func TestHash(t *testing.T) {
 	assert.Equal(t, 1, seen)
 }
 
-// TestAHashThatIsReplaced: while Hash reads a hash, RENAME replaces it by a larger or smaller hash. Fields that are in
-// both hashes are read, and other fields may be missing.
+// TestAHashThatIsReplaced: fields that are in both hashes are read when RENAME replaces the hash meanwhile.
 func TestAHashThatIsReplaced(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -90,7 +88,7 @@ func TestAHashThatIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAHashThatIsNot: if the value is not a hash, the store is lost, or the context ends, Hash returns an error.
+// TestAHashThatIsNot: Hash returns an error if it cannot read a hash.
 func TestAHashThatIsNot(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -118,8 +116,7 @@ func TestAHashThatIsNot(t *testing.T) {
 	assert.ErrorContains(t, err, "it has not answered yet")
 }
 
-// TestAHashThatIsNotWhole: Hash returns an error if fields are missing, for example because another server of the store
-// answers in the middle.
+// TestAHashThatIsNotWhole: Hash returns an error if fields are missing.
 func TestAHashThatIsNotWhole(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -131,7 +128,7 @@ func TestAHashThatIsNotWhole(t *testing.T) {
 	n := 0
 	err := c.Hash(t.Context(), "plans", func(_, value string) error {
 		switch n++; {
-		case n == 2000: // from here on another hash answers, as another server with another order of fields would
+		case n == 2000: // another hash answers, as another server would
 			server.Do("RENAME", "plans", "other")
 			server.Do("HSET", "plans", "key 0", "small")
 		case value == "small":
@@ -143,8 +140,7 @@ func TestAHashThatIsNotWhole(t *testing.T) {
 	assert.ErrorContains(t, err, "fields were read of 10000")
 }
 
-// TestAHashOfTwoServers: in the middle of the reading, another server begins to answer. This server has the fields in
-// another order. Some fields would never come, and others would come twice. So Hash returns an error.
+// TestAHashOfTwoServers: Hash returns an error if another server, with another order of fields, begins to answer.
 func TestAHashOfTwoServers(t *testing.T) {
 	first, second := redistest.Start(t), redistest.Start(t)
 	words := []string{"HSET", "plans"}
@@ -178,10 +174,9 @@ func TestAHashOfTwoServers(t *testing.T) {
 	assert.Len(t, got, 10_000)
 }
 
-// TestAHashOfACluster: Hash reads a hash in a cluster from the node that owns it. Soon after the hash has moved, Hash
-// reads it from the new owner.
+// TestAHashOfACluster: Hash reads a hash from the node that owns it, even soon after it has moved.
 func TestAHashOfACluster(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	c := patient(t, cluster.URL())
 	slot := cluster.Slot("plans")

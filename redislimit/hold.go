@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A Hold contains the tokens that were taken from a key for a request whose cost is known only at its end: see
-// [Limiter.Hold]. Its methods may be called from any goroutine and do not wait. Only the first call has an effect. The
-// zero Hold, and the hold of a refused request, have no tokens.
+// A Hold contains the tokens that were taken for a request whose cost is known only at its end: see [Limiter.Hold]. Its
+// methods may be called from any goroutine and do not wait. Only the first call has an effect. The zero Hold, and the
+// hold of a refused request, have no tokens.
 type Hold struct {
 	claim  lease.Claim
 	quota  Quota
@@ -21,40 +21,36 @@ type Hold struct {
 	taken  uint64
 	from   origin
 	window int64 // the window in the store's answer
-	end    int64 // for tokens of a lease: by this node's clock, when they are no longer owed
+	end    int64 // when the tokens of a lease are no longer owed, by this node's clock
 }
 
 var _ limits.Held = (*Hold)(nil)
 
-// An origin says where tokens were taken.
 type origin uint8
 
 const (
-	fromNowhere origin = iota // the tokens are not counted anywhere
+	fromNowhere origin = iota // not counted anywhere
 	fromStore
 	fromLease
 	fromShare
 )
 
-// A receipt says where the tokens of a request were taken.
 type receipt struct {
 	from   origin
 	window int64 // the window in the store's answer
 }
 
-// The method are notes in the receipt where the tokens were taken. It does nothing if the receipt is nil.
+// are notes in the receipt, unless it is nil, where the tokens were taken.
 func (r *receipt) are(from origin) {
 	if r != nil {
 		r.from = from
 	}
 }
 
-// Hold takes estimate tokens from the key, all or none, for a request that may cost less or more: see
-// [engine.Limiter.Hold]. If the estimate is above the limit, Hold takes the limit instead. The decision and the error
-// are the same as in [Limiter.Take]. When the cost is known, [Hold.Settle] gives back or charges the difference. A hold
-// that is never settled costs its estimate. Only the hold itself remembers its tokens, so if a node dies, its holds
-// cost their estimates. The returned hold is never nil; the hold of a refused request has no tokens. A limiter of
-// requests in flight has no holds: see [Limiter.Enter].
+// Hold takes estimate tokens from the key, or the limit if that is less, all or none, for a request that may cost less
+// or more: see [engine.Limiter.Hold]. The decision and the error are those of [Limiter.Take]. When the cost is known,
+// call [Hold.Settle]; a hold that is never settled costs its estimate. The returned hold is never nil. A limiter of
+// requests in flight has no holds.
 func (l *Limiter) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
 	return l.own.Hold(ctx, key, estimate)
 }
@@ -74,7 +70,6 @@ func (q Quota) Hold(ctx context.Context, key string, estimate uint64) (*Hold, en
 	return h, d, err
 }
 
-// refuses returns an error if the quota cannot have holds, and nil otherwise.
 func (q *Quota) refuses(what string) error {
 	if q.limiter != nil && q.limiter.flight != nil {
 		return fmt.Errorf("redislimit: %s: the limiter counts requests in flight: use Enter", what)
@@ -82,7 +77,6 @@ func (q *Quota) refuses(what string) error {
 	return nil
 }
 
-// take does the same as Take, and notes in the receipt r where the tokens were taken.
 func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -90,7 +84,7 @@ func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (eng
 	return q.limiter.take(ctx, q, key, n, r)
 }
 
-// held returns the hold of a request that was decided. It returns nil if the request is not counted.
+// held returns the hold of a request, or nil if the request is not counted.
 func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	if _, fixed, _ := q.fixed(); fixed || !d.Allowed || r.from == fromNowhere {
 		return nil
@@ -106,16 +100,13 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	return h
 }
 
-// Settle reports what the request has cost. If the cost is less than the tokens taken, Settle gives back the
-// difference, but not more than the tokens that the key still owes because of this hold. The store's clock determines
-// which tokens these are. So Settle gives nothing back to a window that has ended, and gives a bucket only the tokens
-// that have not come back with time. If the cost is more than the tokens taken, Settle charges the difference, whether
-// it is available or not, up to [MaxDebt].
+// Settle reports what the request has cost. If this is less than the tokens taken, the difference is given back, but at
+// most what the key still owes because of this hold, by the store's clock. If it is more, the difference is charged,
+// whether it is available or not, up to [MaxDebt].
 //
-// Settle does not wait for the store's answer. It sends a give-back only once. If sending fails, or if the store is
-// lost, the tokens stay taken until they come back with time. Settle sends a charge until the store has answered, so
-// the difference is charged at least once. [Limiter.Settle] waits for this charge. The result lost is how many tokens
-// are not charged because the node already remembers the debts of [MaxKeys] keys.
+// Settle does not wait for the store. It gives back at most once, and not while the store is lost. It charges at least
+// once; [Limiter.Settle] waits for this. lost is how many tokens are not charged because the node already remembers the
+// debts of [MaxKeys] keys.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	if first, _ := h.claim.Settle(); !first || h.quota.limiter == nil {
 		return 0
@@ -129,8 +120,8 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// Charge takes n more tokens from the key, whether they are available or not, as Settle does if the cost is above the
-// hold. The result lost has the same meaning as for Settle. A hold without tokens charges nothing.
+// Charge takes n more tokens from the key, as Settle does for a cost above the hold, with the same result lost. A hold
+// without tokens charges nothing.
 func (h *Hold) Charge(n uint64) (lost uint64) {
 	if n == 0 || h.quota.limiter == nil {
 		return 0
@@ -138,7 +129,7 @@ func (h *Hold) Charge(n uint64) (lost uint64) {
 	return h.quota.limiter.owe(&h.quota, h.key, n)
 }
 
-// Release gives back all that was taken, as Settle(0) does. It reports whether this call settled the hold.
+// Release gives back all that was taken, as Settle(0) does, and reports whether this call settled the hold.
 func (h *Hold) Release() bool {
 	first, _ := h.claim.Settle()
 	if first && h.quota.limiter != nil {
@@ -147,7 +138,6 @@ func (h *Hold) Release() bool {
 	return first
 }
 
-// giveBack gives back n tokens to their origin: the store, the lease or the share.
 func (h *Hold) giveBack(n uint64) {
 	l, window := h.quota.limiter, h.window
 	switch h.from {
@@ -168,8 +158,8 @@ func (h *Hold) giveBack(n uint64) {
 	l.giveOnce(h.key, script.Ask{Returned: n, Window: window, Quota: h.quota.numbers})
 }
 
-// giveOnce sends a question that gives tokens back, and does not wait for the answer. The question is sent only once,
-// because it may have arrived although its answer was lost.
+// giveOnce sends a question that gives tokens back, without waiting. It sends once, because the question may have
+// arrived although its answer was lost.
 func (l *Limiter) giveOnce(key string, ask script.Ask) {
 	queue, item := l.place(key, ask)
 	_ = queue.putOne(item, nil, func(_ script.Answer, err error) {
@@ -179,16 +169,15 @@ func (l *Limiter) giveOnce(key string, ask script.Ask) {
 	})
 }
 
-// putBack gives back tokens to the lease, because another limit refuses the request for which they were taken.
+// putBack gives tokens back because another limit refuses the request.
 func (q *Quota) putBack(key string, n uint64) {
 	if n > 0 && !q.limiter.refundHere(q, key, n) {
 		q.limiter.giveOnce(key, q.returned(n))
 	}
 }
 
-// stillOwed returns how many of n tokens of a lease are still owed. Tokens of a window are owed until the window ends.
-// The node learns that moment from an answer of the store, so the moment is only as exact as the time that the answer
-// took.
+// stillOwed returns how many of n tokens of a lease are still owed; a window's tokens are until it ends, by the store's
+// last answer.
 func (h *Hold) stillOwed(n uint64) uint64 {
 	l := h.quota.limiter
 	left := h.end - l.now()
@@ -201,7 +190,6 @@ func (h *Hold) stillOwed(n uint64) uint64 {
 	return min(n, tokensIn(l.policy.Rate(), left))
 }
 
-// tokensIn returns how many whole tokens come at a rate within nanos nanoseconds.
 func tokensIn(r engine.Rate, nanos int64) uint64 {
 	if nanos <= 0 {
 		return 0
@@ -209,9 +197,8 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 	return uint64(min(r.Tokens*float64(nanos)/float64(r.Period), math.MaxInt64))
 }
 
-// owe notes that the key owes n more tokens, or as many as a key may owe if that is less. They are then charged to the
-// store at least once. If there is no room for the debt, or if the client is closed, these tokens may never be charged,
-// and the result lost is their number. Otherwise lost is 0.
+// owe notes that the key owes n more tokens, or the most that a key may owe. They are charged at least once. lost is
+// how many may never be charged, because there is no room or the client is closed.
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}

@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// slowly returns a policy of every algorithm. No tokens come back during a test.
 func slowly(limit uint64) map[string]engine.Policy {
 	return map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.Per(1, time.Hour), limit),
@@ -27,7 +26,6 @@ func slowly(limit uint64) map[string]engine.Policy {
 	}
 }
 
-// usedOf returns how many tokens have been taken from a key.
 func usedOf(t *testing.T, l *redislimit.Limiter, key string) uint64 {
 	t.Helper()
 	d, err := l.Peek(t.Context(), key, 1)
@@ -35,13 +33,11 @@ func usedOf(t *testing.T, l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// becomes waits until that many tokens are taken from a key.
 func becomes(t *testing.T, l *redislimit.Limiter, key string, tokens uint64) {
 	t.Helper()
 	require.Eventually(t, func() bool { return usedOf(t, l, key) == tokens }, backSoon, time.Millisecond, "want %d", tokens)
 }
 
-// hold takes an estimate, and fails the test if it is not available.
 func hold(t *testing.T, l *redislimit.Limiter, key string, estimate uint64) *redislimit.Hold {
 	t.Helper()
 	h, d, err := l.Hold(t.Context(), key, estimate)
@@ -50,9 +46,7 @@ func hold(t *testing.T, l *redislimit.Limiter, key string, estimate uint64) *red
 	return h
 }
 
-// Any node may settle a hold. The hold then costs the settled amount. This amount may be less than the estimate, more
-// than the estimate, or 0. If the node of a hold dies, the hold costs its estimate. A hold is settled only once. The
-// hold of a refused request has no tokens, and an estimate above the limit counts as the limit.
+// A hold costs the amount for which any node settles it, once, or its estimate if its node dies.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -79,7 +73,7 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 				require.Zero(t, again.Settle(100))
 			}
 			require.False(t, less.Release())
-			_ = dead // this hold is never settled
+			_ = dead
 			cancelled := hold(t, b, "k", 7)
 			require.EqualValues(t, 57, usedOf(t, b, "k"))
 			require.True(t, cancelled.Release())
@@ -100,11 +94,10 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	}
 }
 
-// Tokens of a hold may have come back with time before the hold is settled: in the next window, in a bucket that has
-// filled, or in a log that has dropped them. These tokens must not be given back again, and the charges of other
-// requests must stay.
+// Tokens of a hold that have come back with time must not be given back again, and the charges of other requests must
+// stay.
 func TestAHoldFreesNoOther(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.PerSecond(1), 100), "fixed window": engine.FixedWindow(100, 100*time.Second),
 		"aligned window": engine.FixedWindow(100, 100*time.Second).Aligned(), "sliding window": engine.SlidingWindow(100, 50*time.Second),
@@ -122,7 +115,6 @@ func TestAHoldFreesNoOther(t *testing.T) {
 			require.EqualValues(t, 45, usedOf(t, l, "k"))
 		})
 	}
-	// In this case, half of the hold's tokens have come back.
 	server, store := miniAs(t, true)
 	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1), 100), redislimit.InMode(redislimit.Strict))
 	half := hold(t, l, "k", 80)
@@ -130,7 +122,7 @@ func TestAHoldFreesNoOther(t *testing.T) {
 	require.True(t, take(t, l, "k", 50).Allowed)
 	half.Settle(0)
 	becomes(t, l, "k", 50)
-	// In this case, a sliding log removes the tokens of the hold, and no tokens of other requests.
+	// A sliding log removes the tokens of the hold, and no others.
 	log := limiter(t, patient(t, redistest.Start(t).URL()), engine.SlidingLog(100, 2*time.Second))
 	first := hold(t, log, "k", 40)
 	time.Sleep(1200 * time.Millisecond) // the tokens that are left at the end must not be the first ones
@@ -141,10 +133,9 @@ func TestAHoldFreesNoOther(t *testing.T) {
 	require.EqualValues(t, 30, usedOf(t, log, "k"), "what was taken later was given back")
 }
 
-// If a request cost less than its hold, the difference is given back at most once. If it cost more, the difference is
-// charged at least once. This is also true if the answer or the store is lost.
+// Without an answer or a store, a difference is given back at most once, and charged at least once.
 func TestSettleWithoutAnAnswer(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	for name, policy := range slowly(100) {
@@ -175,7 +166,6 @@ func TestSettleWithoutAnAnswer(t *testing.T) {
 			require.NoError(t, errOfSettle(t, node, backSoon))
 			assert.GreaterOrEqual(t, usedOf(t, straight, "more"), before[1]+10)
 			assert.GreaterOrEqual(t, usedOf(t, straight, "less"), before[0]-15)
-			// Now the store is lost completely.
 			less, more = take("less 2"), take("more 2")
 			server.Pause()
 			require.Eventually(t, func() bool {
@@ -198,8 +188,7 @@ func errOfSettle(t *testing.T, l *redislimit.Limiter, d time.Duration) error {
 	return l.Settle(ctx)
 }
 
-// After FLUSHALL, holds of windows and logs do not give back tokens that other requests have taken after the FLUSHALL.
-// Costs beyond the hold are charged.
+// After FLUSHALL, holds of windows and logs give back no tokens of later requests.
 func TestAHoldAfterTheStoreForgot(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -223,8 +212,7 @@ func TestAHoldAfterTheStoreForgot(t *testing.T) {
 	}
 }
 
-// The numbers of a limit change while a key has holds. Each hold is settled under the numbers with which it was made.
-// Its tokens then count under the new numbers.
+// A hold is settled under the numbers with which it was made. Its tokens then count under the new numbers.
 func TestAHoldOverAChangeOfNumbers(t *testing.T) {
 	server := redistest.Start(t)
 	wide := slowly(200)
@@ -246,8 +234,7 @@ func TestAHoldOverAChangeOfNumbers(t *testing.T) {
 	}
 }
 
-// Many goroutines on two nodes settle holds, settle some of them twice, and never settle others. The sum that the store
-// charges must be the sum that was settled.
+// The store charges the sum that was settled, even if holds are settled concurrently, twice, or never.
 func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	server := redistest.Start(t)
 	const limit = 4000
@@ -297,10 +284,9 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	}
 }
 
-// Leased limiters take the tokens of holds from the tokens in hand, or from the store. Over the whole test, the settled
-// tokens do not exceed the bound.
+// Settled tokens of leased limiters do not exceed the bound.
 func TestLeasedHoldsAreWithinTheBound(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.PerSecond(500), 2000)
 	begin := time.Now()

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestAHoldOfAnotherProcess: a process cannot give back tokens that another process has in hand or has admitted from
-// its share. Tokens that the store has charged can be given back by any process.
+// TestAHoldOfAnotherProcess: a process cannot give back tokens from the lease or share of another process.
 func TestAHoldOfAnotherProcess(t *testing.T) {
 	store, err := Open(t.Context(), redistest.Start(t).URL())
 	require.NoError(t, err)

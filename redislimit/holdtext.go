@@ -7,17 +7,16 @@ import (
 	"math/rand/v2"
 )
 
-// holdBytes is the length of the text of a hold.
 const holdBytes = 41
 
 // process identifies this process, so that its holds differ from the holds of other processes.
 var process = rand.Uint64()
 
-// Append appends the hold as 41 bytes. [Limiter.ParseHold] makes the hold again from these bytes, in any process that
-// uses the same store. Use Append for a request whose end another node reports. Append does not settle the hold.
+// Append appends the hold as 41 bytes, for a request whose end another node reports. [Limiter.ParseHold] makes the hold
+// again. Append does not settle the hold.
 //
-// Anyone who can write these bytes can give tokens back, and each hold that is made from them gives back the same
-// tokens again. So seal the bytes, and settle only one of the holds that are made from them.
+// Anyone who can write these bytes can give tokens back, and each hold made from them gives back the same tokens again.
+// So seal the bytes, and settle only one of these holds.
 func (h *Hold) Append(to []byte) []byte {
 	to = append(to, byte(h.from))
 	to = binary.LittleEndian.AppendUint64(to, process)
@@ -27,13 +26,11 @@ func (h *Hold) Append(to []byte) []byte {
 	return binary.LittleEndian.AppendUint64(to, uint64(h.end))
 }
 
-// ParseHold makes a hold from a text that [Hold.Append] has appended. The parameter key must be the key of that hold.
-// ParseHold returns an error if the length of the text is wrong.
+// ParseHold makes a hold from the bytes of [Hold.Append], in any process that uses the same store. key must be the key
+// of that hold. ParseHold returns an error if the length of the text is wrong.
 //
-// In two cases, the hold gives nothing back. The first is that the text comes from a hold of another key or limit. The
-// second is that another process had the tokens in hand by a lease, or admitted them by its share. In both cases,
-// [Hold.Taken] still returns the tokens taken, and if the request costs more than these tokens, the difference is
-// charged to the key.
+// The hold gives nothing back if the text is of another key or limit, or if another process took the tokens from its
+// lease or share. [Hold.Taken] still returns the tokens taken, and a cost above them is charged to the key.
 func (l *Limiter) ParseHold(key string, text []byte) (*Hold, error) {
 	return l.own.ParseHold(key, text)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A hold is sent as text to another node, which settles it in the same way as the node that took it.
+// A hold that was sent as text is settled like the original.
 func TestAHoldAsText(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -55,7 +55,6 @@ func TestAHoldAsText(t *testing.T) {
 	}
 }
 
-// under returns the policy with another limit.
 func under(p engine.Policy, limit uint64) engine.Policy {
 	for _, q := range slowly(limit) {
 		if q.Algorithm() == p.Algorithm() {

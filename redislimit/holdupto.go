@@ -10,17 +10,12 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// HoldUpTo takes as many tokens as are available, up to the parameter most, for a request that can use fewer: see
-// [engine.Limiter.HoldUpTo]. If fewer tokens are available than the parameter least, the request is refused and
-// HoldUpTo takes nothing. If least is above the limit, it counts as the limit. [Hold.Taken] returns how many tokens
-// HoldUpTo took. The store checks and takes in one step. So even with concurrent requests of other nodes, a hold never
-// gets fewer than least tokens. If least is 0, it counts as 1. If most is 0, nothing is taken, and the cost of the
-// request is charged when the hold is settled.
-//
-// A leased limiter takes the tokens that this node has in hand, and the rest from the store. Tokens that other nodes
-// have in hand, or that are on their way to this node, are not available to the limiter. While the store is lost, the
-// limiter takes from the node's share. If the share has fewer tokens than least, the request is refused. A refusal
-// costs nothing, even if [ChargeRefusals] is set. Otherwise HoldUpTo works as [Limiter.Hold] does.
+// HoldUpTo takes as many tokens as are available, up to most, for a request that can use fewer: see
+// [engine.Limiter.HoldUpTo]. If fewer than least are available, the request is refused and takes nothing, even with
+// [ChargeRefusals]. A least of 0 counts as 1, and a least above the limit counts as the limit. If most is 0, nothing is
+// taken, and the cost is charged when the hold is settled. [Hold.Taken] returns how many tokens were taken. Tokens that
+// other nodes have in hand, or that are on their way to this node, are not available. Otherwise HoldUpTo works as
+// [Limiter.Hold] does.
 func (l *Limiter) HoldUpTo(ctx context.Context, key string, least, most uint64) (*Hold, engine.Decision, error) {
 	return l.own.HoldUpTo(ctx, key, least, most)
 }
@@ -39,16 +34,13 @@ func (q Quota) HoldUpTo(ctx context.Context, key string, least, most uint64) (*H
 	return h, d, err
 }
 
-// leastOf returns the number of tokens that a request needs.
 func (q *Quota) leastOf(least uint64) uint64 { return min(max(least, 1), q.policy.Limit()) }
 
-// askUpTo returns the question to the store for a request that can use fewer tokens. The parameter inHand is how many
-// tokens of the key the node has in hand.
 func (q *Quota) askUpTo(least, most, inHand uint64) script.Ask {
 	return script.Ask{Need: least - min(least, inHand), Want: most - inHand, All: true, Quota: q.numbers}
 }
 
-// takeUpTo takes the available tokens, and returns how many it took. It notes in the receipt r where it took them.
+// takeUpTo takes the available tokens, and returns how many. It notes in r where it took them.
 func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r *receipt) (uint64, engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return 0, d, err
@@ -70,7 +62,7 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 		return most, d, nil
 	}
 	ask := q.askUpTo(least, most, inHand)
-	if most == 0 && l.terms != nil { // the request takes nothing
+	if most == 0 && l.terms != nil {
 		there, _ := l.inHand(key)
 		ask = q.askUpTo(least, 0, 0)
 		ask.Need -= min(ask.Need, there)
@@ -81,7 +73,7 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 	case err == nil:
 		l.settle(owing{key, q.numbers})
 		d := q.answered(a, a.RetryAfter == 0)
-		if inHand == 0 { // otherwise the question asked for less than the request needs
+		if inHand == 0 { // otherwise the question asked for less
 			l.known.remember(key, q.numbers, least, sent, d)
 		}
 		if !d.Allowed {
@@ -92,7 +84,7 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 			r.from = fromLease
 		}
 		return inHand + a.Granted, d, nil
-	case inHand >= least: // the tokens in hand are enough
+	case inHand >= least:
 		r.are(fromLease)
 		return inHand, engine.Decision{Allowed: true, Limit: q.policy.Limit()}, nil
 	}
@@ -100,7 +92,7 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 	return q.fallbackUpTo(key, least, most, err, r)
 }
 
-// takeInHand takes at most n of the tokens that a lease has in hand, and returns how many it took.
+// takeInHand takes at most n of the tokens in hand, and returns how many.
 func (l *Limiter) takeInHand(key string, n uint64) uint64 {
 	if l.terms == nil {
 		return 0
@@ -123,7 +115,6 @@ func (l *Limiter) takeInHand(key string, n uint64) uint64 {
 	return n
 }
 
-// fallbackUpTo decides a request that the store did not decide, in the same way as fallback.
 func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *receipt) (uint64, engine.Decision, error) {
 	l := q.limiter
 	if l.share == nil || !isStore(cause) {
@@ -137,8 +128,7 @@ func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *rec
 	return n, d, nil
 }
 
-// takeUpTo takes the available tokens of the share, and returns how many it took. If a node's share is less than one
-// token, takeUpTo takes at most one token.
+// takeUpTo takes the available tokens of the share, or at most one if the share is less than one.
 func (s *share) takeUpTo(l *Limiter, key string, q *Quota, least, most uint64) (d engine.Decision, n uint64) {
 	of := s.Key(key).With(q.share)
 	switch {

@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// If the number of available tokens is at least the argument least, HoldUpTo takes these tokens. The hold that it
-// returns is settled like any other hold.
+// HoldUpTo takes the available tokens if there are enough, and its hold is settled like any other.
 func TestHoldUpTo(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -67,8 +66,7 @@ func TestHoldUpTo(t *testing.T) {
 	}
 }
 
-// Requests of two nodes take the available tokens at the same time. No request gets fewer tokens than the argument
-// least, and together they get no more than the limit.
+// Concurrent requests never get fewer tokens than least, and together no more than the limit.
 func TestHoldUpToAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.FixedWindow(1000, time.Hour)
@@ -95,7 +93,7 @@ func TestHoldUpToAtOnce(t *testing.T) {
 	assert.EqualValues(t, 1000, sum, "40 of 60 are more than there is, and the last one gets what is left: 1000 = 16 * 60 + 40")
 }
 
-// A leased limiter pays with tokens in hand and with tokens of the store. A refused hold takes neither.
+// A leased limiter pays with tokens in hand and of the store. A refused hold takes neither.
 func TestHoldUpToOfALease(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.FixedWindow(40_000, time.Minute)
@@ -123,7 +121,7 @@ func TestHoldUpToOfALease(t *testing.T) {
 	}, backSoon, time.Millisecond, "the 200 takes, and a few that are in hand")
 }
 
-// Usage above the hold of a leased limiter is charged to the store in full, even if the answer to the charge was lost.
+// Usage above the hold of a leased limiter is charged in full, even if the answer was lost.
 func TestALeaseIsChargedBeyondItsHold(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -144,8 +142,7 @@ func TestALeaseIsChargedBeyondItsHold(t *testing.T) {
 	require.GreaterOrEqual(t, usedOf(t, straight, "k"), before+3000, "at least once")
 }
 
-// While the store is lost, the node's share decides. The share never gives a request fewer tokens than the argument
-// least.
+// The node's share, too, never gives a request fewer tokens than least.
 func TestHoldUpToWithoutTheStore(t *testing.T) {
 	server := redistest.Start(t)
 	l, err := redislimit.New(open(t, server.URL()), "lost", engine.FixedWindow(100, time.Hour), redislimit.InMode(redislimit.Strict), redislimit.Nodes(4))
@@ -172,8 +169,7 @@ func TestHoldUpToWithoutTheStore(t *testing.T) {
 	}, backSoon, time.Millisecond, "what the share admitted and the rest are charged")
 }
 
-// In a set of limits, one limit has the field Least, so a request takes the tokens that this limit has left. One script
-// decides this limit together with the other limits of the request.
+// One script decides a limit with Least together with the other limits.
 func TestLeastInAStore(t *testing.T) {
 	server := redistest.Start(t)
 	for _, mode := range []redislimit.Mode{redislimit.Strict, redislimit.Leased} {
@@ -220,7 +216,6 @@ func TestLeastInAStore(t *testing.T) {
 	}
 }
 
-// requestKey returns the text of a key.
 func requestKey(t *testing.T, key string) string {
 	t.Helper()
 	text, ok := limits.KeyFunc[int](func(h limits.Hasher, _ int) (engine.Key, bool) { return h.Key(key), true }).Text(0)

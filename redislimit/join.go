@@ -10,14 +10,12 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/breaker"
 )
 
-// openTime is how long the store may take to answer a new connection.
 const openTime = 5 * time.Second
 
-// JoinLater lets [Open] succeed while the store does not answer. The store then counts as lost from the start, in
-// [Health] and in the log. The failure policy ([OnLoss]) decides requests. The client tries to connect four times per
-// second. Open still returns an error for a certificate, a password or rights that the store does not accept. If such
-// an error only appears after Open has returned, the store stays lost, and Health reports the error as the last error.
-// A node that restarts during a loss has a full share again, unless its limiters have [DebtFiles].
+// JoinLater lets [Open] succeed while the store does not answer. The store then counts as lost ([OnLoss]), and the
+// client tries to connect four times per second. Open still returns an error for a certificate, a password or rights
+// that the store does not accept; later, [Health] reports it. A node that restarts during a loss has a full share
+// again, unless its limiters have [DebtFiles].
 func JoinLater() ClientOption {
 	return func(c *clientConfig) error {
 		c.joinLater = true
@@ -25,18 +23,16 @@ func JoinLater() ClientOption {
 	}
 }
 
-// A link is the connection of a client to its store. If the store is lost at the start, the client does not know the
-// number of the store's parts. So when the store answers for the first time, the client replaces the link. This happens
-// only once.
+// A link is the connection of a client to its store. A client that starts with a lost store does not know the number of
+// its parts, so it replaces the link at the first answer.
 type link struct {
-	redis    rueidis.Client    // nil before the store has answered; until then no question is sent
-	breakers []breaker.Breaker // one for each part of the store that can fail by itself
-	groups   []queue           // queues of questions for groups of keys, one for each part
+	redis    rueidis.Client    // nil before the store has answered
+	breakers []breaker.Breaker // one for each part
+	groups   []queue           // queues for groups, one for each part
 }
 
 func (c *Client) newLink(redis rueidis.Client) *link {
-	// In a cluster, the keys of a call must belong to the same part, and each part can fail independently. Any other
-	// store is one part.
+	// Keys of different parts of a cluster cannot share a call, and each part can fail independently.
 	parts := 1
 	if redis.Mode() == rueidis.ClientModeCluster {
 		parts = c.partitions
@@ -48,8 +44,7 @@ func (c *Client) newLink(redis rueidis.Client) *link {
 	return l
 }
 
-// connect connects to the store and checks what its user may do. It returns an error that matches ErrStore if the store
-// does not answer within openTime or before the context is done.
+// connect connects to the store and checks what its user may do.
 func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 	type result struct {
 		redis rueidis.Client
@@ -83,8 +78,7 @@ func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 	}
 }
 
-// mayPass reports whether the error may disappear without a change by an operator. It returns true if the store cannot
-// be reached, or is loading its data or otherwise busy. It returns false for errors about the user, a command or a
+// mayPass reports whether the error may disappear without an operator: not if it is about the user, a command or a
 // certificate.
 func mayPass(err error) bool {
 	switch kindOf(err) {
@@ -94,8 +88,6 @@ func mayPass(err error) bool {
 	return errors.Is(err, ErrStore)
 }
 
-// startLost makes the client start with a lost store. The argument cause is why the store is lost. The store stays lost
-// until it answers.
 func (c *Client) startLost(o rueidis.ClientOption, cause error) {
 	lost := &link{breakers: make([]breaker.Breaker, 1)}
 	at := now()

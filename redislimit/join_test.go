@@ -14,8 +14,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestAStoreThatIsJoinedLater: a node starts without its store and decides by its share. When the store answers, the
-// node joins it, and charges it with the tokens that the share admitted.
+// TestAStoreThatIsJoinedLater: a node that starts without its store decides by its share, and joins the store later.
 func TestAStoreThatIsJoinedLater(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
@@ -46,7 +45,7 @@ func TestAStoreThatIsJoinedLater(t *testing.T) {
 
 // TestAClusterThatIsJoinedLater: the number of a cluster's parts is known only when the cluster answers.
 func TestAClusterThatIsJoinedLater(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	for _, node := range cluster.Nodes {
 		node.Stop()
@@ -69,8 +68,7 @@ func TestAClusterThatIsJoinedLater(t *testing.T) {
 	assert.Equal(t, 64, client.Health().Parts)
 }
 
-// TestWhatDoesNotPassIsAnErrorOfTheStart: if the store does not accept the password, Open does not wait but returns an
-// error.
+// TestWhatDoesNotPassIsAnErrorOfTheStart: Open does not wait for a store that refuses the password.
 func TestWhatDoesNotPassIsAnErrorOfTheStart(t *testing.T) {
 	server := redistest.Start(t)
 	_, err := redislimit.Open(t.Context(), strings.Replace(server.URL(), "://", "://weir:wrong@", 1), redislimit.JoinLater())
@@ -94,7 +92,6 @@ func TestAClientThatNeverJoinedCloses(t *testing.T) {
 	assert.NotContains(t, goroutines(), joins)
 }
 
-// admitted returns how many of n requests for "key" are admitted.
 func admitted(t *testing.T, l *redislimit.Limiter, n int) (count int) {
 	t.Helper()
 	for range n {
@@ -107,8 +104,7 @@ func admitted(t *testing.T, l *redislimit.Limiter, n int) (count int) {
 	return count
 }
 
-// TestAPasswordInTheAddress: in an address, the password of the default user is written as ":password", and the
-// password of another user as "user:password".
+// TestAPasswordInTheAddress: the password of the default user is written as ":password".
 func TestAPasswordInTheAddress(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("ACL", "SETUSER", "shop", "on", ">sesame", "+@all", "~*")

@@ -8,10 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// keep does the background work. It probes a lost part of the store. It charges the store with the tokens that shares
-// admitted and the costs beyond holds. It renews places in flight, gives back unused tokens of leases, and forgets idle
-// leases and old refusals. It writes debts to the file, compares settings with other nodes, and checks whether the
-// store drops keys.
+// keep does the background work until Close: it compares settings, looks for evictions and debt files, forgets old
+// refusals, and calls work.
 func (l *Limiter) keep() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
@@ -34,7 +32,7 @@ func (l *Limiter) keep() {
 	}
 }
 
-// work does the part of keep that a closed limiter continues ([Limiter.outlive]).
+// work is the part of keep that a closed limiter continues ([Limiter.outlive]).
 func (l *Limiter) work() {
 	l.follow()
 	l.probeLost()
@@ -57,7 +55,6 @@ func (l *Limiter) work() {
 	}
 }
 
-// probeLost sends a probe to each part of the store that is lost, to find out whether it is back.
 func (l *Limiter) probeLost() {
 	queues := l.ways.Load().queues
 	for part := range queues {
@@ -67,9 +64,8 @@ func (l *Limiter) probeLost() {
 	}
 }
 
-// probe finds out whether a lost part of the store is back, unless the last probe was a moment ago. A probe takes a
-// token of a key that no request can name, and gives the token back. A read would not be enough, because some servers
-// answer but refuse writes.
+// probe finds out whether a lost part of the store is back. It takes a token of a key that no request can name, and
+// gives it back. A read is not enough, because some servers answer but refuse writes.
 func (l *Limiter) probe(queue *queue, part int) {
 	key := l.namer.probe(part)
 	var quota script.Quota
@@ -85,15 +81,13 @@ func (l *Limiter) probe(queue *queue, part int) {
 	})
 }
 
-// canWait reports whether a question about the key can be sent now if the question is not urgent. The key's part of the
-// store must not be lost, and the queue must not be busy. During a loss, the lease keeps its tokens, so that requests
-// can spend them.
+// canWait reports whether a question that is not urgent can be sent now. During a loss it cannot, so that requests can
+// spend the lease's tokens.
 func (l *Limiter) canWait(key string) bool {
 	queue := l.queueOf(key)
 	return !queue.isLost() && !queue.isBusy()
 }
 
-// look settles or forgets a lease if this is necessary.
 func (l *Limiter) look(key string, held *lease.Lease) {
 	settle, gone := held.Expire(l.now())
 	if settle {

@@ -8,12 +8,11 @@ import (
 	"unicode"
 )
 
-// maxFullKey is the longest key that is written in full, in bytes.
 const maxFullKey = 256
 
-// Secret sets a secret with which keys are hashed. Because of the secret, a person who can read the store cannot find
-// out a key by hashing candidates, such as all addresses. Without this option, the hash uses no secret. The secret has
-// at least 16 characters. All nodes must use the same secret, because the names of keys depend on it.
+// Secret sets a secret of at least 16 characters with which keys are hashed. So a person who can read the store cannot
+// find out a key by hashing candidates, such as all addresses. The default is no secret. All nodes must use the same
+// secret.
 func Secret(secret string) ClientOption {
 	return func(c *clientConfig) error {
 		if len(secret) < 16 {
@@ -25,7 +24,7 @@ func Secret(secret string) ClientOption {
 }
 
 // FullKeys writes keys to the store in clear text, except keys longer than 256 bytes. Without this option keys are
-// hashed, because a key may be a secret, such as a password or an access token.
+// hashed, because a key may be a secret, such as an access token.
 func FullKeys() ClientOption {
 	return func(c *clientConfig) error {
 		c.fullKeys = true
@@ -33,7 +32,6 @@ func FullKeys() ClientOption {
 	}
 }
 
-// noSecret is the secret with which keys are hashed if there is no [Secret].
 var noSecret = sha256.Sum256([]byte("weir"))
 
 // A namer makes the names of a limit's keys in the store:
@@ -41,10 +39,10 @@ var noSecret = sha256.Sum256([]byte("weir"))
 //	<prefix>:{pNNNN}:<algorithm and window>:<name>:#<hash of the key>
 //	<prefix>:{pNNNN}:<algorithm and window>:<name>:=<key>              with FullKeys
 //
-// No two keys have the same name, because the prefix and the limit's name contain no braces, a colon in the limit's
-// name is escaped, and a hash has 128 bits. The length of a name is bounded.
+// No two keys have the same name. The prefix and the limit's name contain no braces, a colon in the limit's name is
+// escaped, and a hash has 128 bits.
 type namer struct {
-	before, after string // the number of the partition
+	before, after string // the text before and after the number of the partition
 	secret        [sha256.Size]byte
 	full          bool
 }
@@ -54,16 +52,14 @@ func newNamer(c *clientConfig, kind, name string) namer {
 	return namer{c.prefix + ":{p", "}:" + kind + ":" + escaped + ":", c.secret, c.fullKeys}
 }
 
-// name returns the name, in the store, of a key of a partition.
 func (n *namer) name(partition int, key string) string {
 	p := partition
 	number := [...]byte{'0' + byte(p/1000), '0' + byte(p/100%10), '0' + byte(p/10%10), '0' + byte(p%10)}
 	if n.full && len(key) <= maxFullKey {
 		return n.before + string(number[:]) + n.after + "=" + key
 	}
-	// The hash is computed from a secret of fixed length, followed by the key. Only half of the hash is in the name, so
-	// an attacker cannot compute the hash of an extended key from it. This half is therefore a message authentication
-	// code.
+	// The hash of a secret of fixed length and the key is a message authentication code. Only half of it is in the
+	// name, so an attacker cannot compute the hash of an extended key from it.
 	text := make([]byte, 0, 256)
 	sum := sha256.Sum256(append(append(text, n.secret[:]...), key...))
 	var code [22]byte
@@ -71,10 +67,9 @@ func (n *namer) name(partition int, key string) string {
 	return n.before + string(number[:]) + n.after + "#" + string(code[:])
 }
 
-// probe returns a name in a partition. No key has this name.
+// probe returns a name in a partition that no key has.
 func (n *namer) probe(partition int) string { return n.name(partition, "")[:len(n.before)+4] + "}" }
 
-// checkName returns an error for a name that a limit cannot have.
 func checkName(name string) error {
 	if name == "" || len(name) > 128 {
 		return fmt.Errorf("redislimit: a name of %d characters, %.140q: want 1 to 128", len(name), name)

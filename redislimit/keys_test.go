@@ -12,7 +12,6 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// names returns the names of all keys in the store after one request for a key of a limit.
 func names(t *testing.T, limit, key string, options ...redislimit.ClientOption) []string {
 	server, client := mini(t, options...)
 	require.True(t, take(t, limiterOf(t, client, limit), key, 1).Allowed)
@@ -26,7 +25,7 @@ func limiterOf(t *testing.T, client *redislimit.Client, name string) *redislimit
 	return l
 }
 
-// The store never contains a client's key in clear text, however long the key is.
+// The store never contains a client's key in clear text, however long it is.
 func TestKeysAreHashed(t *testing.T) {
 	const token = "Bearer eyJhbGciOiJIUzI1NiJ9"
 	for _, key := range []string{token, strings.Repeat(token, 1000), "", "{}:\n"} {
@@ -43,7 +42,7 @@ func TestKeysAreHashed(t *testing.T) {
 	assert.ErrorContains(t, err, "Secret: 5 characters")
 }
 
-// Two keys do not get the same name because of a colon in a limit's name or in a key.
+// A colon in a limit's name or in a key does not give two keys the same name.
 func TestNamesAndKeysAreNotMixedUp(t *testing.T) {
 	for _, options := range [][]redislimit.ClientOption{nil, {redislimit.FullKeys()}} {
 		_, client := mini(t, options...)
@@ -55,7 +54,7 @@ func TestNamesAndKeysAreNotMixedUp(t *testing.T) {
 	}
 }
 
-// An error about an address does not repeat a password, or a text that may be a part of a password.
+// An error about an address does not repeat any part of a password.
 func TestPasswordsAreNotRepeated(t *testing.T) {
 	for _, address := range []string{
 		"redis://user:se/cret@localhost:6379", "redis://user:se#cret@localhost:6379", "redis://user:secr%et@localhost",

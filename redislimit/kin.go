@@ -8,19 +8,18 @@ import (
 )
 
 // kin contains the limiters of a client, grouped by their limit. A node has only one share of a limit. So while two
-// limiters of one limit exist, as in a reload, tokens that the share of one limiter admits are taken from the shares of
-// both limiters.
+// limiters of one limit exist, as in a reload, tokens that the share of one admits are taken from both.
 type kin struct {
 	mu      sync.RWMutex
 	of      map[string][]*Limiter // by limit: open limiters, and closed ones that owe something
-	isEnded bool                  // the client is closed
-	ended   chan struct{}         // closed when the client is closed
-	charge  sync.WaitGroup        // the work of closed limiters
+	isEnded bool
+	ended   chan struct{}  // closed when the client is closed
+	charge  sync.WaitGroup // the work of closed limiters
 }
 
 func newKin() kin { return kin{of: map[string][]*Limiter{}, ended: make(chan struct{})} }
 
-// join adds a limiter, and takes from its share the tokens that the shares of the limit's other limiters have spent.
+// join adds a limiter, and takes from its share what the limit's other shares lack.
 func (k *kin) join(l *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -33,16 +32,14 @@ func (k *kin) join(l *Limiter) {
 	k.add(l)
 }
 
-// A lack says how many tokens of a key are missing from shares. The tokens are counted under the numbers of the limiter
-// in the field from.
+// A lack says how many tokens, by the numbers of the limiter from, are missing from shares.
 type lack struct {
 	from *Limiter
 	n    uint64
 }
 
-// lacking returns the tokens that the shares of a limit have spent and that have not come back to the shares. Tokens
-// that have been charged to the store since then are included. All shares that existed when the tokens were spent lack
-// the same tokens.
+// lacking returns the tokens that the shares of a limit have spent and that have not come back, even if they were
+// charged since. All shares that existed when the tokens were spent lack the same tokens.
 func lacking(all []*Limiter) map[owing]lack {
 	lacks := map[owing]lack{}
 	for _, l := range all {
@@ -64,14 +61,13 @@ func lacking(all []*Limiter) map[owing]lack {
 	return lacks
 }
 
-// inherit takes from l's share the tokens that the other shares of the limit lack.
 func (l *Limiter) inherit(lacks map[owing]lack) {
 	for of, lack := range lacks {
 		l.spendShare(lack.from, of, lack.n)
 	}
 }
 
-// same returns all limiters of l's limit. They include l if it was added before. The caller has the lock.
+// same returns all limiters of l's limit. The caller has the lock.
 func (k *kin) same(l *Limiter) (all []*Limiter) {
 	for _, other := range k.of[l.life.node] {
 		if other.life.numbers == l.life.numbers {
@@ -81,14 +77,14 @@ func (k *kin) same(l *Limiter) (all []*Limiter) {
 	return all
 }
 
-// If the limiters l and before have the same [SharedName], unite makes one limit of their two limits.
+// unite makes one limit of the limits of l and before if they have the same [SharedName].
 func (k *kin) unite(l, before *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l.life.node != before.life.node || l.life.numbers == before.life.numbers {
 		return
 	}
-	k.add(before) // before may have been closed and removed
+	k.add(before) // it may have been closed and removed
 	ours, theirs := k.same(l), k.same(before)
 	ourLacks, theirLacks := lacking(ours), lacking(theirs)
 	for _, one := range ours {
@@ -100,14 +96,12 @@ func (k *kin) unite(l, before *Limiter) {
 	}
 }
 
-// add adds a limiter. The caller has the lock.
 func (k *kin) add(l *Limiter) {
 	if !slices.Contains(k.of[l.life.node], l) {
 		k.of[l.life.node] = append(k.of[l.life.node], l)
 	}
 }
 
-// leave removes a limiter that is closed and owes nothing.
 func (k *kin) leave(l *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -117,9 +111,8 @@ func (k *kin) leave(l *Limiter) {
 	}
 }
 
-// change calls the function run, which changes l's share and debts. This function either takes tokens from the share
-// and notes them as a debt, or gives tokens back. It gets the other limiters that have a share of the limit, and must
-// change their shares in the same way. If there are other limiters, no other change happens while the function runs.
+// change calls run, which changes l's share and debts, and must change the other shares of the limit in the same way.
+// If there are any, no other change happens meanwhile.
 func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RLock()
 	if len(k.others(l)) == 0 && !l.life.isClosed.Load() {
@@ -130,11 +123,11 @@ func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RUnlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.add(l) // l may have been closed and removed
+	k.add(l) // it may have been closed and removed
 	run(k.others(l))
 }
 
-// others returns the limiters other than l that have shares of the limit. The caller has the lock.
+// others returns the other limiters with shares of the limit. The caller has the lock.
 func (k *kin) others(l *Limiter) (others []*Limiter) {
 	for _, other := range k.of[l.life.node] {
 		if other != l && other.share != nil && other.life.numbers == l.life.numbers {
@@ -144,7 +137,7 @@ func (k *kin) others(l *Limiter) (others []*Limiter) {
 	return others
 }
 
-// begin reports whether a closed limiter may continue to charge the store. It returns true until the client is closed.
+// begin reports whether a closed limiter may charge the store: until the client is closed.
 func (k *kin) begin() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,7 +147,6 @@ func (k *kin) begin() bool {
 	return !k.isEnded
 }
 
-// end ends the work of closed limiters, and waits for it.
 func (k *kin) end() {
 	k.mu.Lock()
 	isEnded := k.isEnded
@@ -166,9 +158,8 @@ func (k *kin) end() {
 	k.charge.Wait()
 }
 
-// owe returns two numbers of keys. The result owing is how many keys owe the store something, in this limiter, its
-// tiers, and closed limiters of the same limit. The result lost is how many of these keys are in a lost part of the
-// store.
+// owe returns how many keys of the limit, also of tiers and closed limiters, owe the store something, and how many of
+// these are in a lost part of it.
 func (k *kin) owe(l *Limiter) (owing, lost int) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

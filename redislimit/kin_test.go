@@ -13,14 +13,13 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// lose pauses a server, and waits until the client of a quota counts the server as lost.
 func lose(t *testing.T, server *redistest.Server, q Quota) {
 	t.Helper()
 	server.Pause()
 	require.Eventually(t, func() bool { _, _ = q.Peek(t.Context(), "elsewhere", 1); return q.limiter.isLost("k") }, 20*time.Second, time.Millisecond)
 }
 
-// admittedOf takes one token n times, and returns how many of these requests were admitted.
+// admittedOf returns how many of n requests are admitted.
 func admittedOf(t *testing.T, q Quota, key string, n int) (admitted uint64) {
 	t.Helper()
 	for range n {
@@ -31,9 +30,8 @@ func admittedOf(t *testing.T, q Quota, key string, n int) (admitted uint64) {
 	return admitted
 }
 
-// In a reload, a limiter may replace another limiter of its client. The share of the new limiter then has only the
-// tokens that the old limiter's share has left. This stays true later, no matter which of the two limiters decides a
-// request. All admitted tokens are charged to the store, including the debts of a closed limiter.
+// The share of a limiter that replaces another has only the tokens that the old share has left. All admitted tokens are
+// charged.
 func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
@@ -51,7 +49,7 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 		"tier":              {policy: engine.FixedWindow(400, time.Hour), options: []Option{Tiers(engine.Unlimited(), engine.FixedWindow(40, time.Hour))}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the test waits most of the time
+			t.Parallel()
 			server := redistest.Start(t)
 			client, err := Open(t.Context(), server.URL())
 			require.NoError(t, err)
@@ -124,16 +122,14 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	}
 }
 
-// A node's share may be less than one token, so it earns a token only after some time. A new limiter replaces or
-// follows an old limiter. It must get no extra token: its first token comes only when the full time since the old
-// limiter's last token has passed.
+// A limiter that replaces or follows another must not earn the token of a small share earlier.
 func TestAReloadHandsOutNoSecondToken(t *testing.T) {
 	t.Run("reload", func(t *testing.T) { handsOutNoSecondToken(t, 1) })
 	t.Run("follow", func(t *testing.T) { handsOutNoSecondToken(t, 2, SharedName()) })
 }
 
 func handsOutNoSecondToken(t *testing.T, nextLimit uint64, options ...Option) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	client, err := Open(t.Context(), server.URL())
 	require.NoError(t, err)
@@ -158,13 +154,11 @@ func handsOutNoSecondToken(t *testing.T, nextLimit uint64, options ...Option) {
 	assert.GreaterOrEqual(t, now()-at, int64(2*time.Second)/int64(nextLimit), "a token in four windows, or in two")
 }
 
-// While the store is lost, a hold is settled above its estimate, after its limiter was closed. The difference is
-// charged when the store is back, even if another limiter has replaced the closed limiter by then. If it is too late to
-// charge the difference, Settle reports the tokens as lost.
+// A hold that is settled above its estimate after Close is charged later, or its tokens are reported as lost.
 func TestAHoldIsSettledAfterClose(t *testing.T) {
 	for _, policy := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
 		t.Run(policy.String(), func(t *testing.T) {
-			t.Parallel() // the test waits most of the time
+			t.Parallel()
 			server := redistest.Start(t)
 			client, err := Open(t.Context(), server.URL(), Timeout(time.Second))
 			require.NoError(t, err)
@@ -206,7 +200,7 @@ func TestAHoldIsSettledAfterClose(t *testing.T) {
 	}
 }
 
-// A refund to the share of one limiter, or a reset, also changes the shares of all other limiters of the limit.
+// A refund or a reset changes the shares of all limiters of the limit.
 func TestSharesOfALimitGiveBackTogether(t *testing.T) {
 	server := redistest.Start(t)
 	client, err := Open(t.Context(), server.URL())
@@ -236,9 +230,7 @@ func TestSharesOfALimitGiveBackTogether(t *testing.T) {
 	assert.Zero(t, one.Stats().Debt)
 }
 
-// Limiters with a shared name have separate shares until the numbers of keys change and one limiter follows another.
-// From then on these limiters have one common share, no matter which limiter decides a request, and how often the
-// numbers change.
+// Limiters with a shared name have one share after one follows another.
 func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	server := redistest.Start(t)
 	client, err := Open(t.Context(), server.URL())
@@ -283,9 +275,7 @@ func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	assert.LessOrEqual(t, d.Remaining, uint64(30-15))
 }
 
-// Tokens that a share admitted come back to the share only with time, even after they were charged to the store. This
-// is also true if a second limiter replaces the limiter when the store is back, and if a third limiter replaces the
-// second one.
+// Tokens that a share admitted come back to it only with time, even if they were charged, and after reloads.
 func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 	window := func(limit uint64) engine.Policy { return engine.FixedWindow(limit, time.Hour) }
 	bucket := func(limit uint64) engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), limit) }
@@ -298,7 +288,7 @@ func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 		"buckets": {bucket, []uint64{10, 30, 40}, nil}, "buckets, follow": {bucket, []uint64{10, 30, 40}, []Option{SharedName()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the test waits most of the time
+			t.Parallel()
 			server := redistest.Start(t)
 			client, err := Open(t.Context(), server.URL())
 			require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 )
 
 // A Limiter limits any number of keys, together with all limiters of the same store, name and policy on all machines.
-// Make one with [New]. All methods may be called from any goroutine.
+// All methods may be called from any goroutine.
 type Limiter struct {
 	design
 	client *Client
@@ -29,16 +29,16 @@ type Limiter struct {
 	owed   *shares.Debts[owing] // debts that must be charged to the store
 	debts  *debtFile            // the file of these debts; nil without DebtFiles
 	share  *share               // decides while the store is lost; nil without FailShare
-	flight *flight              // the requests in flight; nil for other policies
-	own    Quota                // the policy
+	flight *flight              // nil for other policies
+	own    Quota
 	life   life
 
 	leases *xsync.Map[string, *lease.Lease]
 	cold   *engine.Limiter // for the first requests of keys; nil without overdraft
 
-	agreement *agreement      // nil for a tier
-	tiers     []*Limiter      // tiers that count
-	sources   []limits.Source // sources of all tiers
+	agreement *agreement // nil for a tier
+	tiers     []*Limiter
+	sources   []limits.Source
 
 	fallbacks atomic.Int64
 	now       func() int64
@@ -48,12 +48,12 @@ type Limiter struct {
 	once      sync.Once
 }
 
-// New returns a limiter for a policy: a token bucket, token buckets ([engine.TokenBuckets]), a fixed window, a window
-// of the calendar ([engine.CalendarWindow]), a sliding window, a sliding log, or requests in flight
-// ([engine.Concurrency]). The key names in the store contain the limit's name, the algorithm and its window. Limits
-// that differ in the name, the algorithm or the window are independent. Limiters that differ only in other numbers
-// share their counts, and each limiter compares the counts with its own numbers. So if the numbers of a limit change,
-// tokens that were taken still count. The limit's name has 1 to 128 characters, without braces and control characters.
+// New returns a limiter for a policy of any algorithm except batch refill. The name has 1 to 128 characters, without
+// braces and control characters.
+//
+// Limits that differ in the name, the algorithm or the window are independent. Limiters that differ only in other
+// numbers share their counts, and each compares the counts with its own numbers. So tokens that were taken still count
+// after the numbers change.
 //
 // New returns an error for options that do not fit together, and for a policy whose numbers the store cannot keep.
 // [Check] returns the same errors without a client.
@@ -95,8 +95,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 	return l, nil
 }
 
-// newLimiter returns a limiter without its tiers. The argument a is nil for a tier, because the limit's own limiter
-// compares the settings.
+// newLimiter returns a limiter without its tiers. a is nil for a tier.
 func newLimiter(client *Client, name, node string, d design, a *agreement, file *debtFile) (*Limiter, error) {
 	l := &Limiter{
 		design: d, client: client, life: life{node: node, numbers: d.sharedNumbers()}, agreement: a, debts: file, now: now,
@@ -122,7 +121,7 @@ func newLimiter(client *Client, name, node string, d design, a *agreement, file 
 	return l, nil
 }
 
-// sharedNumbers returns the numbers that distinguish the limiters of a shared name.
+// sharedNumbers returns the numbers that distinguish limiters with one [SharedName].
 func (d *design) sharedNumbers() string {
 	if !d.config.isShared {
 		return ""
@@ -130,19 +129,17 @@ func (d *design) sharedNumbers() string {
 	return numbers(d.policy, d.config.limit)
 }
 
-// Follow makes l the successor of the limiter before. Call it if keys move from that limiter to l because the numbers
-// of their limit have changed. Both limiters must have the same client, the same name and the option [SharedName].
-// After the call, while the store is lost, both limiters have one common share of each key. They have this share in
-// common with all limiters that they have followed or that follow them. Call Follow before l gets requests for these
-// keys. Follow visits each key whose share does not have all of its tokens.
+// Follow makes l the successor of before, a limiter of the same client and name with other numbers. Both must have the
+// option [SharedName]. Call Follow before l gets requests for keys that before had. While the store is lost, l then has
+// one common share of each key with all limiters that it has followed or that follow it. Follow visits each key whose
+// share lacks tokens.
 func (l *Limiter) Follow(before *Limiter) { l.client.limiters.kin.unite(l, before) }
 
-// now is the clock of limiters and of the breakers that limiters share. It is monotonic and starts with the program.
+// now is the clock of limiters and of the breakers that they share: monotonic nanoseconds since the program's start.
 func now() int64 { return int64(time.Since(epoch)) }
 
 var epoch = time.Now()
 
-// makeLocal makes the limiters of package engine that the node needs in addition to the store.
 func (l *Limiter) makeLocal() (err error) {
 	if l.first != (engine.Policy{}) {
 		if l.cold, err = engine.New(l.first, engine.MaxKeys(l.config.maxKeys)); err != nil {
@@ -157,12 +154,10 @@ func (l *Limiter) makeLocal() (err error) {
 	return nil
 }
 
-// Close charges the store with what the node owes, for at most the client's timeout. Then it stops the background work.
-// If the store is lost, Close does not wait for it ([Limiter.Settle] does). Debts that are not charged when Close
-// returns, and new debts of requests in progress, are still charged until the client is closed. Debts that are not
-// charged when the client is closed are lost, unless the limiter has [DebtFiles]. In that case, the next limiter
-// charges them. Tokens that the node has in hand may stay charged. Close does not wait until places of requests in
-// flight are released. They are renewed until their release or the end of their lifetime ([Limiter.Enter]).
+// Close charges the store with what the node owes, for at most the client's timeout, and stops the background work. It
+// does not wait for a lost store; [Limiter.Settle] does. Remaining debts, and those of requests in progress, are still
+// charged until the client is closed. After that they are lost, unless the limiter has [DebtFiles]. Tokens in hand may
+// stay charged. Requests in flight keep their places ([Limiter.Enter]).
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
@@ -205,7 +200,6 @@ func (l *Limiter) Mode() Mode {
 	return Strict
 }
 
-// ways contains the queues of a limiter to the parts of its store, over one link.
 type ways struct {
 	link   *link
 	queues []queue
@@ -213,8 +207,8 @@ type ways struct {
 
 func (w *ways) queue(partition int) *queue { return &w.queues[partition%len(w.queues)] }
 
-// follow makes new queues for the limiter if the client's link was replaced. A link is replaced only if the store has
-// not answered since the start. The queues of such a link refuse every question, so no question is in progress on them.
+// follow makes new queues if the client's link was replaced. No question is in progress on the old ones, because a link
+// without a store refuses all.
 func (l *Limiter) follow() {
 	link := l.client.link.Load()
 	if old := l.ways.Load(); old != nil && old.link == link {
@@ -234,17 +228,15 @@ func (l *Limiter) partition(key string) int {
 	return int(xxhash.Sum64String(key) % uint64(l.client.partitions))
 }
 
-// queueOf returns the queue of a key.
 func (l *Limiter) queueOf(key string) *queue { return l.ways.Load().queue(l.partition(key)) }
 
-// place returns the queue of a key, and the item that puts the question ask into it.
 func (l *Limiter) place(key string, ask script.Ask) (*queue, script.Item) {
 	p := l.partition(key)
 	return l.ways.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
 }
 
-// putOne puts a question about one key into the queue, or returns the reason why it cannot. The function answered is
-// called once. It is never called if putOne returns an error, or if the question is given up before it is sent.
+// putOne puts a question about one key into the queue, or returns why it cannot. answered is called once, but not after
+// an error, nor if the question is given up before it is sent.
 func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(script.Answer, error)) error {
 	return q.put(question{items: []script.Item{one}, givenUp: givenUp, answered: func(a []script.Answer, err error) {
 		switch {
@@ -258,8 +250,8 @@ func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(scri
 	}})
 }
 
-// Allow takes one token and reports whether it was available. A leased limiter decides by the tokens in hand, without
-// allocating memory, taking a lock or reading a clock. [Limiter.Take] has the details.
+// Allow takes one token and reports whether it was available: see [Limiter.Take]. A leased limiter decides by the
+// tokens in hand, without allocating memory, taking a lock or reading a clock.
 func (l *Limiter) Allow(key string) bool {
 	if l.terms != nil {
 		if held, ok := l.leases.Load(key); ok {
@@ -279,14 +271,13 @@ func (l *Limiter) Allow(key string) bool {
 	return d.Allowed
 }
 
-// Take takes n tokens from the key, all or none. If n is 0, the request takes nothing and is allowed. If n is above the
-// limit, the request is always refused. In both cases, the store is not asked.
+// Take takes n tokens from the key, all or none. If n is 0, the request is allowed; if n is above the limit, it is
+// always refused. In both cases, the store is not asked.
 //
-// A strict limiter asks the store. It waits for the answer until the client's [Timeout] is over or the context is done.
-// During a request, a leased limiter asks the store in only two cases: the request is larger than a lease, or the key's
-// overdraft is used up while the store has plenty of tokens. After a refusal, strict and leased limiters refuse similar
-// requests for a short time without asking the store ([TrustRefusals]). Remaining, RetryAfter and ResetAfter then come
-// from the store's last answer.
+// A strict limiter waits for the store's answer until the client's [Timeout] is over or the context is done. A leased
+// limiter does so only if the request is larger than a lease, or if the key's overdraft is used up while the store has
+// plenty of tokens. For a short time after a refusal, both refuse similar requests without asking the store
+// ([TrustRefusals]). Remaining, RetryAfter and ResetAfter then come from the store's last answer.
 //
 // If the store fails and the policy is [FailClosed], the error is [ErrStore] with its cause. Take may also return the
 // context's error.
@@ -294,7 +285,7 @@ func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decisi
 	return l.take(ctx, &l.own, key, n, nil)
 }
 
-// take does the same as Take, under a quota. If the receipt r is not nil, take notes in it where the tokens were taken.
+// take is Take under a quota. It notes in r, unless r is nil, where the tokens were taken.
 func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *receipt) (engine.Decision, error) {
 	if d, known := l.fixed(q, n); known {
 		r.are(fromStore)
@@ -311,8 +302,7 @@ func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *r
 	return l.strict(ctx, q, key, n, carrier, r)
 }
 
-// fixed returns the decisions that do not depend on the key. These are the decisions on requests for no tokens and on
-// requests for more than the limit.
+// fixed returns the decisions that do not depend on the key.
 func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 	limit := q.policy.Limit()
 	switch {
@@ -324,11 +314,10 @@ func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 	return d, false
 }
 
-// Refund gives back n tokens that were taken from the key. Do not give back more tokens than were taken, because a node
-// does not know what other nodes took. Refunds never give a key more than its limit. A leased limiter adds the tokens
-// to its tokens in hand. A strict limiter gives them back to the store. While the store is lost, the tokens go to the
-// node's share. With [FailOpen], a request that was admitted without the store has taken nothing, so it must not be
-// refunded. A [Hold], or a limit of package limits, gives nothing back in that case.
+// Refund gives back n tokens that were taken from the key. They go to the tokens in hand of a leased limiter, to the
+// store of a strict one, or to the node's share while the store is lost. Refunds never give a key more than its limit.
+// But do not give back more tokens than were taken: a node does not know what others took. With [FailOpen], a request
+// that was admitted without the store has taken nothing.
 func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 	return l.refund(ctx, &l.own, key, n)
 }
@@ -337,18 +326,16 @@ func (l *Limiter) refund(ctx context.Context, q *Quota, key string, n uint64) er
 	if l.refundHere(q, key, n) {
 		return nil
 	}
-	defer l.known.drop(key) // after the store has the tokens
+	defer l.known.drop(key)
 	_, err := l.ask(ctx, key, q.returned(n))
 	return err
 }
 
-// returned returns the question that gives n tokens back.
 func (q *Quota) returned(n uint64) script.Ask {
 	return script.Ask{Returned: min(n, q.policy.Limit()), Window: script.AnyWindow, Quota: q.numbers}
 }
 
-// refundHere gives back tokens on this node: to its share, or to a lease's tokens in hand. It reports whether all
-// tokens were given back, so that the store need not be asked.
+// refundHere gives back tokens on this node, and reports whether the store need not be asked.
 func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	n = min(n, q.policy.Limit())
 	if n == 0 {
@@ -372,9 +359,8 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	return false
 }
 
-// refundFirst gives back n tokens that a key's first requests took. The result isDone is false if the key has a lease
-// now, or if its first requests took fewer than n tokens that are not charged yet. In the second case, a lease that no
-// longer exists has charged the tokens.
+// refundFirst gives back n tokens that a key's first requests took. It returns false if a lease, even one that no
+// longer exists, has taken over the debt for them.
 func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
 	if l.cold == nil {
 		return false

@@ -17,15 +17,13 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A limiter is a backend of package httplimit.
 var _ limits.Backend = (*redislimit.Limiter)(nil)
 
-// mini starts a store in this process. Its clock stands still until a test moves it. It is a cluster of one server.
+// mini starts a store in this process, as a cluster of one server. Its clock stands still until a test moves it.
 func mini(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	return miniAs(t, false, options...)
 }
 
-// miniAs does the same as mini. If single is true, the server is not a cluster.
 func miniAs(t *testing.T, single bool, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	server := miniredis.RunT(t)
 	server.SetTime(time.Unix(1_000_000_000, 0))
@@ -46,7 +44,6 @@ func limiter(t *testing.T, store *redislimit.Client, policy engine.Policy, optio
 	return l
 }
 
-// miniKeys returns the names of the keys of limits in a store.
 func miniKeys(server *miniredis.Miniredis) []string {
 	return slices.DeleteFunc(server.Keys(), func(name string) bool { return !strings.HasPrefix(name, "weir:{") })
 }
@@ -57,8 +54,7 @@ func take(t *testing.T, l *redislimit.Limiter, key string, n uint64) engine.Deci
 	return d
 }
 
-// fives returns policies with a limit of five tokens. It leaves out the sliding log, which the tests of package script
-// check with a real server.
+// fives leaves out the sliding log, which package script tests with a real server.
 func fives() map[string]engine.Policy {
 	return map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.PerSecond(1), 5),
@@ -78,7 +74,7 @@ func TestStrictIsTheLimit(t *testing.T) {
 				require.True(t, d.Allowed)
 				require.EqualValues(t, 4-i, d.Remaining)
 			}
-			for range 100 { // a refused request takes nothing
+			for range 100 {
 				d := take(t, l, "k", 2)
 				require.False(t, d.Allowed)
 				require.Positive(t, d.RetryAfter)
@@ -94,7 +90,7 @@ func TestStrictIsTheLimit(t *testing.T) {
 	}
 }
 
-// Two limiters with one store stand for two nodes. Together they admit at most the bound.
+// Leased limiters on two nodes together admit at most the bound.
 func TestLeasesOfTwoNodesAreWithinTheBound(t *testing.T) {
 	_, store := mini(t)
 	policy := engine.TokenBucket(engine.PerSecond(1000), 400)
@@ -111,8 +107,7 @@ func TestLeasesOfTwoNodesAreWithinTheBound(t *testing.T) {
 		}
 		return refused
 	}
-	// The store's clock stands still, so no tokens come back. The only tokens are those of the burst, and all of them
-	// must be admitted.
+	// No tokens come back, so exactly the burst must be admitted.
 	require.Eventually(t, func() bool {
 		for refused := 0; refused < 100; refused += ask() {
 		}
@@ -121,7 +116,6 @@ func TestLeasesOfTwoNodesAreWithinTheBound(t *testing.T) {
 	for refused := 0; refused < 1000; refused += ask() {
 	}
 	assert.LessOrEqual(t, admitted, 400+2*8)
-	// A refusal is trusted for at least 100ms, so 1,000 refused requests cause few calls.
 	assert.Less(t, a.Stats().Store.Calls, int64(admitted), "a saturated key costs few calls")
 }
 
@@ -186,9 +180,8 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	}
 }
 
-// TestARefundAfterTheLeaseIsForgotten: a request of a leased limiter takes longer than its node remembers the lease. A
-// refund then gives its tokens back to the store. The refund does not subtract them from the tokens of the key's first
-// requests, because those tokens were not taken from the store.
+// TestARefundAfterTheLeaseIsForgotten: such a refund goes to the store, and is not subtracted from the key's first
+// requests, which took nothing from the store.
 func TestARefundAfterTheLeaseIsForgotten(t *testing.T) {
 	_, store := miniAs(t, true)
 	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// local decides a request if the node knows enough about the key. If known is false, the store must decide. If the
-// lease carrier is not nil, its renewal then carries the request. Otherwise the caller sends a separate question.
+// local decides a request if the node can. Otherwise the renewal of carrier carries the request to the store, if
+// carrier is not nil.
 func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, carrier *lease.Lease) {
 	for {
 		held, ok := l.leases.Load(key)
@@ -44,8 +44,7 @@ func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, ca
 	}
 }
 
-// lease makes a lease for a key. The debt of the lease is the number of tokens of the key's first requests, which were
-// admitted without asking the store.
+// lease makes a lease that owes the tokens of the key's first requests, about which the store was not asked.
 func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 	if l.leases.Size() >= l.config.maxKeys {
 		return nil, false
@@ -70,7 +69,7 @@ func (l *Limiter) forget(key string, held *lease.Lease) {
 	})
 }
 
-// decision returns a decision by a lease. The waits in the decision come from the store's last answer.
+// decision returns a decision by a lease, with waits from the store's last answer.
 func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
 	d := engine.Decision{Allowed: allowed, Limit: l.limit.Tokens(), Remaining: held.Remaining()}
 	retry, reset := held.Waits(l.now())
@@ -85,13 +84,11 @@ func (l *Limiter) isLost(key string) bool {
 	return l.queueOf(key).isLost()
 }
 
-// renew asks the store for more tokens. The renewal was caused by a request of n tokens, which does not wait for the
-// answer.
+// renew asks the store for more tokens because of a request of n tokens, which does not wait.
 func (l *Limiter) renew(held *lease.Lease, key string, n uint64) {
 	l.askFor(held, key, held.Renewal(l.now(), n, false))
 }
 
-// askFor sends the question of a lease, and passes the answer to the lease.
 func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
 	queue, item := l.place(key, ask)
 	err := queue.putOne(item, nil, func(a script.Answer, err error) {

@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// The test measures the memory of a key in the store. This memory must not exceed the figure in docs/distributed.md:
-// 200 bytes, and 18 more bytes for each token of a log.
+// The memory of a key in the store does not exceed the figure in docs/distributed.md.
 func TestMemoryOfAKey(t *testing.T) {
 	server := redistest.Start(t)
 	client := patient(t, server.URL())
@@ -45,7 +44,6 @@ func TestMemoryOfAKey(t *testing.T) {
 	}
 }
 
-// keysOf returns the names of the keys of limits in a store.
 func keysOf(server *redistest.Server) []string {
 	return strings.FieldsFunc(server.Do("KEYS", "weir:{*"), func(r rune) bool { return r == '\n' })
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// Nodes that were started with different options share one limit. The reason is that the state of a key in the store
-// does not depend on the mode, the number of nodes, the overdraft or the failure policy.
+// Nodes with different options share one limit, because the state of a key depends on none of them.
 func TestNodesThatDisagreeHoldOneLimit(t *testing.T) {
 	nodes := map[string][]redislimit.Option{
 		"leased of 4":         {redislimit.Nodes(4), redislimit.InMode(redislimit.Leased)},
@@ -27,7 +26,7 @@ func TestNodesThatDisagreeHoldOneLimit(t *testing.T) {
 		"fixed window": engine.FixedWindow(1000, time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, client := mini(t) // the server's clock stands still, so no tokens come back
+			server, client := mini(t)
 			taker := limiter(t, client, policy, redislimit.InMode(redislimit.Strict))
 			require.True(t, take(t, taker, "k", policy.Limit()-60).Allowed)
 			for _, options := range nodes {
@@ -37,7 +36,6 @@ func TestNodesThatDisagreeHoldOneLimit(t *testing.T) {
 			}
 			assert.Len(t, miniKeys(server), 1)
 
-			// Together the nodes admit the tokens that are left, plus their overdrafts.
 			admitted, refusals := uint64(0), 0
 			var each []*redislimit.Limiter
 			for _, options := range nodes {

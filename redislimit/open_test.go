@@ -13,9 +13,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestWhatNothingCountedIsNotGivenBack: with FailOpen, a request is admitted without the store, so it takes no tokens.
-// When the store is back, settling this request must give nothing back, because it would give back the tokens of other
-// requests.
+// TestWhatNothingCountedIsNotGivenBack: settling a request that FailOpen admitted without the store must give nothing
+// back, because these would be tokens of other requests.
 func TestWhatNothingCountedIsNotGivenBack(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -53,7 +52,7 @@ func TestWhatNothingCountedIsNotGivenBack(t *testing.T) {
 		res := set.Decide(t.Context(), e)
 		return &res
 	}
-	counted := func(key, name string) bool { // and the tokens that it took are given back
+	counted := func(key, name string) bool {
 		before := all[name].Stats().Fallbacks
 		res := admit(key, name)
 		res.Finish(t.Context(), errand{}, 1)

@@ -16,8 +16,8 @@ type Mode uint8
 const (
 	// Auto is Leased if that suits the limit, otherwise Strict.
 	Auto Mode = iota
-	// Strict asks the store about every request, except requests that the node refuses because of [TrustRefusals].
-	// While the store answers, the limit is exact.
+	// Strict asks the store about every request, except for [TrustRefusals]. While the store answers, the limit is
+	// exact.
 	Strict
 	// Leased spends tokens on the node that the store has charged in advance.
 	Leased
@@ -30,9 +30,9 @@ func (m Mode) String() string { return [...]string{"auto", "strict", "leased"}[m
 type FailurePolicy uint8
 
 const (
-	// FailShare lets every node admit its share. The share starts as a full bucket, and its rate and burst are those of
-	// the limit, divided by the number of nodes. If a share is less than one token, it starts empty when the store is
-	// lost, so that all nodes together admit no more than the limit.
+	// FailShare lets every node admit its share: the limit's rate and burst, divided by the number of nodes. A share
+	// starts full. But a share of less than one token starts empty when the store is lost, so that all nodes together
+	// admit no more than the limit.
 	FailShare FailurePolicy = iota
 	// FailClosed refuses the request and returns [ErrStore].
 	FailClosed
@@ -43,7 +43,7 @@ const (
 // String returns "share", "closed" or "open": the words of weir's rule file.
 func (p FailurePolicy) String() string { return [...]string{"share", "closed", "open"}[p] }
 
-// An Option changes one thing about a limiter at [New].
+// An Option changes one thing about a limiter.
 type Option func(*config) error
 
 type config struct {
@@ -76,7 +76,7 @@ func newConfig(name string, options []Option) (config, error) {
 	return c, nil
 }
 
-// InMode sets the mode. The default is [Auto]. With [Leased], [New] returns an error if leases do not suit the limit.
+// InMode sets the mode, [Auto] by default. With [Leased], [New] returns an error if leases do not suit the limit.
 func InMode(m Mode) Option {
 	return func(c *config) error {
 		if m > Leased {
@@ -87,8 +87,8 @@ func InMode(m Mode) Option {
 	}
 }
 
-// Nodes sets how many nodes share the limit: 1 to 100,000, 4 by default. The number need not be exact. It determines
-// how large a share is, and how large a limit must be so that [Auto] chooses leases for it.
+// Nodes sets how many nodes share the limit: 1 to 100,000, 4 by default. It need not be exact. It determines how large
+// a share is, and from which limit on [Auto] chooses leases.
 func Nodes(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > 100_000 {
@@ -99,9 +99,9 @@ func Nodes(n int) Option {
 	}
 }
 
-// Overdraft sets D, the number of tokens of a key that a node may admit before the store has charged them: 0 to 1,000,
-// and at most twice a node's share of the limit. The default is 8. A quarter of D is for the first requests of a key,
-// which are admitted without asking the store.
+// Overdraft sets D, the number of tokens of a key that a node may admit before the store has charged them. D is 0 to
+// 1,000, by default 8, and at most twice a node's share of the limit. A quarter of D is for a key's first requests,
+// before the store is asked.
 func Overdraft(tokens uint64) Option {
 	return func(c *config) error {
 		if tokens > 1000 {
@@ -123,9 +123,9 @@ func OnLoss(p FailurePolicy) Option {
 	}
 }
 
-// LocalShare sets the fraction of the limit that a node admits with [FailShare] while it cannot reach the store. It is
-// above 0 and at most 1; the default is 1/[Nodes]. If only some nodes are cut off from the store, these nodes admit
-// their shares in addition to the complete limit, which the other nodes admit. A smaller share reduces that excess.
+// LocalShare sets the fraction of the limit that a node admits with [FailShare]: above 0 and at most 1, by default
+// 1/[Nodes]. If only some nodes are cut off from the store, they admit their shares in addition to the complete limit.
+// A smaller share reduces that excess.
 func LocalShare(fraction float64) Option {
 	return func(c *config) error {
 		if !(fraction > 0 && fraction <= 1) {
@@ -136,9 +136,8 @@ func LocalShare(fraction float64) Option {
 	}
 }
 
-// MaxKeys sets the maximum number of keys for which a node keeps leases and shares, and remembers first requests and
-// refusals: 1 to 2^31-1, 100,000 by default. If the node has that many keys, it asks the store about every request for
-// another key.
+// MaxKeys sets for how many keys a node keeps leases and shares, and remembers first requests and refusals: 1 to
+// 2^31-1, 100,000 by default. The node asks the store about every request for further keys.
 func MaxKeys(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<31-1 {
@@ -149,9 +148,8 @@ func MaxKeys(n int) Option {
 	}
 }
 
-// SharedName says that limiters with different numbers have the same name on purpose, because their keys are different.
-// With this option, the numbers of limiters with this name are not compared, neither within a node nor between nodes.
-// [Stats] describes the comparison.
+// SharedName says that limiters of this name have different numbers on purpose, because their keys are different. So
+// their numbers are not compared ([Stats]).
 func SharedName() Option {
 	return func(c *config) error {
 		c.isShared = true
@@ -159,14 +157,12 @@ func SharedName() Option {
 	}
 }
 
-// maxTiers bounds [Tiers], because each tier has a separate limiter.
 const maxTiers = 64
 
-// Tiers adds policies for some requests, such as those of paying customers: see [limits.Tiered] and [Limiter.Source].
-// The methods of the limiter itself use the limiter's own policy. A tier has the same algorithm as this policy. Unless
-// it is a token bucket, it also has the same window. A tier may also be [engine.Unlimited] or [engine.Blocked]. If a
-// key changes its tier, or the numbers of a limit change, the tokens that the key has taken still count. While the
-// store is lost, a key has a share of each tier. There can be at most 64 tiers.
+// Tiers adds at most 64 policies for some requests, such as those of paying customers: see [limits.Tiered]. A tier has
+// the same algorithm as the limiter's own policy and, unless it is a token bucket, the same window. It may also be
+// [engine.Unlimited] or [engine.Blocked]. If a key changes its tier, the tokens that it has taken still count. While
+// the store is lost, a key has a share of each tier.
 func Tiers(policies ...engine.Policy) Option {
 	return func(c *config) error {
 		if len(policies) > maxTiers {

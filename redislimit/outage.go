@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// An outage counts the lost parts of a store, and measures for how long at least one part was lost. It reads the clock
-// while it has the lock, so the measured time never decreases. All methods may be called concurrently.
+// An outage counts the lost parts of a store, and measures for how long at least one was lost. It reads the clock while
+// it has the lock, so the measured time never decreases. All methods may be called concurrently.
 type outage struct {
 	mu    sync.Mutex
-	parts int           // parts that are lost now
-	since time.Time     // when the first of the lost parts was lost
-	past  time.Duration // total time of outages that are over
-	kinds []string      // kinds of failures that were logged in this outage
+	parts int           // lost now
+	since time.Time     // when the first of them was lost
+	past  time.Duration // time of outages that are over
+	kinds []string      // logged in this outage
 }
 
-// begin notes that a part is lost because of a kind of failure. It reports whether this part is the first lost part.
+// begin notes that a part is lost, and reports whether it is the first.
 func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -26,8 +26,8 @@ func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	return o.parts == 1
 }
 
-// another reports whether a kind of failure must be logged. This is the case if parts are lost and the kind was not
-// logged in this outage yet. If the result is true, the kind counts as logged.
+// another reports whether parts are lost and the kind of failure was not logged in this outage yet. It then counts as
+// logged.
 func (o *outage) another(kind string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -38,7 +38,7 @@ func (o *outage) another(kind string) bool {
 	return true
 }
 
-// end notes that a part is back, and reports whether it was the last lost part.
+// end notes that a part is back, and reports whether it was the last lost one.
 func (o *outage) end(now func() time.Time) (last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,14 +48,12 @@ func (o *outage) end(now func() time.Time) (last bool) {
 	return o.parts == 0
 }
 
-// The method is returns the number of parts that are lost now.
 func (o *outage) is() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.parts
 }
 
-// The method time returns how long at least one part was lost, until now.
 func (o *outage) time(now func() time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestLostTime: while several parts are lost at the same time, this time counts only once. A current outage counts up
-// to now.
+// TestLostTime: the time in which several parts are lost counts once, and a current outage counts up to now.
 func TestLostTime(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	now := func() time.Time { return at }
@@ -52,7 +51,7 @@ func TestAnotherReasonIsToldOnce(t *testing.T) {
 	assert.False(t, o.another("connection"))
 	assert.True(t, o.another("certificate"))
 	assert.False(t, o.another("certificate"))
-	o.begin("timeout", time.Now) // another part
+	o.begin("timeout", time.Now)
 	assert.True(t, o.another("timeout"))
 	o.end(time.Now)
 	assert.False(t, o.another("certificate"))

@@ -8,22 +8,18 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
-// life identifies the limit of a limiter within its client, and contains the state of a closed limiter.
 type life struct {
 	node     string // limiters with equal node and numbers are one limit
 	numbers  string // the numbers of a shared name; guarded by the lock of the kin
 	mu       sync.Mutex
 	isClosed atomic.Bool
-	outlives bool // the limiter does background work although it is closed
+	outlives bool
 }
 
-// outlive starts the background work of a closed limiter, if there is work and the background work does not run yet. It
-// is called when the limiter is closed, and for each new entry or debt. Before the limiter is closed, it does nothing.
-// It returns false if the client is closed, too.
-//
-// A limiter of requests in flight renews the places of requests that are in flight or being decided, until all places
-// are released or their lifetime is over. The client stays open for that long. Any other limiter charges its debts to
-// the store, until the client is closed.
+// outlive starts the background work of a closed limiter, if there is work. It is called when the limiter is closed,
+// and for each new entry or debt. A limiter of requests in flight renews places until all are released or their
+// lifetime is over, and the client stays open for that long. Any other limiter charges its debts. outlive returns false
+// if the client is closed, too.
 func (l *Limiter) outlive() bool {
 	if !l.life.isClosed.Load() {
 		return true
@@ -48,8 +44,8 @@ func (l *Limiter) outlive() bool {
 	return l.life.outlives
 }
 
-// doTheRest does the background work of a closed limiter until no work is left. It continues for one more tick, so that
-// the store gets the last release.
+// doTheRest does the background work of a closed limiter, for one tick more than there is work, so that the store gets
+// the last release.
 func (l *Limiter) doTheRest() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
@@ -75,7 +71,6 @@ func (l *Limiter) doTheRest() {
 	}
 }
 
-// isBusy reports whether the limiter has debts or places, or may soon have places.
 func (l *Limiter) isBusy() bool {
 	if f := l.flight; f != nil {
 		return f.asking.Load() > 0 || f.entries.Size() > 0
@@ -84,8 +79,7 @@ func (l *Limiter) isBusy() bool {
 	return owing > 0
 }
 
-// rests reports whether the limiter has nothing to do. If it returns true, the background work ends, and outlive may
-// start it again.
+// rests ends the background work and returns true if there is none; outlive may start it again.
 func (l *Limiter) rests() bool {
 	l.life.mu.Lock()
 	defer l.life.mu.Unlock()
@@ -95,7 +89,6 @@ func (l *Limiter) rests() bool {
 	return !l.life.outlives
 }
 
-// limiters contains what the limiters of a client have in common.
 type limiters struct {
 	flights flights
 	kin     kin
@@ -103,8 +96,6 @@ type limiters struct {
 
 func newLimiters() limiters { return limiters{flights: flights{places: newPlaces()}, kin: newKin()} }
 
-// flights contains the requests that the limiters of a client have in flight, including the requests of closed
-// limiters.
 type flights struct {
 	places *places
 	users
@@ -128,7 +119,6 @@ func (u *users) add() (added bool) {
 	return true
 }
 
-// remove removes a user, and reports whether this was the last user of a closed client.
 func (u *users) remove() (last bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -136,7 +126,7 @@ func (u *users) remove() (last bool) {
 	return u.isClosed && u.n == 0
 }
 
-// close marks the client as closed. It returns true if this was the first call of close and the client has no users.
+// close returns true if this was the first call of close and the client has no users.
 func (u *users) close() (unused bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -145,7 +135,6 @@ func (u *users) close() (unused bool) {
 	return unused
 }
 
-// leave ends the use of a client by a closed limiter.
 func (c *Client) leave() {
 	if c.limiters.flights.remove() {
 		c.disconnect()

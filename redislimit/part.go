@@ -15,14 +15,13 @@ import (
 type part struct {
 	*limits.Ask
 	quota   Quota
-	carrier *lease.Lease // the lease whose renewal carries the request; nil if no renewal does
-	receipt receipt      // where the tokens were taken
-	inHand  uint64       // tokens already taken from the tokens in hand, for a request that can use fewer
-	decided bool         // the limiter has decided, or the tokens were given back
+	carrier *lease.Lease // its renewal carries the request
+	receipt receipt
+	inHand  uint64 // taken from the tokens in hand, for a request that can use fewer
+	decided bool   // the limiter has decided, or the tokens were given back
 	taken   bool
 }
 
-// take takes the tokens that the part asks for from its limiter.
 func (p *part) take(ctx context.Context) error {
 	if p.Least == 0 {
 		return p.decide(p.quota.take(ctx, p.Key, p.N, &p.receipt))
@@ -34,8 +33,8 @@ func (p *part) take(ctx context.Context) error {
 	return p.decide(d, err)
 }
 
-// keep sets the Held of an admitted request. If neither the store nor the node has counted the request, the hold gets
-// no tokens, because settling a hold with tokens would give back tokens of other requests.
+// keep sets the Held of an admitted request. If the request is not counted anywhere, the hold gets no tokens, because
+// it would give back those of other requests.
 func (p *part) keep() {
 	_, fixed, _ := p.quota.fixed()
 	switch l := p.quota.limiter; {
@@ -53,8 +52,7 @@ func (p *part) keep() {
 	}
 }
 
-// takeInHand takes tokens in hand for a request that can use fewer tokens than it asks for. If the node has enough
-// tokens in hand, takeInHand takes all tokens that the request asks for.
+// takeInHand takes tokens in hand for a request that can use fewer than it asks for.
 func (p *part) takeInHand() {
 	l := p.quota.limiter
 	p.inHand = l.takeInHand(p.Key, p.N)
@@ -64,11 +62,10 @@ func (p *part) takeInHand() {
 	}
 }
 
-// needs returns how many tokens the request needs to pass.
 func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
 
-// If the node knows the decision on a part without taking tokens, remember decides the part. For a leased limiter, it
-// ignores a remembered refusal, because the lease may have the tokens in hand.
+// remember decides the part if the node can. A leased limiter ignores a remembered refusal, because the lease may have
+// the tokens in hand.
 func (p *part) remember() {
 	l := p.quota.limiter
 	d, known, _ := p.quota.fixed()
@@ -84,7 +81,6 @@ func (p *part) remember() {
 	}
 }
 
-// ask returns the question to the store.
 func (p *part) ask() script.Ask {
 	if p.Least > 0 {
 		return p.quota.askUpTo(p.Least, p.N, p.inHand)
@@ -92,12 +88,11 @@ func (p *part) ask() script.Ask {
 	return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
 }
 
-// answered notes the store's answer. The argument all is true if all parts of the group were admitted. In that case,
-// the part keeps the tokens that it took from the tokens in hand.
+// answered notes the store's answer. If the whole group was admitted, the part keeps its tokens in hand.
 func (p *part) answered(a script.Answer, all bool, sent int64) {
 	p.Decision, p.decided, p.taken = p.quota.answered(a, a.Fits()), true, all
 	p.receipt = receipt{fromStore, a.Window}
-	if p.inHand == 0 { // otherwise the question asked for less than the request needs
+	if p.inHand == 0 { // otherwise the question asked for less
 		p.quota.limiter.known.remember(p.Key, p.quota.numbers, p.needs(), sent, p.Decision)
 	} else if all {
 		p.receipt.from = fromLease
@@ -107,15 +102,13 @@ func (p *part) answered(a script.Answer, all bool, sent int64) {
 	}
 }
 
-// putBack gives the part's tokens back to the lease.
 func (p *part) putBack() {
 	p.quota.putBack(p.Key, p.inHand)
 	p.inHand = 0
 }
 
-// fallback decides the part when the store did not decide it.
 func (p *part) fallback(cause error) error {
-	if p.Least > 0 && p.inHand >= p.Least { // the tokens in hand are enough
+	if p.Least > 0 && p.inHand >= p.Least {
 		p.receipt.are(fromLease)
 		p.N, p.inHand = p.inHand, 0
 		return p.decide(engine.Decision{Allowed: true, Limit: p.quota.policy.Limit()}, nil)
@@ -129,8 +122,7 @@ func (p *part) fallback(cause error) error {
 	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause, &p.receipt))
 }
 
-// decide notes the decision of a limiter, or its error. An error that is not an error of the store concerns the
-// complete request, so decide returns this error.
+// decide notes the decision of a limiter, or its error. It returns an error that is not of the store.
 func (p *part) decide(d engine.Decision, err error) error {
 	if err != nil && !errors.Is(err, ErrStore) {
 		return err

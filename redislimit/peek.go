@@ -10,13 +10,12 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Peek returns how many tokens a key has left, and whether n tokens could be taken now. It takes nothing. In both
-// modes, Peek asks the store and waits in the same way as [Limiter.Take] of a strict limiter. Use Peek to inspect a
-// key, not to decide requests.
+// Peek returns how many tokens a key has left, and whether n tokens could be taken now, without taking any. In both
+// modes, Peek waits for the store as [Limiter.Take] of a strict limiter does. Use it to inspect a key, not to decide
+// requests.
 //
-// For a leased limiter, Remaining is the number of tokens in the store, plus the tokens that this node has in hand,
-// minus the tokens that this node has admitted and the store has not charged yet. Tokens that other nodes have in hand,
-// or that are on their way to this node, count as taken. So Remaining is exact if the key is idle, and otherwise
+// For a leased limiter, Remaining includes this node's tokens in hand, minus those admitted and not charged yet. Tokens
+// of other nodes, or on their way to this node, count as taken. So Remaining is exact if the key is idle, and otherwise
 // slightly too low.
 //
 // If the store fails or is lost, the error is [ErrStore] with its cause, for every failure policy. Peek may also return
@@ -25,8 +24,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decisi
 	return l.own.Peek(ctx, key, n)
 }
 
-// peek first charges the number of tokens in the argument charge, which may be 0. Then it returns how many tokens a key
-// has left under a quota, and whether n tokens could be taken.
+// peek charges a key, and then returns the same as Peek, under a quota.
 func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint64) (engine.Decision, error) {
 	a, err := l.ask(ctx, key, script.Ask{Need: n, Debt: charge, Quota: q.numbers})
 	if err != nil {
@@ -48,8 +46,7 @@ func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint
 	return d, nil
 }
 
-// inHand returns the tokens of a key that this node has in hand, and the tokens that it has admitted and the store has
-// not charged.
+// inHand returns a key's tokens in hand, and the tokens that were admitted and are not charged.
 func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 	if held, ok := l.leases.Load(key); ok {
 		tokens, owed = held.Held()
@@ -60,15 +57,12 @@ func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 	return tokens, owed
 }
 
-// Reset sets a key back to the state of a new key. It deletes the key's state in the store, and drops this node's lease
-// and share of the key. Tokens that other nodes have in hand are not dropped, so these nodes may still spend them.
-// These tokens are part of O in the bound. So each Reset admits at most one additional limit, and one additional
-// [Overdraft] of this node. If a renewal of any node is in progress, the store may charge the tokens of this renewal
-// after the reset.
+// Reset sets a key back to the state of a new key, in the store and on this node. Other nodes may still spend their
+// tokens in hand. So each Reset admits at most one additional limit, and one additional [Overdraft] of this node. If a
+// renewal of any node is in progress, the store may charge its tokens after the reset.
 //
-// Reset waits until the client's timeout is over or the context is done. If the store fails or is lost, the error is
-// [ErrStore] with its cause. Reset may also return the context's error. After an error, the key may or may not be
-// reset.
+// Reset waits until the client's timeout is over or the context is done. The error is [ErrStore] with its cause, or the
+// context's error. After an error, the key may or may not be reset.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -85,8 +79,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return queue.remove(ctx, item.Key)
 }
 
-// remove deletes a key of the store. Like a question, remove waits no longer than the timeout, even if the client
-// library waits longer. If the command has not ended when the timeout is over, it counts as an orphan.
+// remove deletes a key of the store. After the timeout, the command counts as an orphan.
 func (q *queue) remove(ctx context.Context, key string) error {
 	c, sent := q.client, q.now()
 	if n := c.orphans.Load(); n >= maxOrphans {

@@ -68,7 +68,7 @@ func TestResetOfAStrictKey(t *testing.T) {
 
 // In a cluster, Peek and Reset find a key on any of the servers.
 func TestPeekAndResetInACluster(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	store := patient(t, redistest.StartCluster(t).URL())
 	l := limiter(t, store, slow())
 	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -79,9 +79,7 @@ func TestPeekAndResetInACluster(t *testing.T) {
 	}
 }
 
-// Peek counts tokens that are in hand, tokens that are owed, and tokens that were admitted without asking the store.
-// The test uses a leased window. The window gets no tokens back while it lasts, so the expected numbers are known in
-// advance.
+// Peek counts tokens that are in hand, owed, or admitted without asking the store.
 func TestPeekOfALeasedKey(t *testing.T) {
 	store := patient(t, redistest.Start(t).URL())
 	const limit = 1_000_000
@@ -108,7 +106,6 @@ func TestPeekOfALeasedKey(t *testing.T) {
 		after := l.Stats()
 		return before.Held > 0 && before.Held == after.Held && before.Debt == after.Debt && d.Remaining == limit-taken
 	}, backSoon, time.Microsecond, "what is in hand is left, too")
-	// The numbers must also be right after the lease has given back its tokens.
 	require.Eventually(t, func() bool { s := l.Stats(); return s.Leases == 0 }, backSoon, time.Millisecond)
 	left(taken)
 
@@ -116,9 +113,9 @@ func TestPeekOfALeasedKey(t *testing.T) {
 	assert.Equal(t, engine.Decision{Allowed: true, Limit: limit, Remaining: limit}, peek(t, l, "k", 1))
 }
 
-// Reset makes a node drop the tokens that it has in hand for a key, and forget the refusal of the key.
+// Reset makes a node drop its tokens in hand and its refusal.
 func TestResetOfALeasedKey(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	store := patient(t, redistest.Start(t).URL())
 	l := limiter(t, store, engine.FixedWindow(1000, 10*time.Second), redislimit.Nodes(2))
 	require.Equal(t, redislimit.Leased, l.Mode())
@@ -136,8 +133,7 @@ func TestResetOfALeasedKey(t *testing.T) {
 	assert.Greater(t, peek(t, l, "k", 1).Remaining, uint64(1000*2/3), "all but what may have been on its way")
 }
 
-// If the store does not answer, Peek returns an error in time, for every failure policy. Like other calls, Reset makes
-// the client notice that the store is lost, or that the store is back.
+// If the store does not answer, Peek returns an error in time. Calls of Reset, too, notice a loss and a return.
 func TestPeekAndResetOfALostStore(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -175,7 +171,7 @@ func TestPeekAndResetOfALostStore(t *testing.T) {
 }
 
 func TestWhoGivesUpSaysNothingOfTheStore(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
 	store := patient(t, proxy.URL())
 	l := limiter(t, store, slow())
@@ -197,7 +193,6 @@ func TestWhoGivesUpSaysNothingOfTheStore(t *testing.T) {
 	}
 	assert.Zero(t, store.Health().Failures)
 	assert.Zero(t, store.Health().Lost)
-	// The number of calls that have not ended although their callers have given up is bounded.
 	require.Eventually(t, func() bool {
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

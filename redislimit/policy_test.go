@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestPoliciesWithoutNumbers: a store cannot keep a policy without a limit. The error of New states this reason.
+// TestPoliciesWithoutNumbers: the error of New says that a store cannot keep a policy without a limit.
 func TestPoliciesWithoutNumbers(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.Unlimited(), engine.Blocked()} {
 		err := redislimit.Check("shared", policy)

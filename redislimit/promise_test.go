@@ -13,7 +13,6 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// promise returns a function that tests a front with package limitertest.
 func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc {
 	return func(t *testing.T, of conformance.Subjects) {
 		fronttest.Fronts{
@@ -25,10 +24,8 @@ func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc
 	}
 }
 
-// TestLeasesKeepThePromise: many goroutines on two nodes call one leased limit. In total, they get at most the limit,
-// plus the tokens that nodes may admit before the store has charged them, plus the tokens that the nodes had in hand.
-// The other subtests of the promise need a limit that gets no tokens back during the test. Leases do not suit such a
-// limit, so these subtests are skipped.
+// TestLeasesKeepThePromise: two nodes get at most the limit, the overdrafts and the tokens in hand. The skipped
+// subtests need a limit that gets no tokens back.
 func TestLeasesKeepThePromise(t *testing.T) {
 	const overdraft, nodes = 8, 2
 	front := rpcfront.Direct("gRPC", func(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {

@@ -18,27 +18,24 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/waiting"
 )
 
-// maxOrphans is the maximum number of a client's calls that have timed out and not returned yet.
+// maxOrphans bounds a client's calls that have timed out and not returned yet.
 const maxOrphans = 256
 
 // ErrStore matches, by errors.Is, every error of the store: the store did not answer in time, returned an error, or is
 // lost.
 var ErrStore = errors.New("the store failed")
 
-// errBusy is the error for a question that could not be answered in time because too many questions are ahead of it.
-// The store is not lost in this case. errBusy matches ErrStore.
+// errBusy is the error for a question that had to wait too long for its turn.
 var errBusy = fmt.Errorf("redislimit: %w: it gets more requests at once than it can answer in time", ErrStore)
 
-// A question asks the store about one key, or about a group of keys that is decided all or nothing. It is sent in one
-// call.
+// A question asks the store about one key, or about a group of keys that is decided all or nothing.
 type question struct {
 	items    []script.Item                // not empty; one item if the queue belongs to a limiter
 	answered func([]script.Answer, error) // called once; never if the question is given up before it is sent
-	since    int64                        // when the question was put into the queue
-	givenUp  *atomic.Bool                 // set when no caller waits any more; nil if the question cannot be given up
+	since    int64                        // when it was put into the queue
+	givenUp  *atomic.Bool                 // set when no caller waits any more; nil if it cannot be given up
 }
 
-// weight returns how much of a call's capacity the question takes.
 func (q question) weight() (n int) {
 	for _, one := range q.items {
 		n += one.Limit.Weight()
@@ -48,12 +45,12 @@ func (q question) weight() (n int) {
 
 func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
-// A queue collects questions that may share a call, and sends them to one part of the store. These are either the
-// questions of one limiter or the questions about groups. While few calls are in progress, the queue sends a question
-// at once. Otherwise questions wait until a call has ended or until they fill a call. Then they are sent together in
-// one call. So a long round trip does not limit the throughput. [waiting.Pace] decides how many calls may be in
-// progress, and how long a question waits for its turn. After that time the question is dropped, and its caller gets an
-// error. A queue has no maximum length: each question has a caller that waits for it, or belongs to a lease or a debt.
+// A queue collects the questions of one limiter, or the questions about groups, and sends them to one part of the
+// store. While few calls are in progress, it sends a question at once. Otherwise questions wait until a call has ended
+// or until they fill a call. So a long round trip does not limit the throughput.
+//
+// [waiting.Pace] bounds the calls in progress and the time that a question waits; after that, its caller gets an error.
+// A queue has no maximum length, because each question has a caller that waits for it, or belongs to a lease or a debt.
 type queue struct {
 	client   *Client
 	redis    rueidis.Client // nil before the store has answered
@@ -65,10 +62,10 @@ type queue struct {
 	mu      sync.Mutex
 	pace    waiting.Pace
 	waiting []question
-	tidyAt  int // length at which questions that were given up are removed
+	tidyAt  int // the length at which given-up questions are removed
 }
 
-// put puts the question into the queue. If it cannot, it returns the reason as an error.
+// put puts the question into the queue, or returns the reason why it cannot.
 func (q *queue) put(one question) error {
 	if q.eviction.isLost() {
 		return errEvicts
@@ -91,7 +88,6 @@ func (q *queue) put(one question) error {
 	return nil
 }
 
-// begin starts one more sender if questions wait and one more call may be in progress.
 func (q *queue) begin() {
 	if len(q.waiting) > 0 && q.pace.Begins(q.isFull()) {
 		q.pace.Begin()
@@ -111,23 +107,18 @@ func (q *queue) isFull() bool {
 	return weight >= script.Full
 }
 
-// If a call timed out, its error matches ErrStore, and errTimeout is the cause of this error.
 var errTimeout = errors.New("no answer within")
 
-// errSilent is the error for a question that was not sent because the store did not answer earlier questions. It
-// matches ErrStore.
+// errSilent is the error for a question that was not sent because earlier ones got no answer.
 var errSilent = fmt.Errorf("redislimit: %w: it answers nothing", ErrStore)
 
 var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)
 
-// allows reports whether the queue may send a call to its part of the store now.
 func (q *queue) allows() bool { return q.redis != nil && q.breaker.Allows(q.now()) }
 
-// isLost reports whether the part of the store to which the queue sends counts as lost: the part does not answer, or
-// the store drops keys. (A cluster has several parts, any other store only one.)
+// isLost reports whether the queue's part of the store counts as lost: it does not answer, or the store drops keys.
 func (q *queue) isLost() bool { return q.breaker.IsOpen() || q.eviction.isLost() }
 
-// lostSince does the same as isLost. It also returns the time since which the part has counted as lost.
 func (q *queue) lostSince() (since int64, lost bool) {
 	since, lost = q.breaker.LostSince()
 	if q.eviction == nil {
@@ -142,15 +133,13 @@ func (q *queue) lostSince() (since int64, lost bool) {
 	return since, lost
 }
 
-// isBusy reports whether too many questions wait. While it is true, the sending of questions that are not urgent should
-// be put off.
+// isBusy reports whether questions that are not urgent should be put off.
 func (q *queue) isBusy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting) > defaults.BusyAbove
 }
 
-// send makes calls until no questions wait, or until too many calls are in progress.
 func (q *queue) send() {
 	for {
 		c, ok := q.next()
@@ -170,13 +159,11 @@ func (q *queue) send() {
 	}
 }
 
-// foreign counts a key whose value is not the state of a limit, and returns the error.
 func (c *Client) foreign(name string) error {
 	c.failed.Add(1)
 	return fmt.Errorf("redislimit: %w: the key %q has a value that is not a limit's", ErrStore, name)
 }
 
-// A call is one call to the store that carries some questions.
 type call struct {
 	questions []question
 	size      int
@@ -184,9 +171,8 @@ type call struct {
 	limit     time.Duration // the time that the call may take
 }
 
-// next returns the next call. It leaves out questions that are given up or too late, because tokens that the store
-// charges for such questions would be lost. If no questions wait, or too many calls are in progress, next ends the
-// sender.
+// next returns the next call, or false to end the sender. It drops questions that are given up or too late, because
+// tokens charged for them would be lost.
 func (q *queue) next() (next call, ok bool) {
 	var late []question
 	q.mu.Lock()
@@ -230,25 +216,22 @@ func (q *queue) next() (next call, ok bool) {
 	return next, ok
 }
 
-// callTime returns how long an answer may take. It is shorter than the timeout, so that a caller gets the reason for a
-// failure before the timeout is over.
+// callTime is shorter than the timeout, so that the caller still gets the reason for a failure.
 func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
 
-// The constant pieces is the number of pieces into which the waiting time of a call is divided. If a piece takes more
-// than one and a half times its planned time, it is late and does not count. The constant latePieces is the largest
-// number of pieces that do not count.
+// ask waits for an answer in pieces. A piece that takes one and a half times its planned time does not count; at most
+// latePieces do not.
 const (
 	pieces     = 8
 	latePieces = 2 * pieces
 )
 
-// ask makes one call. It returns when the time for the answer is over, even if the client library has not returned by
-// then. In that case the call becomes an orphan. There are at most maxOrphans orphans.
+// ask makes one call, and returns when the time for the answer is over, even if the client library has not. The call
+// then becomes an orphan, and there are at most maxOrphans.
 //
-// Only time in which this process runs counts. Therefore ask waits in pieces. After each piece, it yields to all other
-// goroutines that can run, so that an answer that has arrived is found before the time is over. A piece whose timer was
-// late does not count. So if the process gets no processor, or has ten thousand goroutines to run, this delay does not
-// count as a failure of the store.
+// Only time in which this process runs counts: ask waits in pieces, and a piece whose timer was late does not count.
+// After each piece, ask yields to all other goroutines, so that it finds an answer that has arrived. Otherwise a
+// process that gets no processor, or has ten thousand goroutines to run, would blame the store.
 func (q *queue) ask(one call) ([]script.Answer, error) {
 	c := q.client
 	keys := 0
@@ -301,7 +284,6 @@ func (q *queue) ask(one call) ([]script.Answer, error) {
 	return nil, q.ended(one, context.DeadlineExceeded)
 }
 
-// ended notes how a call ended, and returns its error.
 func (q *queue) ended(one call, err error) error {
 	if err != nil && !errors.Is(err, errMoves) {
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -321,7 +303,6 @@ func errOrphans(n int64) error {
 	return fmt.Errorf("redislimit: %w: %d calls have timed out and not ended", ErrStore, n)
 }
 
-// failed notes that a call failed.
 func (q *queue) failed(one call, err error) error {
 	q.mu.Lock()
 	q.pace.Failed(one.sent, q.now(), one.size, errors.Is(err, errTimeout))
@@ -329,14 +310,12 @@ func (q *queue) failed(one call, err error) error {
 	return q.noteFailure(one.sent, err)
 }
 
-// noteFailure counts a failed call, and returns the error.
 func (q *queue) noteFailure(sent int64, err error) error {
 	now := q.now()
 	q.client.noteFailure(err, q.breaker.Failed(sent, now, q.client.breakAfter), now)
 	return err
 }
 
-// succeeded notes that the store has answered.
 func (q *queue) succeeded() {
 	if q.breaker.Succeeded(q.now()) {
 		q.client.noteReturn()

@@ -19,14 +19,13 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// anyLimit returns a limit for which a call carries the maximum number of keys.
 func anyLimit(t *testing.T) *script.Limit {
 	limit, err := script.NewLimit(engine.TokenBucket(engine.PerSecond(1), 1), script.Terms{})
 	require.NoError(t, err)
 	return limit
 }
 
-// testQueue returns a queue with one call in progress. This call is as large as possible, so no second call begins.
+// testQueue returns a queue with one call in progress that leaves no room for a second.
 func testQueue(t *testing.T, now func() int64) *queue {
 	q := &queue{
 		breaker: new(breaker.Breaker), limit: anyLimit(t), now: now,
@@ -37,7 +36,7 @@ func testQueue(t *testing.T, now func() int64) *queue {
 	return q
 }
 
-// A question is not sent if no caller waits for it. Otherwise the store would charge a token that no request spends.
+// A question for which no caller waits is not sent. Otherwise the store would charge a token that no request spends.
 func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	var givenUp atomic.Bool
 	givenUp.Store(true)
@@ -62,8 +61,7 @@ func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	assert.Nil(t, q.waiting)
 }
 
-// For a long time, more questions come than the store can answer. If a question would not be answered in time, it is
-// not sent, and its caller gets an error at once.
+// A question that would be too late is not sent, and its caller gets an error at once.
 func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	now := int64(0)
 	q := testQueue(t, func() int64 { return now })
@@ -82,8 +80,7 @@ func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	assert.Equal(t, []error{errBusy, errBusy, errBusy}, errs)
 }
 
-// Ten thousand questions come at once. All of them are sent, no matter how long this takes. The size of a burst is not
-// a reason to drop questions.
+// All questions of a burst are sent, however large it is.
 func TestABurstIsAsked(t *testing.T) {
 	const burst = 10_000
 	now := int64(time.Hour)
@@ -101,7 +98,7 @@ func TestABurstIsAsked(t *testing.T) {
 	}
 	asked := 0
 	for range burst / defaults.PerCall {
-		now += int64(10 * time.Millisecond) // 1.6 s in all
+		now += int64(10 * time.Millisecond)
 		next, ok := q.next()
 		require.True(t, ok)
 		asked += len(next.questions)
@@ -110,8 +107,7 @@ func TestABurstIsAsked(t *testing.T) {
 	assert.Equal(t, burst/defaults.PerCall*defaults.PerCall, asked)
 }
 
-// If many questions come at once, none is refused for that reason. Each question waits for its turn for as long as its
-// caller waits. Questions that are given up are removed.
+// No question is refused because many wait, and those that are given up are removed.
 func TestAQueueIsNeverFull(t *testing.T) {
 	const callers = 10 * defaults.Waiting
 	q := testQueue(t, func() int64 { return 0 })
@@ -128,13 +124,12 @@ func TestAQueueIsNeverFull(t *testing.T) {
 	assert.LessOrEqual(t, len(q.waiting), 3*callers)
 }
 
-// If the question of a lease is too late, the request that it carries is decided like any request without an answer.
-// The request must not be refused, because the limit has plenty of tokens.
+// A request that goes with a late question of a lease must not be refused, because the limit has plenty of tokens.
 func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1_000_000), 1_000_000), InMode(Leased), Overdraft(0))
 	q := l.queueOf("k")
 	q.pace.Begin()
-	q.pace.Send(defaults.MostCalls * script.Full) // the maximum, and all of it waits for an answer
+	q.pace.Send(defaults.MostCalls * script.Full)
 	decided := make(chan engine.Decision)
 	go func() { d, _ := l.Take(context.Background(), "k", 1); decided <- d }()
 	require.Eventually(t, func() bool { q.mu.Lock(); defer q.mu.Unlock(); return len(q.waiting) == 1 }, 10*time.Second, time.Millisecond)
@@ -147,8 +142,7 @@ func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	assert.EqualValues(t, 1, l.Stats().Fallbacks)
 }
 
-// A slowRedis returns an answer after some time. This answer is not a reply of the scripts. The test uses the virtual
-// time of synctest, so it does not really wait.
+// A slowRedis answers after some time, in the virtual time of synctest.
 type slowRedis struct {
 	rueidis.Client
 	after time.Duration
@@ -159,8 +153,7 @@ func (s slowRedis) Do(context.Context, rueidis.Completed) rueidis.RedisResult {
 	return rueidis.RedisResult{}
 }
 
-// A process that gets no processor does not count its own delay as a delay of the store. It ignores the time by which
-// timers are late, up to twice the timeout. A process that runs normally gives up a call at the timeout.
+// A process that gets no processor does not count its own delay as a delay of the store.
 func TestAStarvedProcessWaits(t *testing.T) {
 	const limit = 80 * time.Millisecond
 	server := miniredis.RunT(t)

@@ -11,9 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Quota is a limiter with the numbers of another policy. [Limiter.Quota] makes it and checks these numbers. A Quota
-// is comparable, and it may be copied, kept and shared. All its methods may be called from any goroutine. Like the
-// limiter, it is a backend of package httplimit. The methods of the zero Quota return an error.
+// A Quota is a limiter with the numbers of another policy: see [Limiter.Quota]. It is comparable, and may be copied,
+// kept and shared. Its methods may be called from any goroutine. The methods of the zero Quota return an error.
 //
 // A key has one debt. Each quota of a limiter, and the limiter's own policy, compares that debt with its own limit.
 type Quota struct {
@@ -23,20 +22,18 @@ type Quota struct {
 	share   engine.Quota // the quota of the node's share
 }
 
-// Quota checks that a policy fits this limiter, and returns the limiter with the numbers of that policy. It is for a
-// limit that comes with the request, for example in its access token, from a database, or in an argument. Quota does
-// not ask the store and takes a microsecond or two, so it may be called for each request. These policies fit:
+// Quota returns the limiter with the numbers of a policy that fits it, for a limit that comes with the request, for
+// example in its access token. It does not ask the store and takes a microsecond or two, so it may be called for each
+// request. These policies fit:
 //
 //   - For a limiter of [engine.TokenBuckets], any [engine.TokenBucket] that fills within the longest time for which the
-//     limiter was made. The rate that the store uses is never faster than the rate of the policy, and slower by at most
-//     a thousandth; otherwise Quota returns an error. For a limiter of an engine.TokenBucket, only the same policy with
-//     a smaller burst fits.
-//   - For any other limiter, its own policy with another limit. The largest possible limit is the larger of its own
-//     limit and [MaxQuota].
-//   - For every limiter, [engine.Unlimited], which allows everything, and [engine.Blocked], which allows nothing. The
-//     store is not asked about requests under these two policies.
+//     limiter was made. The store's rate is never faster than the rate of the policy, and slower by at most a
+//     thousandth; otherwise Quota returns an error.
+//   - For a limiter of an engine.TokenBucket, the same policy with a smaller burst.
+//   - For any other limiter, its own policy with another limit, at most the larger of its own limit and [MaxQuota].
+//   - For every limiter, [engine.Unlimited] and [engine.Blocked]. The store is not asked about their requests.
 //
-// The store decides about each request under a quota, so Quota returns an error for a [Leased] limiter.
+// A [Leased] limiter has no quotas, because the store must decide their requests.
 func (l *Limiter) Quota(p engine.Policy) (Quota, error) {
 	if p == l.policy || p == engine.Unlimited() || p == engine.Blocked() {
 		return Quota{limiter: l, policy: p}, nil
@@ -69,8 +66,8 @@ func (q Quota) Take(ctx context.Context, key string, n uint64) (engine.Decision,
 	return q.limiter.take(ctx, &q, key, n, nil)
 }
 
-// Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken. A token of
-// a slower bucket takes longer to come back, so it is worth more than a token of a faster bucket.
+// Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken, because a
+// token of a slower bucket is worth more than a token of a faster bucket.
 func (q Quota) Refund(ctx context.Context, key string, n uint64) error {
 	if _, fixed, err := q.fixed(); fixed {
 		return err
@@ -94,7 +91,7 @@ func (q Quota) Charge(ctx context.Context, key string, n uint64) (engine.Decisio
 	return q.limiter.charge(ctx, &q, key, n)
 }
 
-// fixed returns the decision of a quota that does not count tokens. It does not ask the store.
+// fixed returns the decision of a quota that does not count tokens.
 func (q Quota) fixed() (d engine.Decision, fixed bool, err error) {
 	switch {
 	case q.limiter == nil:
@@ -107,9 +104,9 @@ func (q Quota) fixed() (d engine.Decision, fixed bool, err error) {
 	return d, false, nil
 }
 
-// MaxQuota allows each [Quota] of a limiter of windows or logs up to n tokens, even if the limit of the limiter's own
-// policy is smaller. Token buckets do not need this option. The number n is at least 1 and at most the largest limit of
-// the algorithm. All nodes must use the same value. A limiter with this option is strict.
+// MaxQuota allows each [Quota] of a limiter of windows or logs up to n tokens, even if the limiter's own limit is
+// smaller. n is at least 1 and at most the largest limit of the algorithm. All nodes must use the same value. A limiter
+// with this option is strict.
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<32 {

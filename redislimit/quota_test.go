@@ -18,7 +18,7 @@ func (l *timed) quota(p engine.Policy) Quota {
 	return q
 }
 
-// Take, Charge, Refund and Peek under random quotas return the same decisions as in package engine.
+// Take, Charge, Refund and Peek under random quotas decide as package engine does.
 func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 	for _, refusals := range []engine.RefusalCharge{engine.ChargeNothing, engine.ChargeTheRest, engine.ChargePenalty} {
 		base := engine.TokenBuckets(time.Minute)
@@ -33,7 +33,7 @@ func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, uint64(refusals)))
 		allowed := 0
 		asks := 3000
-		if testing.Short() { // set under the race detector, which is slow
+		if testing.Short() {
 			asks = 500
 		}
 		for i := range asks {
@@ -60,7 +60,7 @@ func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 				want = local.TakeKey(key, n)
 				got, err = q.Take(t.Context(), "k", n)
 				if n > policy.Limit() && refusals == engine.ChargeNothing {
-					want.Remaining = 0 // the store is not asked
+					want.Remaining = 0
 				}
 			}
 			require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 func TestQuotasOfAKeyShareItsDebt(t *testing.T) {
 	for _, test := range []struct {
 		own, large, small engine.Policy
-		left              uint64 // what the small quota has left after 5 tokens were taken under the large one
+		left              uint64 // what the small quota has left
 		options           []Option
 	}{
 		{engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(6, time.Minute), 7), 2, nil},
@@ -188,8 +188,7 @@ func TestQuotasHaveOneState(t *testing.T) {
 	assert.Zero(t, l.Bound(time.Second))
 }
 
-// A charge may take more tokens than are available, until the key owes MaxDebt. Requests for the key pass again when
-// enough tokens have come back.
+// A key may owe MaxDebt by charges, and passes again later.
 func TestCharge(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(1), 10), engine.FixedWindow(10, 10*time.Second), engine.SlidingWindow(10, 10*time.Second)} {
 		l := newTimed(t, policy, MaxDebt(5))
@@ -204,7 +203,7 @@ func TestCharge(t *testing.T) {
 		assert.Greater(t, d.RetryAfter, 30*time.Second, "%v: five limits of 10 s", policy)
 		l.after(d.RetryAfter - time.Microsecond)
 		assert.False(t, l.take(1).Allowed, "%v", policy)
-		l.after(time.Second) // so that the refusal is no longer trusted
+		l.after(time.Second)
 		assert.True(t, l.take(1).Allowed, "%v", policy)
 		d, err = l.Charge(t.Context(), "fresh", 0)
 		require.NoError(t, err)
@@ -212,8 +211,7 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// Depending on the option, a refusal takes the available tokens or the requested tokens. This is true for every
-// request, even for a request that can never pass.
+// A refusal takes the available or the requested tokens, even from a request that can never pass.
 func TestRefusalsThatAreCharged(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1), 10), ChargeRefusals(engine.ChargeTheRest))
 	require.True(t, l.take(4).Allowed)

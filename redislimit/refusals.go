@@ -12,11 +12,9 @@ import (
 )
 
 // TrustRefusals sets the longest time for which a node trusts a refusal of the store: 0 to 1 minute, 100ms by default.
-// With a refusal, the store reports when the request can pass. Until then, or until the longest time is over, the node
-// refuses requests for the same key that cost as much or more, without asking the store. (If a request costs more than
-// the refused request, its RetryAfter is a lower bound.) These refusals are exact, with one exception: if another node
-// refunds tokens to the key or resets the key, this node notices it only when it asks the store again. With 0, the node
-// asks the store about every request.
+// Until the request can pass, but at most for this time, the node itself refuses requests for the same key that cost as
+// much or more. For a larger cost, RetryAfter is then a lower bound. These refusals are exact, unless another node
+// refunds tokens to the key or resets it meanwhile.
 func TrustRefusals(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > time.Minute {
@@ -27,7 +25,6 @@ func TrustRefusals(d time.Duration) Option {
 	}
 }
 
-// refusals are the store's recent refusals, by key.
 type refusals struct {
 	keys  *xsync.Map[string, refusal]
 	count atomic.Int64 // number of keys; changed with the map
@@ -35,12 +32,11 @@ type refusals struct {
 	life  time.Duration
 }
 
-// A refusal applies to requests under a quota for at least as many tokens as the field need says. It applies until a
-// certain time by this node's clock.
+// A refusal applies to requests under a quota for at least need tokens.
 type refusal struct {
 	quota    script.Quota
 	need     uint64
-	sent     int64 // when the store was asked: before it decided, so that the refusal never applies for too long
+	sent     int64 // before the store decided, so that the refusal never applies for too long
 	until    int64
 	decision engine.Decision
 }
@@ -49,7 +45,7 @@ func newRefusals(most int, life time.Duration) *refusals {
 	return &refusals{keys: xsync.NewMap[string, refusal](), most: int64(most), life: life}
 }
 
-// The method of returns the decision on a request for n tokens if a remembered refusal applies to the request.
+// of returns the remembered refusal that applies to a request for n tokens.
 func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engine.Decision, bool) {
 	if r.count.Load() == 0 {
 		return engine.Decision{}, false
@@ -63,8 +59,7 @@ func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engi
 	return d, true
 }
 
-// If the store's decision about a request for n tokens is a refusal, remember notes it. The parameter sent is when the
-// request was sent.
+// remember notes the decision on a request that was sent at the time sent, if it is a refusal.
 func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64, d engine.Decision) {
 	if d.Allowed || d.RetryAfter <= 0 || r.life == 0 {
 		return
@@ -73,7 +68,7 @@ func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64
 	r.keys.Compute(key, func(old refusal, known bool) (refusal, xsync.ComputeOp) {
 		switch {
 		case known && old.quota == quota && old.until > sent && old.need < n:
-			return old, xsync.CancelOp // the old refusal covers more requests, and is still valid
+			return old, xsync.CancelOp // the old one covers more requests, and is still valid
 		case known:
 		case r.count.Load() >= r.most:
 			return old, xsync.CancelOp
@@ -84,12 +79,10 @@ func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64
 	})
 }
 
-// drop forgets the refusal of a key, because tokens were given back or its RetryAfter has changed.
 func (r *refusals) drop(key string) {
 	r.dropIf(key, func(refusal) bool { return true })
 }
 
-// sweep forgets the refusals whose time is over.
 func (r *refusals) sweep(now int64) {
 	r.keys.Range(func(key string, _ refusal) bool {
 		r.dropIf(key, func(old refusal) bool { return now >= old.until })

@@ -14,11 +14,10 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A timed limiter gets its time, and its store's time, from the test.
 type timed struct {
 	*Limiter
 	server *miniredis.Miniredis
-	nanos  atomic.Int64 // the limiter's time; also read by senders
+	nanos  atomic.Int64 // also read by senders
 	t      *testing.T
 }
 
@@ -51,8 +50,7 @@ func (l *timed) take(n uint64) engine.Decision {
 	return d
 }
 
-// After the store has refused a request, the node refuses equal requests without asking the store again. It does so
-// until exactly the moment at which these requests can pass.
+// After a refusal, the node refuses equal requests until exactly the moment at which they can pass.
 func TestRefusalsAreRemembered(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.PerSecond(20), 5),
@@ -79,8 +77,8 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-// If tokens are given back on this node, this node asks the store again at the next request. If tokens are given back
-// on another node, this node asks again after a tenth of a second.
+// After tokens were given back on this node, the next request asks the store; on another node, this takes a tenth of a
+// second.
 func TestRefusalsAreForgotten(t *testing.T) {
 	policy := engine.TokenBucket(engine.Per(5, time.Minute), 5)
 	l := newTimed(t, policy)
@@ -98,7 +96,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	require.False(t, l.take(2).Allowed)
 	assert.False(t, l.take(1).Allowed, "the store was not asked about one token before")
 
-	l.server.FlushAll() // as if another node had given everything back
+	l.server.FlushAll()
 	assert.False(t, l.take(2).Allowed)
 	l.after(99 * time.Millisecond)
 	assert.False(t, l.take(2).Allowed)
@@ -111,8 +109,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	assert.Zero(t, l.known.keys.Size())
 }
 
-// If a request is smaller than a refused request, the node asks the store about the smaller request. If the store
-// refuses it, too, the node remembers this refusal instead of the earlier refusal.
+// The node asks the store about a request that is smaller than the refused one.
 func TestASmallerRequestIsAsked(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5))
 	require.True(t, l.take(3).Allowed)
@@ -125,8 +122,7 @@ func TestASmallerRequestIsAsked(t *testing.T) {
 	assert.Equal(t, calls, l.client.Health().Calls)
 }
 
-// The number of keys whose refusals are remembered is bounded by MaxKeys. With TrustRefusals(0), no refusal is
-// remembered.
+// MaxKeys bounds the remembered refusals. With TrustRefusals(0), there are none.
 func TestRefusalsAreBounded(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5), MaxKeys(10))
 	for i := range 20 {

@@ -9,18 +9,16 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
-// settleEvery is how often [Limiter.Settle] makes the limiter check its debts.
 const settleEvery = 5 * time.Millisecond
 
-// Settle waits until all debts are charged to the store. The debts are tokens that the node's share admitted while the
-// store was lost, overdrafts of leases, and costs beyond holds. A program calls it at its end, after the last request.
-// The context bounds how long Settle waits. Tokens that are not charged when the process ends can be admitted a second
-// time, unless the limiter has [DebtFiles]. If the store is lost, Settle waits until it is back, even after Close. It
-// also waits for the debts of closed limiters of the same client and limit, such as the limiters before a reload. The
-// error reports how many keys still owe something. After [Client.Close], nothing is charged any more.
+// Settle waits until all debts are charged to the store, or until the context is done. The debts are tokens that the
+// node's share admitted, overdrafts of leases, and costs beyond holds. A program calls it at its end, after the last
+// request: without [DebtFiles], tokens that are not charged then can be admitted a second time. Settle waits for a lost
+// store, even after Close, and for closed limiters of the same client and limit. The error reports how many keys still
+// owe something. After [Client.Close], nothing is charged any more.
 func (l *Limiter) Settle(ctx context.Context) error { return l.settleAll(ctx, true) }
 
-// settleAll does the same as Settle. If patient is false, it does not wait for a store that is lost.
+// settleAll is Settle, but waits for a lost store only if patient is true.
 func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 	ticker := time.NewTicker(settleEvery)
 	defer ticker.Stop()
@@ -51,8 +49,7 @@ func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 	}
 }
 
-// owes returns how many keys owe the store something, including keys of tiers. It also returns how many of these keys
-// are in a lost part of the store.
+// owes returns how many keys, also of tiers, owe something, and how many of them are in a lost part.
 func (l *Limiter) owes() (owing, lost int) {
 	owing, lost = l.owesHere()
 	for _, tier := range l.tiers {
@@ -62,7 +59,6 @@ func (l *Limiter) owes() (owing, lost int) {
 	return owing, lost
 }
 
-// owesHere does the same as owes, without the tiers.
 func (l *Limiter) owesHere() (owing, lost int) {
 	count := func(key string) {
 		owing++

@@ -15,10 +15,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Tokens that a share admitted in an outage are charged before the program ends, because Settle waits for the store.
-// Close does not wait for a lost store. A node that starts afterwards admits only the tokens that are left.
+// Settle waits for a lost store to charge the tokens that a share admitted; Close does not.
 func TestSettle(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.Per(1, time.Hour), 40)
 	for _, tier := range []bool{false, true} {
@@ -76,7 +75,7 @@ func TestCloseSettlesLeases(t *testing.T) {
 	assert.Zero(t, l.Stats().Debt)
 }
 
-// If the store is lost, Close does not wait for it, and returns no error.
+// Close does not wait for a lost store, and returns no error.
 func TestCloseWithoutTheStore(t *testing.T) {
 	server := redistest.Start(t)
 	client := open(t, server.URL(), redislimit.Timeout(10*time.Second))

@@ -11,11 +11,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A share decides for a node when the store does not answer. The node owes the store all tokens that the share admits.
-// It charges the store with these tokens when the store answers again. A share gets tokens back only at its own rate,
-// so over any time, the shares of all nodes together admit at most one limit. When the store returns, some nodes notice
-// it before others. During that time, in addition to what the shares admit, the store admits at most the tokens that
-// come back in the store.
+// A share decides for a node when the store does not answer, and the store is charged afterwards. A share gets tokens
+// back only at its own rate, so over any time, all shares together admit at most one limit. While only some nodes have
+// noticed that the store is back, the store admits in addition at most the tokens that come back in it.
 type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]
@@ -23,7 +21,7 @@ type share struct {
 
 	spent *xsync.Map[owing, engine.Key] // debts that may still be missing from the share, with their keys in it
 	most  int                           // the maximum length of spent
-	next  int64                         // when to sweep next; only used by the background goroutine
+	next  int64                         // when to sweep; only for the background goroutine
 }
 
 func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], options []engine.Option) (*share, error) {
@@ -36,8 +34,8 @@ func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], opti
 	}, nil
 }
 
-// takeShare decides a request for n tokens that the store did not decide. If a share is less than one token, it stays
-// empty while the store is not lost. So a single late answer gives a node no token.
+// takeShare decides a request that the store did not decide. A share of less than one token stays empty while the store
+// is not lost, so a single late answer gives a node no token.
 func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) {
 	interval := shares.Interval(q.policy, l.divisor())
 	if interval == 0 || n > 1 {
@@ -57,7 +55,6 @@ func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) 
 	return d
 }
 
-// take decides a request for n tokens.
 func (s *share) take(key string, q *Quota, n uint64) engine.Decision {
 	var d engine.Decision
 	s.change(key, q, func() uint64 {
@@ -82,9 +79,8 @@ func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added
 	return d, added
 }
 
-// change calls the function take, which takes tokens of a key from the share and returns how many it took. change notes
-// these tokens as a debt, and also takes them from the shares of the limit's other limiters. It reports whether there
-// was room for the debt.
+// change calls take, which takes tokens of a key and returns how many. It notes them as a debt, and takes them from the
+// limit's other shares, too. It reports whether there was room for the debt.
 func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
 	l, of := q.limiter, owing{key, q.numbers}
 	l.client.limiters.kin.change(l, func(others []*Limiter) {
@@ -101,7 +97,6 @@ func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
 	return added
 }
 
-// refund gives back n tokens that the share admitted.
 func (s *share) refund(key string, q *Quota, n uint64) {
 	l, of := q.limiter, owing{key, q.numbers}
 	l.client.limiters.kin.change(l, func(others []*Limiter) {
@@ -115,7 +110,6 @@ func (s *share) refund(key string, q *Quota, n uint64) {
 	})
 }
 
-// resetShare resets a key in all shares of the limit, and drops its debts.
 func (l *Limiter) resetShare(key string) {
 	if l.share == nil {
 		return
@@ -133,8 +127,8 @@ func (l *Limiter) resetShare(key string) {
 	l.share.slow.DropKey(key)
 }
 
-// shareOf returns the key in l's share that belongs to a debt of another limiter of the same limit, or of l itself.
-// This limiter is the parameter from. ok is false if no request that l decides uses the returned key.
+// shareOf returns the key in l's share for a debt of from, a limiter of the same limit. ok is false if no request that
+// l decides uses this key.
 func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	key = l.share.Key(of.key)
 	if of.numbers == (script.Quota{}) {
@@ -150,20 +144,17 @@ func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	return key, !l.limit.IsOfQuotas() // l's share does not have this quota, so no request has it
 }
 
-// spendShare takes n tokens from l's share for a debt of another limiter of the same limit, or of l itself. This
-// limiter is the parameter from. If l's share has fewer than n tokens, the share then owes tokens, as it may after any
-// change of numbers.
+// spendShare takes n tokens from l's share for a debt of from. The share may then owe tokens.
 func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 	if l.share == nil {
 		return
 	}
 	if key, ok := l.shareOf(from, of); ok {
-		_, _ = l.share.Charge(key, n) // tokens above the bound of a debt are not taken
+		_, _ = l.share.Charge(key, n) // except tokens above the bound of a debt
 		l.share.spend(of, key)
 	}
 }
 
-// spend notes that tokens were taken from the share for a debt. The parameter of identifies the debt.
 func (s *share) spend(of owing, key engine.Key) {
 	s.spent.Compute(of, func(old engine.Key, known bool) (engine.Key, xsync.ComputeOp) {
 		if known || s.spent.Size() >= s.most {
@@ -173,10 +164,9 @@ func (s *share) spend(of owing, key engine.Key) {
 	})
 }
 
-// sweepEvery is the time between two sweeps of share.spent.
 const sweepEvery = 5 * time.Second
 
-// sweep removes those entries of the map spent whose keys in the share are full again.
+// sweep removes entries of spent whose keys are full again.
 func (s *share) sweep(now int64) {
 	if now < s.next {
 		return

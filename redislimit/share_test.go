@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// Tokens that a share admits while the store is unavailable are charged when the store is back. So no matter how often
-// the store is lost, all shares together admit at most one additional limit.
+// However often the store is lost, all shares together admit at most one additional limit, because their tokens are
+// charged.
 func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	const nodes = 4
 	for name, policy := range map[string]engine.Policy{ // nothing comes back during the test
@@ -26,7 +26,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 		"leased":         engine.FixedWindow(360_000, time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the test waits most of the time
+			t.Parallel()
 			server := redistest.Start(t)
 			proxy := redistest.StartProxy(t, server.Addr())
 			node := func(url string, options ...ClientOption) *Limiter {
@@ -46,7 +46,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 			}
 			part, whole, taken, inHand := policy.Limit()/nodes, left(), uint64(1), uint64(0)
 			if l.Mode() == Leased {
-				taken, inHand = 1000, 1000 // more than a node has without the store
+				taken, inHand = 1000, 1000
 			}
 			_, err := other.Take(t.Context(), "k", taken)
 			require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 				}
 				require.LessOrEqual(t, admitted, part+inHand)
 
-				// No request is needed here: the node itself notices that the store is back, and charges its debt.
+				// No request is needed.
 				failed := l.client.Health().Failures
 				proxy.Clear()
 				require.Eventually(t, func() bool { return !l.isLost("k") && l.share.owed.Of(owing{key: "k"}) == 0 }, 10*time.Second, time.Millisecond,
@@ -82,10 +82,9 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	}
 }
 
-// A share may also admit tokens that come back to it while the store is unavailable. These tokens must be charged as
-// well, so that the store is charged with everything that the share admitted.
+// Tokens that come back to a share during a loss, and are then admitted, are charged as well.
 func TestWhatComesBackToAShareIsCharged(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.StartWithClock(t, time.Date(2010, 1, 2, 12, 0, 0, 0, time.UTC))
 	proxy := redistest.StartProxy(t, server.Addr())
 	client, err := Open(t.Context(), proxy.URL())
@@ -112,8 +111,7 @@ func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 	assert.LessOrEqual(t, d.Remaining, limit-admitted)
 }
 
-// The store is charged with exactly the tokens that the share admitted. No token is charged twice, even if several
-// callers ask the store at the same time.
+// No token that a share admitted is charged twice, even by concurrent callers.
 func TestSettlementsDoNotOverlap(t *testing.T) {
 	server := redistest.Start(t)
 	store, err := Open(t.Context(), server.URL(), Timeout(10*time.Second))
@@ -132,7 +130,6 @@ func TestSettlementsDoNotOverlap(t *testing.T) {
 	assert.EqualValues(t, 93, d.Remaining)
 }
 
-// With LocalShare, a share can be smaller than limit/nodes.
 func TestASmallerShare(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)
@@ -144,8 +141,7 @@ func TestASmallerShare(t *testing.T) {
 	assert.False(t, l.share.take("k", &l.own, 1).Allowed)
 }
 
-// While the store is lost, the node's share decides under the quota. The tokens that it admits are charged under the
-// same quota.
+// The node's share decides under the quota, and its tokens are charged under the same quota.
 func TestSharesHaveQuotas(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -189,7 +185,6 @@ func TestSharesHaveQuotas(t *testing.T) {
 	}
 }
 
-// A caller may ask the store itself, without the limiter. If the store does not answer, the caller calls Fallback.
 // Fallback decides by the node's share, without a call to the store.
 func TestFallbackAsksNoStore(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
@@ -218,8 +213,8 @@ func TestFallbackAsksNoStore(t *testing.T) {
 	assert.EqualValues(t, 5, l.share.owed.Of(owing{"k", quota.numbers}))
 }
 
-// TestWhatIsAdmittedWithoutAStoreIsFromNowhere: if FailOpen admits a request without the store, the receipt says that
-// the tokens are from nowhere, even if the lease was asked first.
+// TestWhatIsAdmittedWithoutAStoreIsFromNowhere: if FailOpen admits a request, the receipt says that its tokens are from
+// nowhere, even if a lease was asked first.
 func TestWhatIsAdmittedWithoutAStoreIsFromNowhere(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL())
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// If the limit is smaller than the number of nodes, a token for each node would exceed the limit. So when the store
-// stalls or is lost, no node gets a token at once. From then on, each node earns its part of the limit with time.
+// If the limit is smaller than the number of nodes, no node gets a token when the store is lost. Each earns its part
+// with time.
 func TestALimitSmallerThanNodes(t *testing.T) {
 	const nodes = 8
 	for name, policy := range map[string]engine.Policy{
@@ -25,7 +25,7 @@ func TestALimitSmallerThanNodes(t *testing.T) {
 		"sliding log":    engine.SlidingLog(1, time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the test waits most of the time
+			t.Parallel()
 			proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
 			all := make([]*Limiter, nodes)
 			for i := range all {
@@ -52,7 +52,7 @@ func TestALimitSmallerThanNodes(t *testing.T) {
 				require.Eventually(t, func() bool { _, _ = l.Take(t.Context(), "elsewhere", 1); return l.isLost("k") }, 10*time.Second, time.Millisecond)
 			}
 			require.Zero(t, ask(), "gone")
-			for _, l := range all { // the time in which all nodes together earn half a limit
+			for _, l := range all {
 				require.NoError(t, l.Close()) // so that nothing in the background reads the clock
 				l.now = func() int64 { return now() + int64(time.Hour)*nodes/int64(policy.Limit())/2 }
 			}
@@ -66,8 +66,8 @@ func TestALimitSmallerThanNodes(t *testing.T) {
 	}
 }
 
-// A quota that is smaller than the number of nodes also has a share of less than one token, even if the limiter's own
-// share is larger.
+// A quota smaller than the number of nodes also has a share of less than one token, even if the limiter's own share is
+// larger.
 func TestAQuotaSmallerThanNodes(t *testing.T) {
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
 	client, err := Open(t.Context(), proxy.URL())

@@ -11,13 +11,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// errMoves is the error for a group whose keys are divided between two nodes of a cluster because their slot is moving.
-// The group has taken no tokens.
+// errMoves is the error for a group whose slot is moving. The group has taken no tokens.
 var errMoves = errors.New("the keys of the request are being moved within the cluster")
 
-// run makes a call for some questions. While their slot moves between two nodes of a cluster, each of the two nodes has
-// some of the keys. Both nodes refuse a call for several keys, and do not carry it out. In this case, run asks about
-// each key in a separate call, and the node that has the key answers. For questions about groups, run returns errMoves.
+// run makes a call for some questions. While a slot moves, its two nodes refuse a call for several keys. run then asks
+// about each key separately, or returns errMoves for groups.
 func (q *queue) run(ctx context.Context, questions []question, answers []script.Answer) error {
 	if q.limit == nil {
 		groups := make([][]script.Item, len(questions))
@@ -55,7 +53,6 @@ func (q *queue) run(ctx context.Context, questions []question, answers []script.
 	return nil
 }
 
-// isReply reports whether an error is a reply of the store of the given kind, such as TRYAGAIN.
 func isReply(err error, kind string) bool {
 	var reply *rueidis.RedisError
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), kind+" ")

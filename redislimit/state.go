@@ -12,12 +12,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// slowEvery is the shortest time between two log entries about single calls that timed out.
+// slowEvery bounds how often single calls that timed out are logged.
 const slowEvery = time.Minute
 
-// Logger makes a client log changes in the state of the store. The client logs when the store is lost, with the cause,
-// and when the store is back. While the store stays lost, it logs each new kind of cause once. If calls time out while
-// the store is not lost, it logs this at most once per minute. By default, or with nil, nothing is logged.
+// Logger makes a client log when the store is lost, with the cause, and when it is back. Meanwhile, each new kind of
+// cause is logged once. Calls that time out while the store is not lost are logged at most once per minute. By default,
+// or with nil, nothing is logged.
 func Logger(log *slog.Logger) ClientOption {
 	return func(c *clientConfig) error {
 		c.log = log
@@ -25,7 +25,6 @@ func Logger(log *slog.Logger) ClientOption {
 	}
 }
 
-// A condition contains what is known about a store, apart from its breakers.
 type condition struct {
 	lost outage
 	slow atomic.Int64 // when timeouts were last logged; 0 for never
@@ -37,8 +36,6 @@ type failure struct {
 	at  time.Time
 }
 
-// noteFailure notes a failed call. The parameter isLost says whether a part of the store counts as lost because of this
-// call.
 func (c *Client) noteFailure(err error, isLost bool, now int64) {
 	c.failed.Add(1)
 	c.condition.last.Store(&failure{err, time.Now()})
@@ -55,7 +52,6 @@ func (c *Client) noteFailure(err error, isLost bool, now int64) {
 	}
 }
 
-// noteReturn notes that a lost part of the store has answered.
 func (c *Client) noteReturn() {
 	if c.condition.lost.end(time.Now) {
 		c.tell(slog.LevelInfo, "the store is back")
@@ -68,7 +64,6 @@ func (c *Client) tell(level slog.Level, text string, attributes ...slog.Attr) {
 	}
 }
 
-// kindOf returns a word for the kind of an error of the store.
 func kindOf(err error) string {
 	var reply *rueidis.RedisError
 	var network net.Error
@@ -94,7 +89,6 @@ func kindOf(err error) string {
 	return "connection"
 }
 
-// isForbidden reports whether a reply says that the user or a script has no permission for a command.
 func isForbidden(reply string) bool {
 	return strings.HasPrefix(reply, "NOPERM") || strings.Contains(reply, "can't run this command") ||
 		strings.Contains(reply, "No permissions") || strings.Contains(reply, "NOAUTH")

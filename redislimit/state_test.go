@@ -18,10 +18,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// The log has one line with the cause for each loss of the store, and one line for each return, no matter how many
-// requests there are. The client notices without any request that the store is back.
+// Each loss and each return of the store is logged once, and the return is noticed without a request.
 func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	var log testlog.Log
@@ -56,8 +55,7 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 	assert.LessOrEqual(t, len(log.With("the store is slow")), 1, "in a minute")
 }
 
-// With the documented rights, a user can use every function of the limiter. If the user does not have one of these
-// rights, Open returns an error.
+// The documented rights suffice. Without one of them, Open returns an error.
 func TestTheLeastRights(t *testing.T) {
 	server := redistest.Start(t)
 	rights := strings.Fields(redislimit.Rights)
@@ -92,7 +90,6 @@ func TestTheLeastRights(t *testing.T) {
 		}
 	}
 
-	// If rights are taken away later, the store is lost, and the missing rights are the cause.
 	grant(rights...)
 	var log testlog.Log
 	late, err := redislimit.Open(t.Context(), url, redislimit.Timeout(10*time.Second),

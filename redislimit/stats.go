@@ -23,8 +23,8 @@ type Stats struct {
 	Differs string
 }
 
-// Stats returns the limiter's statistics. The counts include the counts of its tiers. Mode is the mode for the
-// limiter's own policy. Stats visits every lease.
+// Stats returns the limiter's statistics, with those of its tiers, but with the mode of its own policy. Stats visits
+// every lease.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
 		Mode: l.Mode(), OnLoss: l.config.onLoss, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
@@ -47,21 +47,17 @@ func (l *Limiter) Stats() Stats {
 	return s
 }
 
-// Bound returns the maximum number of tokens that all nodes together admit of one key in any time T:
+// Bound returns the maximum number of tokens that all nodes together admit of one key in any time t, while the store
+// answers:
 //
-//   - For a token bucket it is burst + rate*T.
-//   - For windows and logs it is one limit, plus one for each window that can begin in T. For the calendar, the
-//     shortest period counts.
-//   - For [engine.Concurrency] it is the limit, which bounds the requests in flight at any moment.
-//   - For [engine.TokenBuckets], it is 0, because such a limiter admits only by quotas, and each quota has its own
-//     bound.
+//   - For a token bucket, burst + rate*t.
+//   - For windows and logs, one limit, plus one for each window that can begin in t. For the calendar, the shortest
+//     period counts.
+//   - For [engine.Concurrency], the limit, which bounds the requests in flight at any moment.
+//   - For [engine.TokenBuckets], 0, because each quota has its own bound.
 //
-// If the limit is leased, O + N*D is added. N is the number set by [Nodes]. The bound is true only if there are not
-// more nodes. O is N times the largest number of tokens that a lease may have in hand. The store may have charged these
-// tokens before T began. D is the [Overdraft]. The store may charge these tokens after T has ended.
-//
-// The bound is true while the store answers. docs/distributed.md describes how many tokens shares admit beyond the
-// bound while the store is lost.
+// For leases, the bound also contains O + N*D: the tokens that N nodes ([Nodes]) may have in hand when t begins, and
+// their [Overdraft]. With more nodes, the bound is not true.
 func (l *Limiter) Bound(t time.Duration) uint64 {
 	if l.limit.IsOfQuotas() {
 		return 0
@@ -83,8 +79,8 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 	return uint64(bound)
 }
 
-// shortest returns the period of a policy. For the calendar it returns the shortest possible period: 28 days for a
-// month, minus three hours because clocks may be put forward.
+// shortest returns the shortest period of a policy: of a month 28 days, minus three hours because clocks may be put
+// forward.
 func shortest(p engine.Policy) time.Duration {
 	switch per, _, _ := p.Calendar(); per {
 	case engine.Day, engine.Week:

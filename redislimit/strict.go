@@ -11,9 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store about a request under a quota. If there is a lease that can carry the request, the question is
-// a part of the lease's renewal. Otherwise strict sends a separate question. If the receipt r is not nil, strict notes
-// in it where the tokens were taken.
+// strict asks the store about a request, by the renewal of the lease carrier unless it is nil. It notes in r, unless r
+// is nil, where the tokens were taken.
 func (l *Limiter) strict(
 	ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease, r *receipt,
 ) (engine.Decision, error) {
@@ -48,8 +47,8 @@ func (l *Limiter) strict(
 	return l.fallback(q, key, n, err, r)
 }
 
-// fallback decides a request by the failure policy if the store did not decide the request. The parameter err is the
-// reason. With FailClosed, or if err is not an error of the store, fallback returns err.
+// fallback decides by the failure policy a request that the store did not decide because of err. An err that is not of
+// the store is returned.
 func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt) (engine.Decision, error) {
 	if !isStore(err) {
 		return engine.Decision{}, err // the context's error
@@ -78,9 +77,8 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 
 func isStore(err error) bool { return errors.Is(err, ErrStore) }
 
-// Fallback decides a request for n tokens by the failure policy that [OnLoss] set, without asking the store. It is for
-// a caller that has asked the store itself and got the error in the parameter cause. If n is 0, Fallback takes nothing,
-// and the decision reports what the node's share has left.
+// Fallback decides a request for n tokens by the failure policy ([OnLoss]), for a caller that has asked the store
+// itself and got the error cause. If n is 0, Fallback takes nothing, and reports what the node's share has left.
 func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -93,7 +91,6 @@ func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, err
 	return q.limiter.fallback(&q, key, n, cause, nil)
 }
 
-// answered returns the store's answer as a decision.
 func (q *Quota) answered(a script.Answer, allowed bool) engine.Decision {
 	return engine.Decision{
 		Allowed: allowed, Limit: q.policy.Limit(), Remaining: a.Remaining,
@@ -101,7 +98,6 @@ func (q *Quota) answered(a script.Answer, allowed bool) engine.Decision {
 	}
 }
 
-// ask asks the store about one key and waits for the answer.
 func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return script.Answer{}, err
@@ -118,9 +114,8 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	return r.answer, r.err
 }
 
-// carry starts a renewal of a lease. The renewal also asks the store for the n tokens of a request. carry reports
-// whether these tokens pay for the request. If the context ends before the answer comes, the renewal still ends
-// normally, but the tokens that the store grants for the request are lost.
+// carry asks the store for the n tokens of a request by a renewal, and reports whether they pay for it. If the context
+// ends before the answer comes, these tokens are lost.
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
 	queue, item := l.place(key, held.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)
@@ -140,15 +135,14 @@ func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.L
 	return r.answer, r.paid, r.err
 }
 
-// A reply is the result of a question.
 type reply struct {
 	answer  script.Answer
-	answers []script.Answer // the answers for a group
-	paid    bool            // whether a request that was carried by a renewal is paid
+	answers []script.Answer // for a group
+	paid    bool            // whether a request that a renewal carried is paid
 	err     error
 }
 
-// wait waits for the reply, or until the context is done. The queue always sends a reply within its time limit.
+// wait waits for the reply, which the queue always sends within its time limit, or until the context is done.
 func wait(ctx context.Context, replies <-chan reply) reply {
 	select {
 	case r := <-replies:

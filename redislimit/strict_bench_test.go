@@ -19,10 +19,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// BenchmarkStrict compares three costs: a request of a strict limiter, any script, and a script that reads the time. In
-// each case, 128 goroutines use 1,024 keys. The benchmark reports how much processor time the server and this process
-// use per request. It uses processor time because other processes affect it less than they affect elapsed time. Compare
-// only figures of the same run.
+// BenchmarkStrict compares the processor time, of the server and of this process, of a strict request with that of
+// other scripts. Compare only figures of the same run.
 func BenchmarkStrict(b *testing.B) {
 	server := redistest.Start(b)
 	plain, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})
@@ -72,7 +70,6 @@ func BenchmarkStrict(b *testing.B) {
 	})
 }
 
-// serverTime returns how much processor time the server has used.
 func serverTime(b *testing.B, server *redistest.Server) (sum time.Duration) {
 	for _, line := range strings.Fields(server.Do("INFO", "cpu")) {
 		if name, value, _ := strings.Cut(line, ":"); name == "used_cpu_user" || name == "used_cpu_sys" {
@@ -84,7 +81,6 @@ func serverTime(b *testing.B, server *redistest.Server) (sum time.Duration) {
 	return sum
 }
 
-// ownTime returns how much processor time this process has used.
 func ownTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))

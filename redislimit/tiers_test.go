@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// For each algorithm, a key changes its tier. The tokens that it has taken still count, and one call to the store
-// decides each request. If the limiter does not have the tier, the request is refused without a call.
+// If a key changes its tier, its tokens still count. A request of a tier that does not exist is refused without a call.
 func TestTiers(t *testing.T) {
 	perDay := func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), 24*time.Hour), n) }
 	for name, of := range map[string]func(uint64) engine.Policy{
@@ -66,8 +65,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// New returns an error for tiers that cannot share their keys with the policy, and for tiers whose numbers the store
-// cannot keep.
+// New returns an error for tiers that cannot share their keys, or that the store cannot keep.
 func TestBadTiers(t *testing.T) {
 	bucket := engine.TokenBucket(engine.PerSecond(1), 1)
 	many := make([]engine.Policy, 65)
@@ -83,7 +81,7 @@ func TestBadTiers(t *testing.T) {
 	assert.ErrorContains(t, redislimit.Check("test", bucket, redislimit.Tiers(many...)), "Tiers: 65 policies: want at most 64")
 }
 
-// The statistics include the tokens that tiers have in hand, and Close gives these tokens back.
+// The statistics include the tokens in hand of tiers, and Close gives them back.
 func TestTiersInTheStatistics(t *testing.T) {
 	fast := func(n uint64) engine.Policy { return engine.TokenBucket(engine.PerSecond(float64(n)), n) }
 	_, store := miniAs(t, true)

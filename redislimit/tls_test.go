@@ -24,13 +24,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// issue makes a certificate for 127.0.0.1 and writes the certificate and its key to files. The parameter authority
-// signs the certificate. If it is nil, the certificate is self-signed.
+// issue writes a certificate for 127.0.0.1 and its key to files, self-signed if authority is nil.
 func issue(t *testing.T, dir, name string, authority *tls.Certificate) *tls.Certificate {
 	return issueFor(t, dir, name, authority, time.Now().Add(time.Hour))
 }
 
-// issueFor does the same as issue, but the certificate expires at the time in the parameter end.
 func issueFor(t *testing.T, dir, name string, authority *tls.Certificate, end time.Time) *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -56,7 +54,7 @@ func issueFor(t *testing.T, dir, name string, authority *tls.Certificate, end ti
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// A store uses TLS with a private certificate authority, and requires a certificate from its clients.
+// A store uses a private certificate authority, and requires certificates from its clients.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	authority := issue(t, dir, "authority", nil)
@@ -80,8 +78,7 @@ func TestTLS(t *testing.T) {
 		_, err = redislimit.Open(t.Context(), "rediss://"+address, redislimit.TLS(bad))
 		assert.Error(t, err, name)
 	}
-	// The server reports only after the handshake whether it accepts a client's certificate. Open must still return the
-	// reason.
+	// The server reports only after the handshake whether it accepts a client's certificate.
 	other := issue(t, dir, "other authority", nil)
 	for range 20 {
 		for want, certificates := range map[string][]tls.Certificate{"unknown": {*issue(t, dir, "stranger", other)}, "certificate required": nil} {

@@ -11,16 +11,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Source returns the limiter as a [limits.Source], for a limit of package limits, httplimit or rpclimit. The source
-// supports the limiter's quotas and tiers ([Tiers]).
+// Source returns the limiter, with its quotas and [Tiers], as a [limits.Source] for package limits, httplimit or
+// rpclimit.
 //
-// All limits of a request that share a [Client] are decided together: either all of them take tokens, or none of them
-// does. The node first uses what it knows: refusals that it remembers, and tokens that leases have in hand. Then it
-// asks the store in one call. In a cluster, keys in different slots need separate calls, which are made one after the
-// other. See docs/distributed.md.
+// All limits of a request that share a [Client] take tokens together, all or none. The node first uses remembered
+// refusals and tokens in hand, and then asks the store in one call. In a cluster, keys in different slots need separate
+// calls, one after the other.
 func (l *Limiter) Source() limits.Source { return source{l.own} }
 
-// A source is a limiter under a quota.
 type source struct{ quota Quota }
 
 func (s source) Policy() engine.Policy { return s.quota.policy }
@@ -98,14 +96,12 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 	return nil
 }
 
-// asking calls [Limiter.asks] for each part's limiter.
 func asking(parts []part, n int64) {
 	for i := range parts {
 		parts[i].quota.limiter.asks(n)
 	}
 }
 
-// admitted reports whether no part has been refused.
 func admitted(parts []part) bool {
 	for _, p := range parts {
 		if p.decided && !p.Decision.Allowed {
@@ -115,7 +111,6 @@ func admitted(parts []part) bool {
 	return true
 }
 
-// takeAll takes from all parts until one refuses.
 func (s store) takeAll(ctx context.Context, parts []part) error {
 	for i := range parts {
 		parts[i].remember()
@@ -172,7 +167,6 @@ func (p *part) isIn(group []*part) bool {
 	return false
 }
 
-// takeGroup takes from the parts of a group, all or nothing.
 func (s store) takeGroup(ctx context.Context, group []*part) error {
 	if len(group) == 1 || s.client.eviction.isLost() { // only some limiters ask a store that drops keys
 		return takeEach(ctx, group)
@@ -211,7 +205,6 @@ func (s store) takeGroup(ctx context.Context, group []*part) error {
 	return nil
 }
 
-// takeEach takes from the parts of a group one after the other, until one refuses.
 func takeEach(ctx context.Context, group []*part) error {
 	for _, p := range group {
 		if p.Least > 0 {
@@ -230,8 +223,7 @@ func takeEach(ctx context.Context, group []*part) error {
 	return nil
 }
 
-// askGroup sends the store one question about a group, and waits for the answer. All keys must be in the same part of
-// the store.
+// askGroup asks the store about a group, whose keys must be in the same part of the store.
 func (s store) askGroup(ctx context.Context, group []*part, ask func(*part) script.Ask) ([]script.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -275,7 +267,7 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 			p.N = held.taken
 			p.receipt = receipt{held.from, held.window}
 		case *Entry:
-			_, p.taken = held.settle() // otherwise the renewal in progress gives the tokens back
+			_, p.taken = held.settle() // otherwise the renewal in progress gives them back
 			p.receipt = receipt{fromStore, held.number}
 		default:
 			p.taken = true
@@ -284,9 +276,8 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return s.giveBack(ctx, parts)
 }
 
-// giveBack gives back the tokens that were taken. Tokens of the node's share or lease go back to the share or lease.
-// All other tokens go back to the store, with one call for each part of the store. If one of these calls fails, the
-// other calls are still made.
+// giveBack gives back the tokens that were taken: to the node's share or lease, or to the store, with one call for each
+// part of it. If one call fails, the others are still made.
 func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 	for i := range parts {
 		p := &parts[i]

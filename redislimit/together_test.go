@@ -18,11 +18,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// An errand is a request of the tests. It maps the names of limits to the request's keys for these limits. If a limit
-// has no entry, it does not apply to the request.
+// An errand is a request: its keys by the names of the limits that apply.
 type errand map[string]string
 
-// together makes strict limits in a store. It returns the set of these limits, and the limiters by their names.
 func together(t *testing.T, store *redislimit.Client, policies map[string]engine.Policy, options ...redislimit.Option) (*limits.Set[errand], map[string]*redislimit.Limiter) {
 	t.Helper()
 	all, list := map[string]*redislimit.Limiter{}, []limits.Limit[errand]{}
@@ -47,19 +45,15 @@ func limitOf(name string, l *redislimit.Limiter) limits.Limit[errand] {
 	}
 }
 
-// textOf returns the text under which a limit stores a key.
 func textOf(key string) string { return "text:" + key }
 
-// used returns how many tokens have been taken from a key of a limit.
 func used(t *testing.T, l *redislimit.Limiter, key string) uint64 {
 	d, err := l.Peek(t.Context(), textOf(key), 1)
 	require.NoError(t, err)
 	return d.Limit - d.Remaining
 }
 
-// A request with limits of every algorithm needs one call to the store, whether it is admitted or refused. Its refund
-// is also one call. A refused request takes nothing from any limit, and the next request of the same client needs no
-// call.
+// A request with limits of every algorithm needs one call, and so does its refund. A refused request takes nothing.
 func TestARequestIsOneScript(t *testing.T) {
 	_, store := miniAs(t, true)
 	set, all := together(t, store, map[string]engine.Policy{
@@ -93,8 +87,7 @@ func TestARequestIsOneScript(t *testing.T) {
 	decide(limits.Admitted, 1)
 }
 
-// Refused requests take nothing from any limit. So the requests of refused clients never cause a refusal for other
-// clients, not even for a moment.
+// The requests of refused clients never cause a refusal for other clients.
 func TestRefusedClientsHinderNoOther(t *testing.T) {
 	_, store := miniAs(t, true)
 	const victims = 300
@@ -123,8 +116,7 @@ func TestRefusedClientsHinderNoOther(t *testing.T) {
 	assert.EqualValues(t, victims, used(t, all["all"], "x"))
 }
 
-// Random concurrent requests take tokens, and some requests give their tokens back. At the end, each limit must have
-// taken exactly the tokens that the admitted requests cost. No token is taken twice, and no token is lost.
+// After concurrent requests, each limit has taken exactly what the admitted requests cost.
 func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	_, store := miniAs(t, true)
 	policies := map[string]engine.Policy{
@@ -179,9 +171,8 @@ func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	assert.Greater(t, refused, 50)
 }
 
-// A request has a leased limit and a strict limit of the same store. If the strict limit refuses, the tokens that the
-// lease has paid go back to the lease's tokens in hand. If the lease cannot decide, one call asks the store about the
-// strict limit and about the leased limit.
+// If a strict limit refuses, tokens go back to the hand of a leased limit. If the lease cannot decide, one call asks
+// about both.
 func TestLeasesJoinAGroup(t *testing.T) {
 	_, store := miniAs(t, true)
 	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
@@ -204,8 +195,7 @@ func TestLeasesJoinAGroup(t *testing.T) {
 	assert.EqualValues(t, 20, used(t, strict, "k"))
 }
 
-// While the store is lost, each limit decides by its failure policy. If another limit refuses, the share gets its
-// tokens back.
+// While the store is lost, each limit decides by its failure policy, and shares get refused tokens back.
 func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Millisecond))
 	list := []limits.Limit[errand]{}
@@ -247,8 +237,7 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	}
 }
 
-// A share decides as soon as one answer does not come in time, even before the store counts as lost. If another limit
-// then refuses the request, the share gets its tokens back.
+// A share that decides because one answer is late gets its tokens back if another limit refuses.
 func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Minute))
 	set, _ := together(t, store, map[string]engine.Policy{
@@ -272,10 +261,9 @@ func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	assert.Zero(t, store.Health().Lost)
 }
 
-// In a cluster, the keys of a request's limits are in different slots. If one limit refuses, the others get their
-// tokens back. Requests are also decided while slots move.
+// In a cluster, limits in different slots get their tokens back if one refuses, even while slots move.
 func TestGroupsInACluster(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	store := patient(t, c.URL())
 	set, all := together(t, store, map[string]engine.Policy{
@@ -284,8 +272,7 @@ func TestGroupsInACluster(t *testing.T) {
 	admitted := map[string]uint64{}
 	for i := range 200 {
 		user := fmt.Sprintf("user%d", i%25)
-		// Limits whose keys have the same text are in the same slot. So one call asks about these limits, and separate
-		// calls ask about the others.
+		// Keys with the same text are in the same slot, so one call asks about them.
 		res := set.Decide(t.Context(), errand{"all": "x", "user": user, "team": user})
 		if res.Verdict() == limits.Admitted {
 			admitted[user]++
@@ -300,9 +287,9 @@ func TestGroupsInACluster(t *testing.T) {
 	assert.EqualValues(t, 75, used(t, all["all"], "x"))
 }
 
-// While the slot of a request's limits moves within a cluster, the limits are decided one by one, and no request fails.
+// While the slot of a request's limits moves, no request fails.
 func TestGroupsWhoseSlotMoves(t *testing.T) {
-	t.Parallel() // the test waits most of the time
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	store := open(t, c.URL(), redislimit.Partitions(1), redislimit.Timeout(10*time.Second), redislimit.BreakAfter(silence))
 	set, all := together(t, store, map[string]engine.Policy{
@@ -340,7 +327,6 @@ func TestGroupsWhoseSlotMoves(t *testing.T) {
 	assert.Zero(t, store.Health().Failures)
 }
 
-// setOf returns a set that contains one limit. If tier is true, all requests are in the limit's first tier.
 func setOf(t *testing.T, l limits.Limit[errand], tier bool) *limits.Set[errand] {
 	t.Helper()
 	if tier {

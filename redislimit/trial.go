@@ -20,9 +20,8 @@ var trials = []engine.Policy{
 	engine.SlidingLog(2, time.Second), // deleted at once
 }
 
-// The method try runs every script once, so that it finds missing rights of the store's user at the start. Otherwise,
-// if rights were missing, every call would fail later, and the failure policy would decide all requests. Temporary
-// errors are ignored, such as the error of a store that is loading its data.
+// try runs every script once, to find missing rights of the store's user at the start, and not when every call fails.
+// It ignores temporary errors.
 func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 	for _, policy := range trials {
 		limit, err := script.NewLimit(policy, script.Terms{})
@@ -44,11 +43,10 @@ func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 }
 
 // Rights are the minimal rights for the user of a store, in the syntax of ACL SETUSER, for keys with the prefix "weir".
-// With another prefix, the user also needs ~weir:settings:*. The list does not include the commands that the client
-// library sends when it connects. With +info, the client also notices that the store drops keys: see [Health].
+// With another prefix, the user also needs ~weir:settings:*. The commands that the client library sends when it
+// connects are not included. With +info, the client notices that the store drops keys ([Health]).
 const Rights = "~weir:* +eval +evalsha +time +get +set +del +strlen +getrange +append +pexpire"
 
-// If the error err is about a missing permission, forbidden returns it. Otherwise it returns nil.
 func forbidden(err error) error {
 	var reply *rueidis.RedisError
 	if errors.As(err, &reply) && isForbidden(reply.Error()) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// scriptCalls returns how many scripts the server has run since it started.
 func (s *Server) scriptCalls(ctx context.Context) (int64, error) {
 	info, err := s.client.Do(ctx, s.client.B().Info().Section("commandstats").Build()).ToString()
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Cost compares two times: the time of a decision of package redislimit that spends tokens in hand, and the time of a
-// decision of package engine.
+// A Cost compares a decision of package redislimit that spends tokens in hand with a decision of package engine.
 type Cost struct {
 	Lease  float64 `json:"lease_ns"`  // median of the rounds, ns per redislimit.Limiter.Allow
 	Engine float64 `json:"engine_ns"` // the same for engine.Limiter.Allow
@@ -22,11 +21,10 @@ type Cost struct {
 	Rounds int     `json:"rounds"`
 }
 
-// batch is how many decisions are timed as one unit.
 const batch = 10_000
 
-// MeasureCost measures both limiters alternately, in this goroutine. The argument rounds is how often it measures each
-// of the two. Every decision must be an admission.
+// MeasureCost measures both limiters alternately, each that many rounds, in this goroutine. Every decision must be an
+// admission.
 func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c Cost, err error) {
 	if rounds < 1 {
 		return c, fmt.Errorf("overshoot: %d rounds: want 1 at least", rounds)
@@ -74,9 +72,8 @@ func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c C
 	return Cost{median(leases), median(locals), median(ratios), slices.Min(ratios), slices.Max(ratios), rounds}, nil
 }
 
-// timedInHand times a batch in which each decision spends tokens in hand. If other programs use the machine at the same
-// time, the batch takes longer. Then tokens in hand may expire, so that a decision asks the store. timedInHand repeats
-// such a batch.
+// timedInHand times a batch of decisions by tokens in hand. It repeats a batch in which tokens expired because the
+// machine was busy.
 func timedInHand(ctx context.Context, leased *redislimit.Limiter, key string) (took time.Duration, err error) {
 	var admitted int
 	for range 1000 {

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// every calls a settle function once per interval, until the every is closed.
 type every struct {
 	stop     context.CancelFunc
 	done     chan struct{}
 	failures int
 }
 
-// settleEvery calls the function settle once per interval. The first call comes after the time offset plus one
-// interval. Different offsets keep nodes from settling at the same moment.
+// settleEvery calls settle once per interval, first after offset plus one interval. Different offsets keep nodes from
+// settling at the same moment.
 func settleEvery(interval, offset time.Duration, settle func(context.Context) error) *every {
 	ctx, stop := context.WithCancel(context.Background())
 	e := &every{stop: stop, done: make(chan struct{})}
@@ -42,7 +41,6 @@ func (e *every) run(ctx context.Context, interval, offset time.Duration, settle 
 	}
 }
 
-// close stops the settlements and returns how many failed.
 func (e *every) close() int {
 	e.stop()
 	<-e.done

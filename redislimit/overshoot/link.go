@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A link is the connection of one node to the server. It can be cut. Data that is sent while it is cut arrives when the
-// link works again.
+// A link is the connection of one node to the server. Data that is sent while the link is cut arrives afterwards.
 type link struct {
 	listener net.Listener
 	to       string
@@ -20,7 +19,6 @@ type link struct {
 	ends   []net.Conn
 }
 
-// newLink listens on a free port of the loopback interface.
 func newLink(to string) (*link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,7 +48,7 @@ func (l *link) accept() {
 	}
 }
 
-// keep notes connections that the method close must close. It returns false if the link is already closed.
+// keep notes connections for close. It returns false if the link is already closed.
 func (l *link) keep(ends ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +59,6 @@ func (l *link) keep(ends ...net.Conn) bool {
 	return !l.closed
 }
 
-// carry copies data in one direction, except while the link is cut.
 func (l *link) carry(from, to net.Conn) {
 	defer to.Close()
 	defer from.Close()
@@ -95,7 +92,6 @@ func (l *link) closeEnds() {
 	}
 }
 
-// disturb cuts links at the times of the scenario, from start until the context is done.
 func (s Scenario) disturb(ctx context.Context, start time.Time, links []*link) {
 	set := func(cut bool, links []*link) {
 		for _, l := range links {

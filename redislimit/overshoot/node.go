@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Task is the task of one node. The node reads it as a line of JSON from its standard input.
+// A Task is the task of one node, which reads it as a line of JSON from its standard input.
 type Task struct {
 	Scenario Scenario `json:"scenario"`
 	Way      string   `json:"way"` // one of the texts that Ways returns
@@ -42,7 +42,6 @@ type NodeResult struct {
 // Overdraft is the overdraft, per node, of the leases that are measured.
 const Overdraft = 8
 
-// A decider decides about one request.
 type decider struct {
 	allow func(n uint64) (bool, error)
 	close func(*NodeResult)
@@ -58,7 +57,7 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 		return nil, fmt.Errorf("overshoot: way %q: want one of %q", t.Way, Ways())
 	}
 	// With this timeout, the store does not count as lost just because the machine is busy. Scenarios that measure a
-	// lost store use a shorter timeout.
+	// lost store use a shorter one.
 	timeout := time.Second
 	if t.Scenario.isDisturbed() {
 		timeout = 50 * time.Millisecond
@@ -84,7 +83,6 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 	}, nil
 }
 
-// options returns the options for the node's limiter.
 func (t Task) options(mode redislimit.Mode) []redislimit.Option {
 	nodes, overdraft := len(t.Scenario.Shares), uint64(Overdraft)
 	if t.Scenario.Differ {
@@ -161,8 +159,8 @@ func Node(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// offer sends every request at its planned time, even if earlier requests have not been answered. If several requests
-// are overdue at one moment, they are sent in the order of their planned times, each in its own goroutine.
+// offer sends every request at its planned time, even if earlier requests have not been answered. Overdue requests are
+// sent in the order of their planned times.
 func offer(t Task, d *decider, start time.Time) NodeResult {
 	perSecond := t.Scenario.Offered * t.Scenario.Shares[t.Node] / t.Scenario.meanCost()
 	n := int(perSecond * t.Scenario.Time.Seconds())

@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/overshoot"
 )
 
-// The tests start the test program itself as the command of a node. So if an environment variable is set, TestMain runs
-// a node instead of the tests.
+// The tests start the test program itself as the command of a node.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "node" {
 		if err := overshoot.Node(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -30,7 +29,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// server starts a server. If there is no redis-server, it skips the test, or fails it if CI is set.
 func server(t *testing.T) *overshoot.Server {
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("there is no redis-server on the PATH: make test installs it; on Debian: apt-get install redis-server")
@@ -63,9 +61,7 @@ func TestTwoNodesForHalfASecond(t *testing.T) {
 	assert.Equal(t, 2+len(results), strings.Count(table.String(), "\n"))
 }
 
-// TestDisturbances checks that the bound holds even if the nodes cannot always reach the server. In one scenario, all
-// nodes are cut off from the server at regular intervals. In the other scenario, one node is cut off for half of the
-// time.
+// TestDisturbances checks that the bound holds while nodes cannot reach the server.
 func TestDisturbances(t *testing.T) {
 	s := server(t)
 	for _, change := range []func(*overshoot.Scenario){
@@ -103,8 +99,7 @@ func TestAWrongWayIsNamed(t *testing.T) {
 	}
 }
 
-// The test prints the cost of a decision with tokens in hand. It does not compare the cost with a strict bound, because
-// other programs share the machine.
+// The test only prints the cost, because other programs share the machine.
 func TestCost(t *testing.T) {
 	s := server(t)
 	store, err := redislimit.Open(t.Context(), "redis://"+s.Address, redislimit.Timeout(10*time.Second))

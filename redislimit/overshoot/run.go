@@ -26,26 +26,25 @@ type Result struct {
 	OfExact  float64       `json:"of_exact"`        // Admitted in % of Exact
 	Refused  float64       `json:"refused"`         // refused tokens in % of Offered
 	Falsely  float64       `json:"falsely_refused"` // Exact - Admitted, in % of Offered
-	// Bound is burst + rate*Time + N*D, where D is 0 in strict mode. No tokens are in hand at the start. Bound is 0 if
-	// the way of sharing the limit promises no bound.
+	// Bound is burst + rate*Time + N*D, where D is 0 in strict mode, because no tokens are in hand at the start. It is
+	// 0 for a way that promises no bound.
 	Bound  uint64        `json:"bound"`
 	Calls  float64       `json:"calls"`     // script calls per second
 	Median int64         `json:"median_ns"` // ns per decision: the median of the nodes' medians
 	Late   time.Duration `json:"late"`      // the most that any request was behind its planned time
 }
 
-// Holds reports whether the admitted tokens are within the bound. It returns true if there is no bound.
+// Holds reports whether the admitted tokens are within the bound, or there is none.
 func (r Result) Holds() bool { return r.Bound == 0 || uint64(r.Admitted) <= r.Bound }
 
-// A node is one process.
 type node struct {
 	process *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
 }
 
-// Run runs a scenario for one way of sharing the limit. For each node, it starts a process of the program in the
-// parameter command. This program must call [Node].
+// Run runs a scenario for one way of sharing the limit. It starts command, a program that must call [Node], once for
+// each node.
 func Run(ctx context.Context, s *Server, scenario Scenario, way string, command ...string) (r Result, err error) {
 	ctx, stop := context.WithTimeout(ctx, 2*scenario.Time+30*time.Second)
 	defer stop()

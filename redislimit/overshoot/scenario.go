@@ -11,7 +11,7 @@ type Scenario struct {
 	Rate    float64  `json:"rate"`    // of the limit, per second
 	Burst   uint64   `json:"burst"`   // of the limit
 	Offered float64  `json:"offered"` // tokens per second that all nodes request in total
-	Costs   []uint64 `json:"costs"`   // costs of a node's requests, used one after the other in a loop; none means 1
+	Costs   []uint64 `json:"costs"`   // costs of a node's requests, one after the other in a loop; none means 1
 	Differ  bool     `json:"differ"`  // nodes have different options, and half of them are strict
 
 	Stall      time.Duration `json:"stall"`       // for how long the server cannot be reached
@@ -69,15 +69,12 @@ func Scenarios(t time.Duration) []Scenario {
 	return all
 }
 
-// isDisturbed reports whether there are times at which nodes cannot reach the server. At these times, the nodes' shares
-// decide.
 func (s Scenario) isDisturbed() bool { return s.Stall > 0 || s.CutOff > 0 }
 
-// isPlain reports whether the scenario has only a load. Such a scenario has no costs, differences or disturbances. The
-// hybrid that settles later is measured only in plain scenarios.
+// isPlain reports whether the scenario has only a load. The hybrid that settles later is measured only then.
 func (s Scenario) isPlain() bool { return len(s.Costs) == 0 && !s.Differ && !s.isDisturbed() }
 
-// Ways returns the ways of sharing the limit, out of [Ways], for which the scenario is measured.
+// Ways returns the [Ways] for which the scenario is measured.
 func (s Scenario) Ways() []string {
 	if s.isPlain() {
 		return Ways()
@@ -85,7 +82,6 @@ func (s Scenario) Ways() []string {
 	return Ways()[:2]
 }
 
-// cost returns the cost of a node's i-th request.
 func (s Scenario) cost(i int) uint64 {
 	if len(s.Costs) == 0 {
 		return 1
@@ -93,7 +89,6 @@ func (s Scenario) cost(i int) uint64 {
 	return s.Costs[i%len(s.Costs)]
 }
 
-// meanCost returns the mean cost of requests.
 func (s Scenario) meanCost() float64 {
 	sum := uint64(0)
 	for i := range max(len(s.Costs), 1) {
@@ -102,9 +97,8 @@ func (s Scenario) meanCost() float64 {
 	return float64(sum) / float64(max(len(s.Costs), 1))
 }
 
-// Ways returns the ways of sharing a limit that are compared. Two are the modes of package redislimit. The others are
-// two forms of the hybrid that counts locally and settles later. One form has a level that drains. The other form has
-// fixed windows of a second without a burst. Each form is measured with three intervals between settlements.
+// Ways returns the ways of sharing a limit that are compared: the modes of package redislimit, and the hybrid that
+// settles later. The hybrid has a level that drains or fixed windows of a second, each with three intervals.
 func Ways() []string {
 	return []string{
 		"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms",

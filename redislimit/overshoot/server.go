@@ -25,8 +25,7 @@ type Server struct {
 	folder  string
 }
 
-// StartServer starts a server and waits at most five seconds until the server answers. The parameter binary is the path
-// or the name of redis-server.
+// StartServer starts a server, from the path or name of redis-server, and waits at most five seconds for its answer.
 func StartServer(ctx context.Context, binary string) (*Server, error) {
 	path, err := exec.LookPath(binary)
 	if err != nil {
@@ -49,7 +48,7 @@ func StartServer(ctx context.Context, binary string) (*Server, error) {
 		return nil, fmt.Errorf("overshoot: %s: %w", path, err)
 	}
 	go func() {
-		_ = s.process.Wait() // always an error, because the process was killed
+		_ = s.process.Wait()
 		close(s.exited)
 	}()
 	for deadline := time.Now().Add(5 * time.Second); ; {
@@ -75,7 +74,7 @@ func (s *Server) Close() {
 	if s.client != nil {
 		s.client.Close()
 	}
-	_ = s.process.Process.Kill() // an error means that it has already ended
+	_ = s.process.Process.Kill()
 	<-s.exited
 	_ = os.RemoveAll(s.folder)
 }

@@ -15,8 +15,7 @@ import (
 var settleText string
 
 // A settler is one node of the common hybrid, for one key. It decides by the level that the store last reported, plus
-// the tokens that the node has admitted since then. Once per interval, it adds these tokens to the level in the store.
-// Between two settlements, it does not see the tokens that other nodes admit.
+// its own tokens since, which it adds to that level once per interval.
 type settler struct {
 	client      rueidis.Client
 	script      *rueidis.Lua
@@ -29,8 +28,7 @@ type settler struct {
 	unsettled float64
 }
 
-// settle adds the admitted tokens to the store's level and reads the level. If this fails, the next call of settle adds
-// them.
+// If settle fails, the next call adds the tokens.
 func (s *settler) settle(ctx context.Context) error {
 	s.mu.Lock()
 	count := s.unsettled
@@ -52,7 +50,6 @@ func (s *settler) settle(ctx context.Context) error {
 	return nil
 }
 
-// allow decides about a request for n tokens.
 func (s *settler) allow(n uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

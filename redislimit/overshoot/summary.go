@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// summary combines the results of the nodes.
 func summary(s Scenario, way string, nodes []NodeResult) Result {
 	r := Result{Scenario: s, Way: way}
 	medians := make([]int64, 0, len(nodes))
@@ -43,10 +42,9 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 		r.Bound = s.Burst + uint64(due) + uint64(len(nodes))*Overdraft
 	}
 	if r.Bound > 0 && s.isDisturbed() {
-		// Disturbances add two amounts to the bound: the full shares of all nodes, and the tokens that come back in the
-		// store while only some nodes have noticed that the server is back. Each amount is at most one burst. If only
-		// some nodes are cut off, the tokens that come back to the shares of these nodes are added, too, because the
-		// store fills at the same time.
+		// Disturbances add the full shares of all nodes, and the tokens that come back in the store until all nodes
+		// have noticed that the server is back; each is at most one burst. If only some nodes are cut off, what comes
+		// back to their shares is added, because the store fills at the same time.
 		r.Bound += 2*s.Burst + uint64(due/2*float64(s.CutOff)/float64(len(nodes)))
 	}
 	return r
@@ -58,7 +56,7 @@ type request struct {
 	cost uint64
 }
 
-// exact returns how many tokens an exact bucket grants to the requests. The bucket is full at the start.
+// exact returns how many tokens a bucket, full at the start, grants to the requests.
 func exact(s Scenario, asked []request) (admitted int64) {
 	slices.SortFunc(asked, func(a, b request) int { return cmp.Compare(a.at, b.at) })
 	tokens, last := float64(s.Burst), int64(0)
@@ -73,8 +71,7 @@ func exact(s Scenario, asked []request) (admitted int64) {
 	return admitted
 }
 
-// exactWindows returns how many tokens an exact limiter with windows of one second grants to the requests. The first
-// window begins at the start.
+// exactWindows returns the same for windows of one second from the start.
 func exactWindows(s Scenario, asked []request) (admitted int64) {
 	counts := map[int64]int64{}
 	for _, r := range asked {

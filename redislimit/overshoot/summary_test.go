@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// ones returns requests for one token each, at the given times.
 func ones(times ...int64) (asked []request) {
 	for _, at := range times {
 		asked = append(asked, request{at, 1})

@@ -11,12 +11,10 @@ import (
 	"github.com/weir-go/weir/redislimit/sim"
 )
 
-// If requests come later than tooLate, the run does not represent its scenario.
 const tooLate = 500 * time.Millisecond
 
-// Tables writes the results as the two tables of docs/distributed.md. The first table contains the modes of package
-// redislimit, each next to the simulator's result for the same scenario. The second table contains the forms of the
-// hybrid that settles later.
+// Tables writes the results as the two tables of docs/distributed.md: the modes of package redislimit, next to the
+// simulator's results, and the forms of the hybrid that settles later.
 func Tables(ctx context.Context, w io.Writer, results []Result) error {
 	rows := group(results)
 	text, late := "", time.Duration(0)
@@ -51,7 +49,6 @@ func Tables(ctx context.Context, w io.Writer, results []Result) error {
 	return err
 }
 
-// settling returns the table for the forms of the hybrid that settles later.
 func settling(rows []row) (text string) {
 	ways := []string{"window 200ms", "window 50ms", "window 10ms", "settle 200ms", "settle 50ms", "settle 10ms"}
 	for _, row := range rows {
@@ -72,7 +69,6 @@ func settling(rows []row) (text string) {
 		"|---|" + strings.Repeat("--:|", len(ways)) + "\n" + text
 }
 
-// A row contains the results of one scenario, by the way of sharing the limit.
 type row struct {
 	scenario Scenario
 	ways     map[string]*Result
@@ -88,7 +84,6 @@ func group(results []Result) (rows []row) {
 	return rows
 }
 
-// cell returns a number of a result as text, or "" if the number was not measured.
 func (r *Result) cell(format string, number func(*Result) float64) string {
 	if r == nil {
 		return ""
@@ -96,7 +91,6 @@ func (r *Result) cell(format string, number func(*Result) float64) string {
 	return fmt.Sprintf(format, number(r))
 }
 
-// ofExact returns the admitted tokens in % of the exact number, followed by the simulator's result in brackets.
 func (r *Result) ofExact(simulated string) string {
 	if r != nil && r.Late > tooLate {
 		return "not on time" + simulated
@@ -104,7 +98,6 @@ func (r *Result) ofExact(simulated string) string {
 	return r.cell("%.2f", func(r *Result) float64 { return r.OfExact }) + simulated
 }
 
-// bound returns the admitted tokens and the bound as text.
 func (r *Result) bound() string {
 	switch {
 	case r == nil || r.Bound == 0:
@@ -115,8 +108,8 @@ func (r *Result) bound() string {
 	return fmt.Sprintf("%d > %d BROKEN", r.Admitted, r.Bound)
 }
 
-// simulate returns the simulator's results for a scenario, in brackets. The keys of the map are ways of sharing the
-// limit. If the nodes have different options, it returns no results, because the simulator does not support that.
+// simulate returns the simulator's results for a scenario, in brackets, by the way. The simulator does not support
+// nodes with different options.
 func simulate(ctx context.Context, s Scenario) (map[string]string, error) {
 	if s.Differ {
 		return nil, nil

@@ -13,9 +13,8 @@ import (
 //go:embed window.lua
 var windowText string
 
-// A windower is one node of the hybrid with fixed windows of one second. The limit of a window is the number of tokens
-// that come back in one second. A windower forgets an excess at the end of the window. In contrast, after an excess, a
-// settler refuses requests until its level has drained.
+// A windower is one node of the hybrid with fixed windows of one second. It forgets an excess at the end of the window.
+// A settler instead refuses requests until its level has drained.
 type windower struct {
 	client rueidis.Client
 	script *rueidis.Lua
@@ -27,8 +26,7 @@ type windower struct {
 	known, unsettled int64 // tokens of this window
 }
 
-// If the node is still in an earlier window, enter starts the current window. It drops costs of the earlier window that
-// were not settled, because no node would read them.
+// enter starts the current window. No node would read unsettled costs of an earlier window.
 func (w *windower) enter() {
 	if now := time.Now().Unix(); now != w.window {
 		w.window, w.known, w.unsettled = now, 0, 0

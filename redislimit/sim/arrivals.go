@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 )
 
-// arrivals generates the requests as a Poisson process. Every strategy gets the same requests.
+// arrivals generates the requests, the same for every strategy, as a Poisson process.
 type arrivals struct {
 	random      *rand.Rand
 	nodes, keys *lottery
 	costs       []uint64
 	mean        float64 // ns between two requests
-	at          float64 // time of the last request, in ns
+	at          float64 // in ns
 }
 
 func newArrivals(s *Scenario, nodes, keys *lottery) *arrivals {
@@ -23,7 +23,7 @@ func newArrivals(s *Scenario, nodes, keys *lottery) *arrivals {
 	}
 }
 
-// next returns the next request: its time in ns since the start, its node, its key, and its cost.
+// next returns the time of the next request in ns since the start, its node, its key, and its cost.
 func (a *arrivals) next() (at int64, node, key uint32, cost uint64) {
 	a.at += a.random.ExpFloat64() * a.mean
 	node, key, cost = a.nodes.draw(a.random), a.keys.draw(a.random), a.costs[0]
@@ -33,7 +33,6 @@ func (a *arrivals) next() (at int64, node, key uint32, cost uint64) {
 	return int64(a.at), node, key, cost
 }
 
-// costs returns the costs of requests. Each cost occurs equally often.
 func (s *Scenario) costs() []uint64 {
 	if s.Costs == nil {
 		return []uint64{1}
@@ -49,7 +48,6 @@ func (s *Scenario) meanCost() float64 {
 	return float64(sum) / float64(len(s.costs()))
 }
 
-// nodeWeights returns the weights of the nodes.
 func (s *Scenario) nodeWeights() []float64 {
 	if s.Traffic != nil {
 		return s.Traffic
@@ -61,7 +59,6 @@ func (s *Scenario) nodeWeights() []float64 {
 	return even
 }
 
-// keyWeights returns the weights of the keys. The weight of the first key is 1.
 func (s *Scenario) keyWeights() []float64 {
 	weights := make([]float64, s.Keys)
 	for i := range weights {
@@ -70,8 +67,8 @@ func (s *Scenario) keyWeights() []float64 {
 	return weights
 }
 
-// A lottery draws numbers by weight in constant time, by the alias method. Every number has a box, and all boxes have
-// the same size. If the weight of a number does not fill its box, one other number gets the rest of the box.
+// A lottery draws numbers by weight in constant time, by the alias method. Every number has a box of the same size. If
+// the weight does not fill the box, one other number gets the rest.
 type lottery struct {
 	own   []float64 // the part of a box that belongs to its own number
 	other []uint32
@@ -103,7 +100,7 @@ func newLottery(weights []float64) *lottery {
 			small = append(small, rich)
 		}
 	}
-	for _, i := range append(small, large...) { // these boxes are full, apart from rounding
+	for _, i := range append(small, large...) { // full, apart from rounding
 		l.own[i] = 1
 	}
 	return l

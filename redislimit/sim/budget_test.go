@@ -27,7 +27,6 @@ const (
 	budgetSilence = 200 * time.Millisecond
 )
 
-// A budgetCase describes a minute of the simulation.
 type budgetCase struct {
 	name   string
 	lost   float64     // part of the answers that are lost
@@ -37,9 +36,9 @@ type budgetCase struct {
 	shares bool        // the bound includes the shares of all nodes
 }
 
-// TestBudgetsInVirtualTime simulates a minute of strict nodes. It compares the admitted tokens with the bound of
-// docs/budgets.md, for every interval of this minute. Breakers, shares, debts and claims run the same code as in real
-// nodes. The store is the model of the scripts.
+// TestBudgetsInVirtualTime compares the tokens that strict nodes admit in a simulated minute with the bound of
+// docs/budgets.md, for every interval. Breakers, shares, debts and claims are the code of real nodes, and the store is
+// the model of the scripts.
 func TestBudgetsInVirtualTime(t *testing.T) {
 	for _, c := range []budgetCase{
 		{name: "nothing happens"},
@@ -63,17 +62,15 @@ func TestBudgetsInVirtualTime(t *testing.T) {
 	}
 }
 
-// A budgetRequest is a request that was admitted.
 type budgetRequest struct {
 	node      *budgetNode
 	at, end   int64 // when the request's hold was taken, and when it was settled; 0 for never
 	cost      uint64
-	window    int64 // the window in the store's answer
+	window    int64
 	fromShare bool
 	claim     lease.Claim
 }
 
-// settledCost returns the cost of a request, or its hold if the request was never settled.
 func (q *budgetRequest) settledCost() uint64 {
 	if q.end == 0 {
 		return budgetHold
@@ -81,7 +78,6 @@ func (q *budgetRequest) settledCost() uint64 {
 	return q.cost
 }
 
-// A budgetNode is one node of the simulation.
 type budgetNode struct {
 	breaker breaker.Breaker
 	share   *engine.Limiter
@@ -89,7 +85,6 @@ type budgetNode struct {
 	dead    bool
 }
 
-// A budgetWorld contains the nodes, the store, and the future events.
 type budgetWorld struct {
 	c        budgetCase
 	random   *rand.Rand
@@ -150,7 +145,7 @@ func (w *budgetWorld) run(d time.Duration) {
 	}
 }
 
-// client sends a request. When this request is over, client sends the next one.
+// client sends a request, and the next one afterwards.
 func (w *budgetWorld) client(node int) {
 	n := w.nodes[node]
 	again := func(in time.Duration) {
@@ -172,7 +167,7 @@ func (w *budgetWorld) client(node int) {
 			n.owed.Add("key", budgetHold)
 		case a.Granted == 0:
 			w.refused++
-			again(100 * time.Millisecond) // the node trusts a refusal for this long
+			again(100 * time.Millisecond)
 			return
 		}
 		w.admitted = append(w.admitted, q)
@@ -192,7 +187,6 @@ func (w *budgetWorld) client(node int) {
 	})
 }
 
-// settle settles a request, as Hold.Settle does.
 func (w *budgetWorld) settle(q *budgetRequest) {
 	n := q.node
 	if n.dead {
@@ -216,7 +210,6 @@ func (w *budgetWorld) settle(q *budgetRequest) {
 	}
 }
 
-// charge charges the store with the debt of a node.
 func (w *budgetWorld) charge(n *budgetNode) {
 	owed := n.owed.Begin("key")
 	if owed == 0 {
@@ -225,8 +218,7 @@ func (w *budgetWorld) charge(n *budgetNode) {
 	w.ask(n, script.Ask{Debt: owed}, func(_ script.Answer, ok bool) { n.owed.End("key", ok) })
 }
 
-// If the store is lost, probe finds out whether the store is back. Otherwise probe charges the store with the node's
-// debts. It repeats this four times per second.
+// probe probes a lost store, and otherwise charges it, four times per second.
 func (w *budgetWorld) probe(node int) {
 	if n := w.nodes[node]; n.breaker.IsOpen() {
 		w.ask(n, script.Ask{Need: 1}, func(script.Answer, bool) {})
@@ -236,8 +228,7 @@ func (w *budgetWorld) probe(node int) {
 	w.after(int64(breaker.ProbeEvery), func() { w.probe(node) })
 }
 
-// ask asks the store. An answer takes some milliseconds, or is lost. If no answer comes, the question may or may not
-// have arrived.
+// ask asks the store. If no answer comes, the question may or may not have arrived.
 func (w *budgetWorld) ask(n *budgetNode, ask script.Ask, answered func(script.Answer, bool)) {
 	sent := w.now
 	if !n.breaker.Allows(sent) {
@@ -265,7 +256,6 @@ func (w *budgetWorld) ask(n *budgetNode, ask script.Ask, answered func(script.An
 	})
 }
 
-// fails ends a question without an answer when its timeout is over.
 func (w *budgetWorld) fails(n *budgetNode, sent int64, answered func(script.Answer, bool)) {
 	w.after(sent+budgetTimeout-w.now, func() {
 		n.breaker.Failed(sent, w.now, budgetSilence)
@@ -274,8 +264,8 @@ func (w *budgetWorld) fails(n *budgetNode, sent int64, answered func(script.Answ
 }
 
 // check compares the admitted tokens with the bound of the documents, for every interval that begins and ends with a
-// request. The bound is burst + rate*T + H + E (see docs/budgets.md), plus the terms for failures in the second table
-// of docs/distributed.md.
+// request: burst + rate*T + H + E (docs/budgets.md), plus the terms for failures in the second table of
+// docs/distributed.md.
 func (w *budgetWorld) check(t *testing.T) {
 	slices.SortFunc(w.admitted, func(a, b *budgetRequest) int { return int(a.at - b.at) })
 	require.Greater(t, len(w.admitted), 80)
@@ -308,8 +298,8 @@ func (w *budgetWorld) check(t *testing.T) {
 	}
 }
 
-// givenBack considers the requests that were in flight at the time in the parameter from. It returns how many tokens
-// these requests have given back until the time in the parameter to.
+// givenBack returns how many tokens the requests that were in flight at the time from have given back until the time
+// to.
 func (w *budgetWorld) givenBack(from, to int64) (sum uint64) {
 	for _, q := range w.admitted {
 		if q.at >= from {
@@ -322,7 +312,6 @@ func (w *budgetWorld) givenBack(from, to int64) (sum uint64) {
 	return sum
 }
 
-// A budgetEvent is something that will happen.
 type budgetEvent struct {
 	at    int64
 	order uint64

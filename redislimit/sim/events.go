@@ -1,22 +1,21 @@
 package sim
 
-// An event is something that will happen at a node or at the store.
 type event struct {
 	at    int64  // ns since the start
 	sent  int64  // when the call was sent
 	order uint64 // orders events at the same time: first in, first out
-	what  uint8  // the kind of the event; each strategy defines its own kinds
+	what  uint8  // a kind of the strategy
 	node  uint32
 	key   uint32
-	slot  uint32 // number of the strategy's data about it
+	slot  uint32 // number of the strategy's data
 }
 
 func (e *event) before(other *event) bool {
 	return e.at < other.at || e.at == other.at && e.order < other.order
 }
 
-// eventQueue is a binary heap whose first event is the earliest. It does not use container/heap, because the interface
-// of that package would cause an allocation for each event.
+// eventQueue is a binary heap with the earliest event first. The interface of container/heap would cause an allocation
+// for each event.
 type eventQueue struct {
 	heap []event
 	puts uint64
@@ -38,7 +37,6 @@ func (q *eventQueue) put(e event) {
 	q.heap[i] = e
 }
 
-// take removes and returns the earliest event. There must be one.
 func (q *eventQueue) take() event {
 	first := q.heap[0]
 	end := len(q.heap) - 1

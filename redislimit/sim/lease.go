@@ -5,9 +5,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// leases is the strategy of leases. It runs the code of real nodes, package lease, and simulates the rest of a node.
-// Renewals share calls with other questions, and so do requests that the lease cannot decide. If an answer is lost, the
-// node's share decides.
+// leases is the strategy of leases: the code of real nodes, package lease, in a simulated node. If an answer is lost,
+// the node's share decides.
 type leases struct {
 	*transport
 	terms   *lease.Terms
@@ -15,7 +14,7 @@ type leases struct {
 	shares  *localShares
 	refused refusals
 	phases  []int64
-	first   map[uint64]uint64 // requests for a key that a node admitted before it had a lease for it
+	first   map[uint64]uint64 // requests before a node had a lease for the key
 	numbers map[uint64]uint32 // numbers of the nodes' leases
 	all     slots[*lease.Lease]
 	asks    slots[asking]
@@ -88,12 +87,10 @@ func (s *leases) arrive(node, key uint32, n uint64) {
 	}
 }
 
-// look schedules the node's next check of a lease.
 func (s *leases) look(node, key, number uint32) {
 	s.events.put(event{at: s.tick(s.phases[node], int64(s.terms.Life)), node: node, key: key, slot: number})
 }
 
-// request asks the store about a request for n tokens.
 func (s *leases) request(node, key uint32, n uint64) {
 	if s.refused.has(node, key, n, s.now) {
 		return
@@ -103,7 +100,7 @@ func (s *leases) request(node, key uint32, n uint64) {
 	}
 }
 
-// send sends a lease's question to the store, together with a request for n tokens. The number n may be 0.
+// send sends a lease's question to the store, together with a request for n tokens, or none.
 func (s *leases) send(node, key, number uint32, n uint64, ask script.Ask) {
 	slot := s.asks.put(asking{lease: number, ask: ask})
 	if !s.put(node, question{key: key, slot: slot, cost: n}) {
@@ -115,7 +112,6 @@ func (s *leases) send(node, key, number uint32, n uint64, ask script.Ask) {
 	}
 }
 
-// happen handles an event: a node's check of a lease, or a step of a call.
 func (s *leases) happen(e event) {
 	if e.what != 0 {
 		s.transport.happen(e)
@@ -143,7 +139,7 @@ func (s *leases) ask(_ uint32, q *question) {
 		return
 	}
 	c := &s.asks.at[q.slot]
-	if q.isComing { // the node has given the question up
+	if q.isComing { // the node has given it up
 		defer s.asks.drop(q.slot)
 	}
 	if q.gone {
@@ -157,7 +153,6 @@ func (s *leases) ask(_ uint32, q *question) {
 	s.hold(q.key, int64(c.answer.Granted)-int64(c.ask.Returned)) // the returned tokens were held until now
 }
 
-// answered ends a question at the node.
 func (s *leases) answered(node uint32, q *question) {
 	switch {
 	case q.what == shareCharge:
@@ -198,7 +193,7 @@ func (s *leases) answered(node uint32, q *question) {
 	s.shares.charge(s.transport, node, q.key)
 }
 
-// slots contains numbered values. Numbers that are free are reused.
+// slots contains numbered values. Free numbers are reused.
 type slots[T any] struct {
 	at   []T
 	free []uint32

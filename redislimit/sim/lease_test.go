@@ -8,10 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The load is below the limit. If all requests have the same cost, leases falsely refuse at most 0.1 % of the tokens,
-// for each tested cost. If costs are mixed, leases falsely refuse at most 0.25 %. Leases do not ask the store more
-// often than strict nodes do. (In an earlier version, renewals did not carry requests. Leases then refused a tenth of
-// the requests that cost 60 tokens, with a burst of 200.)
+// Below the limit, leases falsely refuse almost no tokens, whatever requests cost, and do not ask the store more often
+// than strict nodes. This fails if renewals do not carry requests.
 func TestCostsAreNotRefusedFalsely(t *testing.T) {
 	for _, costs := range [][]uint64{nil, {2}, {3}, {5}, {9}, {20}, {35}, {60}, {100}, {101}, {200}, {1, 60}, {1, 10, 60}, {5, 150}} {
 		for _, load := range []float64{0.5, 0.8} {

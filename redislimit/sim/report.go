@@ -34,12 +34,11 @@ type Result struct {
 	Note     string `json:"note,omitempty"` // a remark for the reader
 	Admitted uint64 `json:"admitted"`       // of all keys together
 	Excess   uint64 `json:"excess"`         // tokens admitted beyond the ideal, summed key by key
-	// Refused is the number of falsely refused tokens. These are tokens that the ideal limit admitted and this strategy
-	// did not admit, summed key by key.
+	// Refused is the number of tokens that the ideal limit admitted and this strategy did not, summed key by key.
 	Refused      uint64  `json:"false_refusals"`
 	RefusedShare float64 `json:"false_refusal_share"` // Refused as a part of the offered tokens, 0 to 1
 
-	// The following fields, up to FirstAsked, are about the first key, which has the most requests.
+	// The fields up to FirstAsked are about the first key, which has the most requests.
 	FirstAdmitted  uint64  `json:"first_admitted"`
 	FirstOfLimit   float64 `json:"first_of_limit"`         // admitted/(rate*T)
 	FirstOfAllowed float64 `json:"first_of_allowed"`       // admitted/(burst + rate*T)
@@ -52,19 +51,16 @@ type Result struct {
 
 	// Held is O, the most tokens of one key that all nodes held together at any time.
 	Held uint64 `json:"held"`
-	// Bound is burst + rate*T + O + N*D over the run, where O is Held. For leases and for settling later, D is the
-	// overdraft. Settling later has no overdraft itself, but is compared with the number of tokens that leases may
-	// admit. For other strategies, D is 0. With shares, Bound also includes one burst for each loss of the store. In
-	// addition, it includes the tokens that come back from the loss until all nodes have noticed that the store is
-	// back.
+	// Bound is burst + rate*T + O + N*D over the run, where O is Held. D is the overdraft for leases and, for
+	// comparison, for settling later; otherwise it is 0. With shares, Bound also includes, for each loss of the store,
+	// one burst and the tokens that come back until all nodes have noticed that the store is back.
 	Bound float64 `json:"bound"`
 	// Worst is the largest excess of any key over any interval: the admitted tokens, minus rate*T and minus the tokens
-	// in hand when the interval began. For windows, each interval begins at the start of the run and ends at the end of
-	// a window. So if all windows are kept exactly, there is no excess. WorstBound is burst + N*D. With shares,
-	// WorstBound also includes the tokens that shares have when the store is lost: a burst in total, or one token for
-	// each node. It also includes the tokens that come back until all nodes have noticed that the store is back, which
-	// are at most a burst. Holds is true if Worst is within WorstBound and the admitted tokens of each key are within
-	// Bound.
+	// in hand when the interval began. For windows, intervals begin at the start of the run and end with a window.
+	//
+	// WorstBound is burst + N*D. With shares, it also includes the tokens of the shares at a loss (a burst in total, or
+	// one token for each node), and those that come back until all nodes have noticed that the store is back, at most a
+	// burst. Holds is true if Worst is within WorstBound and the admitted tokens of each key are within Bound.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`
@@ -91,7 +87,6 @@ func newReport(s *Scenario, ideal *central) *Report {
 	return r
 }
 
-// cutOff returns how many nodes cannot reach the store in the time Away.
 func (s *Scenario) cutOff() int {
 	if s.CutOff == 0 {
 		return s.Nodes
@@ -99,13 +94,11 @@ func (s *Scenario) cutOff() int {
 	return s.CutOff
 }
 
-// callTime returns how long a node waits for a call. It is shorter than the timeout, so that a caller gets the reason
-// for a failure before the timeout is over.
+// callTime is shorter than the timeout, so that a caller still gets the reason for a failure.
 func (s *Scenario) callTime() time.Duration { return s.Timeout - s.Timeout/10 }
 
 func (s *Scenario) partitions() int { return max(s.Partitions, 1) }
 
-// awayPartitions returns how many partitions are unavailable in the time Away.
 func (s *Scenario) awayPartitions() int {
 	if s.AwayPartitions == 0 {
 		return s.partitions()
@@ -113,12 +106,8 @@ func (s *Scenario) awayPartitions() int {
 	return s.AwayPartitions
 }
 
-// afterLoss returns the tokens that all losses of the store add to the bound, if there are shares. The argument all is
-// the sum of all full shares, as docs/distributed.md states it. It ignores that shares are rounded. All tokens that
-// shares admit are charged when the store is back. Until the last node has noticed that the store is back, tokens come
-// back both to the shares and to the store. The tokens that come back to the store are at most a burst. If only some
-// nodes are cut off, the other nodes use the tokens that come back to the store, while tokens also come back to the
-// shares.
+// afterLoss returns the tokens that all losses of the store add to the bound, if there are shares; docs/distributed.md
+// explains it. all is the sum of all full shares, without rounding.
 func (s *Scenario) afterLoss(all float64) float64 {
 	switch {
 	case s.OnLoss != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():
@@ -135,7 +124,6 @@ func (s *Scenario) afterLoss(all float64) float64 {
 	return all + both + rate*float64(away/time.Microsecond)*nodes/float64(s.Nodes)
 }
 
-// rounding is the largest rounding error, in tokens, of sums of whole numbers and rates.
 const rounding = 1e-6
 
 func (r *Report) add(strategy Strategy, w *world, ideal *central, note string) {

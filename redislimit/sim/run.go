@@ -9,8 +9,8 @@ import (
 
 // limiting is a strategy that runs in a world.
 type limiting interface {
-	arrive(node, key uint32, n uint64) // handles a request for n tokens that comes now
-	happen(event)                      // handles an event from the queue that happens now
+	arrive(node, key uint32, n uint64) // a request for n tokens comes now
+	happen(event)
 }
 
 // Progress contains how much of a run is done.
@@ -20,9 +20,8 @@ type Progress struct {
 }
 
 // Run simulates the scenario and returns the report. It returns an error if a field is out of range, or if the context
-// ends before the run is complete. If the function tell is not nil, Run calls it from time to time in the same
-// goroutine. A request takes about a microsecond for each strategy. A key that all nodes share takes 300 bytes of
-// memory.
+// ends before the run is complete. If tell is not nil, Run calls it from time to time in the same goroutine. A request
+// takes about a microsecond for each strategy. A key that all nodes share takes 300 bytes of memory.
 func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, error) {
 	if err := scenario.Check(); err != nil {
 		return nil, err
@@ -57,7 +56,6 @@ func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, 
 	return r, nil
 }
 
-// begin returns the running strategy, and a note about it.
 func (s Strategy) begin(w *world) (limiting, string) {
 	switch s.kind {
 	case kindLease:

@@ -14,9 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Scenario describes what to simulate. All fields must be set except Traffic, Costs, Jitter, Loss, Away, AwayEvery,
-// CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft. The function [Default] sets each field that must be
-// set. If package redislimit has a default for a field, Default uses this value.
+// A Scenario describes what to simulate. [Default] sets all fields that must be set. The others are Traffic, Costs,
+// Jitter, Loss, Away, AwayEvery, CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has its own limit
@@ -26,13 +25,11 @@ type Scenario struct {
 	Load  float64       // tokens requested of the first key, as a multiple of Rate, above 0 and at most 1000
 	Time  time.Duration // how long the run lasts, 1 ms to 24 h
 
-	// Traffic contains each node's part of the traffic. The parts may be in any unit, but must not be negative. Traffic
-	// has one entry for each node, or is nil for equal parts. For example, 90, 5, 3, 2 stands for four nodes of which
-	// one is busy.
+	// Traffic contains each node's part of the traffic, in any unit; nil means equal parts. For example, 90, 5, 3, 2
+	// stands for four nodes of which one is busy.
 	Traffic []float64
 
-	// Costs are the costs of requests, in tokens. Each cost occurs equally often. If Costs is nil, every request costs
-	// 1 token.
+	// Costs are the costs of requests, in tokens, each equally often; nil means 1.
 	Costs []uint64
 
 	RTT       time.Duration // the mean round trip to the store, 0 to 1 s
@@ -43,9 +40,8 @@ type Scenario struct {
 	CutOff    int           // how many nodes, from the first, cannot reach the store in the time Away; 0 means all
 	Timeout   time.Duration // how long a node waits for a reply, 1 ms to 10 s; a call gets nine tenths of it
 
-	// Partitions is the number of parts of the store that can fail independently. A call carries questions to only one
-	// part. A cluster has 64 partitions unless redislimit.Partitions sets another number, and one server has 1.
-	// Partitions is 1 to 4,096; 0 means 1.
+	// Partitions is the number of parts of the store that can fail independently: 1 to 4,096; 0 means 1. A call carries
+	// questions to only one part.
 	Partitions     int
 	AwayPartitions int // how many partitions, from the first, cannot be reached in the time Away; 0 means all
 
@@ -53,7 +49,7 @@ type Scenario struct {
 	Overdraft uint64        // see redislimit.Overdraft
 	Seed      uint64        // for the random numbers
 
-	// OnLoss is the failure policy, which decides the requests that the store does not decide: FailShare or FailClosed.
+	// OnLoss decides the requests that the store does not decide: FailShare or FailClosed.
 	OnLoss redislimit.FailurePolicy
 
 	Strategies []Strategy // in the order of the report
@@ -65,8 +61,7 @@ type Span struct {
 	To   time.Duration `json:"to"`
 }
 
-// Default returns the scenario with which other scenarios are compared. It has 4 nodes, one key, a limit of 1000 per
-// second, a load of ten times the limit, and a network with a round trip of 1 ms. It lasts 10 s.
+// Default returns the scenario with which others are compared.
 func Default() Scenario {
 	return Scenario{
 		Nodes: defaults.Nodes, Keys: 1, Zipf: 1, Rate: engine.PerSecond(1000), Burst: 200, Load: 10, Time: 10 * time.Second,
@@ -134,8 +129,7 @@ func (s *Scenario) Check() error {
 	return s.checkTraffic()
 }
 
-// checkRate returns an error for a rate that does not consist of a whole number of tokens and a whole number of
-// microseconds. The reason is that the ideal limit must be exact.
+// checkRate accepts only whole numbers of tokens and microseconds, because the ideal limit must be exact.
 func (s *Scenario) checkRate() error {
 	tokens, period := s.Rate.Tokens, s.Rate.Period
 	if tokens < 1 || tokens > 1e6 || tokens != math.Trunc(tokens) {
@@ -157,10 +151,8 @@ func (s *Scenario) checkLimiter() error {
 	return nil
 }
 
-// policy returns the limit of each key.
 func (s *Scenario) policy() engine.Policy { return engine.TokenBucket(s.Rate, s.Burst) }
 
-// share returns the policy of a node's share.
 func (s *Scenario) share() engine.Policy {
 	share, err := shares.Of(s.policy(), float64(s.Nodes))
 	if err != nil {
@@ -198,7 +190,6 @@ func (s *Scenario) checkTraffic() error {
 	return nil
 }
 
-// perMicrosecond returns the rate in tokens per microsecond.
 func (s *Scenario) perMicrosecond() float64 {
 	return s.Rate.Tokens / float64(s.Rate.Period/time.Microsecond)
 }

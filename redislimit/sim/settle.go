@@ -2,8 +2,7 @@ package sim
 
 import "time"
 
-// settle is a strategy in which each node counts locally, and later reports its counts to the store. A node reports
-// only the keys that have had requests since its last report.
+// settle is a strategy in which each node counts locally, and later reports its counts to the store.
 type settle struct {
 	*transport
 	interval, period int64 // ns; the period is the window
@@ -25,7 +24,7 @@ type count struct {
 	talking bool
 }
 
-// A total is the store's count of a key. It covers the two latest windows, because the nodes' clocks differ.
+// A total is the store's count of a key, for two windows, because the nodes' clocks differ.
 type total struct {
 	windows [2]int64
 	counts  [2]uint64
@@ -63,7 +62,6 @@ func (s *settle) arrive(node, key uint32, n uint64) {
 	}
 }
 
-// happen handles an event: a node's report of its count, or a step of a call.
 func (s *settle) happen(e event) {
 	if e.what != 0 {
 		s.transport.happen(e)
@@ -80,8 +78,7 @@ func (s *settle) add(_ uint32, q *question) {
 	c.answer = s.totals[q.key].add(c.about, c.told)
 }
 
-// answered ends a report at the node. If the answer is lost, the node reports the same tokens again, so they count
-// twice.
+// answered ends a report at the node. After a lost answer, the node reports the same tokens again, so they count twice.
 func (s *settle) answered(_ uint32, q *question) {
 	c := &s.counts[q.slot]
 	c.talking = false
@@ -90,7 +87,6 @@ func (s *settle) answered(_ uint32, q *question) {
 	}
 }
 
-// add adds n to the count of a window, and returns the new count.
 func (t *total) add(window int64, n uint64) uint64 {
 	i := window & 1
 	if t.windows[i] != window {

@@ -8,9 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// localShares decides requests when the store does not answer. Depending on the scenario, every node admits its share
-// of the limit, or nothing. A share of one token or more starts full, and a smaller share starts empty. When the store
-// answers again, it is charged with the tokens that shares admitted.
+// localShares decides requests when the store does not answer: depending on the scenario, every node admits its share,
+// or nothing.
 type localShares struct {
 	*world
 	limit *script.Limit
@@ -19,7 +18,7 @@ type localShares struct {
 	slow  *shares.Slow[uint64]
 }
 
-// A question of the kind shareCharge charges the tokens that a share admitted.
+// shareCharge is the kind of a question that charges the tokens of a share.
 const shareCharge uint8 = 100
 
 func newShares(w *world) *localShares {
@@ -29,7 +28,7 @@ func newShares(w *world) *localShares {
 	}
 }
 
-// charge sends the debt of a key to the store. Call it when the store has answered the node about the key.
+// charge sends the debt of a key to the store, after the store has answered the node.
 func (s *localShares) charge(t *transport, node, key uint32) {
 	id := pair(node, key)
 	owed := s.owed.Begin(id)
@@ -38,12 +37,10 @@ func (s *localShares) charge(t *transport, node, key uint32) {
 	}
 }
 
-// charged ends a charge that the store has answered, or that has failed.
 func (s *localShares) charged(node uint32, q *question) {
 	s.owed.End(pair(node, q.key), !q.failed)
 }
 
-// arrive decides a request that the store did not decide.
 func (s *localShares) arrive(t *transport, node, key uint32, n uint64) {
 	if s.scenario.OnLoss != redislimit.FailShare {
 		return

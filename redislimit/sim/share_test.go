@@ -10,9 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A node's share may be less than a token, or only a few tokens. All nodes together must still keep the bound of
-// docs/distributed.md. The cases are: the store's answers are late or lost, the store is unavailable for the complete
-// run, or it is unavailable for some time, once or repeatedly.
+// Even tiny shares keep the bound of docs/distributed.md when answers are late or lost, or the store is unavailable.
 func TestSmallLimitsKeepTheBound(t *testing.T) {
 	const ms = time.Millisecond
 	for name, change := range map[string]func(*Scenario){

@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
-// run changes the default scenario by the function change, and simulates it.
 func run(t *testing.T, change func(*Scenario)) *Report {
 	t.Helper()
 	s := Default()
@@ -88,14 +87,12 @@ func TestLeasesHardlyRefuseBelowTheLimit(t *testing.T) {
 	assert.Less(t, r.Results[0].RefusedShare, 0.001)
 }
 
-// The simulation of settling later, the strategy that gateways use, gives the known figures. It also shows that a
-// strategy can exceed the bound.
+// The simulation of settling later, the strategy of gateways, gives the known figures, and exceeds the bound.
 func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	for load, want := range map[float64][]float64{2: {1.30, 1.075, 1.016}, 10: {2.50, 1.376, 1.078}} {
 		r := run(t, func(s *Scenario) { s.Load, s.Strategies = load, Strategies()[2:] })
 		for i, o := range r.Results {
-			// The result depends on how the intervals of the nodes overlap. Longer intervals give results that exceed
-			// the limit by more, so the tolerance is larger for such results.
+			// Longer intervals of the nodes overlap more differently.
 			assert.InDelta(t, want[i], o.FirstOfLimit, 0.02+0.15*(want[i]-1), "%gx %s", load, o.Strategy)
 			if load == 10 {
 				assert.False(t, o.Holds, o.Strategy)
@@ -105,8 +102,8 @@ func TestSettlingLaterBreaksTheBound(t *testing.T) {
 	}
 }
 
-// If tokens are admitted all at once in the middle of a run, the total of the run does not show it. So the simulation
-// must check every interval.
+// Tokens admitted all at once in the middle of a run do not show in its total, so the simulation must check every
+// interval.
 func TestTheWorstIntervalIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -144,34 +141,32 @@ func TestTheWorstIntervalIsFound(t *testing.T) {
 	}
 }
 
-// While a node has fewer than eight calls in progress, it sends each question in a separate call. Otherwise questions
+// A node sends each question in a separate call while it has fewer than eight calls in progress. Otherwise questions
 // share calls.
 func TestQuestionsTravelTogether(t *testing.T) {
 	with := func(trip time.Duration) (Result, *Report) {
 		r := run(t, func(s *Scenario) {
 			s.Nodes, s.RTT, s.Timeout, s.Strategies = 1, trip, time.Second, []Strategy{Strict()}
-			s.OnLoss = redislimit.FailClosed               // otherwise charges of shares would also be questions
-			s.Rate, s.Load = engine.PerSecond(20_000), 0.5 // no request is refused, so no refusal is remembered
+			s.OnLoss = redislimit.FailClosed // otherwise charges of shares would also be questions
+			s.Rate, s.Load = engine.PerSecond(20_000), 0.5
 		})
 		return r.Results[0], r
 	}
-	alone, r := with(100 * time.Microsecond) // most of the time, at most one call is in progress
+	alone, r := with(100 * time.Microsecond)
 	assert.Equal(t, r.Offered, alone.Questions)
 	assert.InEpsilon(t, alone.Questions, alone.Calls, 0.001)
-	together, r := with(10 * time.Millisecond) // a hundred questions come during a round trip
+	together, r := with(10 * time.Millisecond)
 	assert.Equal(t, r.Offered, together.Questions)
 	assert.InDelta(t, r.Ideal, together.Admitted, 10, "what came when all had ended is there to be had")
 	assert.InEpsilon(t, 10*defaults.UnderWay/0.01, together.Calls, 0.01, "eight calls all the time")
-	// A thousand questions come during a round trip. That is twice the number that fits into eight calls, so the node
-	// makes more calls, which are full.
+	// More questions come than fit into eight calls, so the node makes more calls, which are full.
 	full, r := with(100 * time.Millisecond)
 	assert.Equal(t, r.Offered, full.Questions)
 	assert.Less(t, full.Calls, r.Offered/10)
 }
 
-// If the store was unavailable, the bound of the excess is higher by two amounts. The first is the tokens that the
-// nodes' shares have when the store is lost. The second is the tokens that come back until the last node has noticed
-// that the store is back.
+// A loss raises the bound of the excess by the shares at the loss, and by the tokens that come back until all nodes
+// have noticed that the store is back.
 func TestAStoreThatIsAway(t *testing.T) {
 	with := func(onLoss redislimit.FailurePolicy, from, to time.Duration) []Result {
 		return run(t, func(s *Scenario) {
@@ -187,8 +182,7 @@ func TestAStoreThatIsAway(t *testing.T) {
 				if o.Strategy == "strict" { // leases refuse while their debt is paid, and end with less excess
 					assert.Greater(t, o.Worst, never[i].Worst+30, "it did cost something")
 				}
-				// While the store is unavailable, calls are made until the breaker opens. After that, each node sends
-				// only four probes per second.
+				// Until the breaker opens, all calls are made, then four probes per second and node.
 				assert.Less(t, o.Calls, never[i].Calls*83/100, "%s: calls to a store that is away", o.Strategy)
 				assert.Greater(t, o.Calls, never[i].Calls*70/100, "%s: calls to a store that is back, when the shares are paid", o.Strategy)
 			}
@@ -201,8 +195,7 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// If the clocks of nodes differ, the results of strict nodes stay the same, because strict nodes use only the store's
-// clock. The results of leases stay nearly the same, because each lease uses only the clock of its node.
+// Strict nodes use only the store's clock, so different clocks of nodes change nothing, and leases nearly nothing.
 func TestClocksMayDiffer(t *testing.T) {
 	with := func(skew time.Duration) *Report {
 		return run(t, func(s *Scenario) {
@@ -226,7 +219,7 @@ func TestLossesAreNeverMore(t *testing.T) {
 	}
 }
 
-// The simulation chooses leases for the same limits as a real limiter does, because both call the same function.
+// The simulation chooses leases for the same limits as a real limiter does.
 func TestTheModeIsTheProducts(t *testing.T) {
 	for _, perSecond := range []float64{99, 100} {
 		r := run(t, func(s *Scenario) { s.Rate, s.Strategies = engine.PerSecond(perSecond), []Strategy{Lease()} })
@@ -352,8 +345,8 @@ func TestTheTableSaysWhatBroke(t *testing.T) {
 	assert.Contains(t, out.String(), "of which 3 were asked for")
 }
 
-// If a node forgets an idle lease and later makes a new lease for the same key, the new lease must not bring a new
-// overdraft. With this many nodes, the sum of such overdrafts would be several times the limit.
+// A new lease for a key with a forgotten idle lease must not bring a new overdraft. With many nodes, such overdrafts
+// would be several times the limit.
 func TestManyNodesKeepTheBound(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.Burst, s.Load, s.Time, s.Strategies = 1000, 4000, 10, 5*time.Second, []Strategy{Lease()}

@@ -14,12 +14,11 @@ func newStore(s *Scenario) *store {
 	return &store{mustLimit(s.policy()), make([]script.Model, s.Keys)}
 }
 
-// ask returns the store's answer to an ask at the time now, in µs.
+// ask returns the store's answer at the time now, in µs.
 func (s *store) ask(key uint32, now int64, a script.Ask) script.Answer {
 	return s.keys[key].Ask(s.limit, now, a)
 }
 
-// take takes n tokens if the key has them.
 func (s *store) take(key uint32, now int64, n uint64) bool {
 	return s.ask(key, now, script.Ask{Need: n, Want: n}).Granted == n
 }

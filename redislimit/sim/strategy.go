@@ -26,10 +26,9 @@ func Strict() Strategy { return Strategy{kind: kindStrict} }
 // Lease spends tokens that the store has charged in advance. It runs the same code as a real node.
 func Lease() Strategy { return Strategy{kind: kindLease} }
 
-// SettleLater counts on the node and reports to the store later. A node decides by a sum: the last total of all nodes
-// that it received from the store, plus its own count since then. Once per interval (1 ms to 1 min), it reports its own
-// count to the store and receives the new total. The strategy counts in windows. The length of a window is the period
-// of the rate, as in gateways that use this strategy.
+// SettleLater counts on the node, in windows of the period of the rate, as gateways do. A node decides by the last
+// total of all nodes that the store reported, plus its own count since. It reports this count once per interval (1 ms
+// to 1 min).
 func SettleLater(interval time.Duration) Strategy { return Strategy{kindSettle, interval} }
 
 // Strategies returns the default strategies of a report.
@@ -40,7 +39,7 @@ func Strategies() []Strategy {
 	}
 }
 
-// ParseStrategy reads the name of a strategy. The names are strict, lease, and settle-later with its interval, as in
+// ParseStrategy reads the name of a strategy: strict, lease, or settle-later with its interval, as in
 // settle-later-200ms.
 func ParseStrategy(name string) (Strategy, error) {
 	for _, s := range []Strategy{Strict(), Lease()} {
@@ -78,8 +77,7 @@ func (s Strategy) Title() string {
 	case kindLease:
 		return "leased"
 	case kindSettle:
-		// The interval is written in the format of time.Duration, but with a space before the unit. The longest
-		// interval is a minute, which is written as 60 s.
+		// time.Duration has no space before the unit, and writes the longest interval, 60 s, as 1m0s.
 		text := strings.Replace(s.interval.String(), "1m0s", "60s", 1)
 		digits := strings.LastIndexAny(text, "0123456789") + 1
 		return "settling later every " + text[:digits] + " " + text[digits:]

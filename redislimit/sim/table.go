@@ -26,7 +26,6 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(tw, "limit\t%s\ta key in the %s s, and the burst of %d\n\n", number(r.Limit), number(r.Seconds), r.Burst)
 	tw.Flush()
 
-	// Headings and numbers are aligned to the right, and names to the left.
 	rows := [][]string{
 		{"", "", "of the", "of the", "beyond", "wrongly", "asked", "", "most", "worst", "", ""},
 		{"strategy", "admitted", "limit", "allowed", "ideal", "refused", "/key/s", "calls/s", "held", "excess", "bound", ""},
@@ -81,5 +80,4 @@ worst excess: the most beyond the rate and what nodes held before, in any
 
 func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
 
-// number writes a number without an exponent or needless zeros.
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

@@ -11,23 +11,22 @@ import (
 
 // A question asks the store about one key. It is sent in one call.
 type question struct {
-	what   uint8 // the kind of the question; each strategy defines its own kinds
+	what   uint8 // a kind of the strategy
 	key    uint32
-	slot   uint32 // number of the strategy's data about it
+	slot   uint32 // number of the strategy's data
 	cost   uint64 // the cost of a request
 	debt   uint64 // the debt that a shareCharge charges
 	failed bool   // there is no answer, or the answer came too late
 	gone   bool   // the question did not reach the store
-	since  int64  // when the question was put into the queue
+	since  int64  // when it was put into the queue
 	until  int64  // until when a refusal that was known then applies; 0 if there was none
 
-	isComing bool // it failed at the node, but is still on its way to the store
+	isComing bool // it failed at the node, but is on its way to the store
 }
 
-// A transport carries the questions of the nodes to the store, and the answers back. It works like the queues of
-// package redislimit. It uses the same Pace, and drops questions that are too late. It uses the same Breaker to stop
-// calls to a store that does not answer. A failed call takes as long as its timeout. The store carries out each call
-// that reaches it, even if the node no longer waits.
+// A transport carries the questions of the nodes to the store, and the answers back, like the queues of package
+// redislimit, with the same Pace and Breaker. The store carries out each call that reaches it, even if the node no
+// longer waits.
 type transport struct {
 	*world
 	queues []sendQueue // of the nodes; each node has one for each partition
@@ -37,20 +36,19 @@ type transport struct {
 	back   func(node uint32, q *question)
 }
 
-// A sendQueue is the queue of a node for a partition, which is a part of the store that can fail independently.
+// A sendQueue is the queue of a node for a partition.
 type sendQueue struct {
 	breaker.Breaker
 	pace    waiting.Pace
 	waiting []question
 }
 
-// A flight is a call in progress. It ends when two things have happened: the call has reached the store, and the node
-// has the answer or has given up the call.
+// A flight is a call in progress. It ends when it has reached the store, and the node has the answer or has given up.
 type flight struct {
 	questions  []question
-	isInTime   bool // the answer would arrive before the node gives up the call
-	isReached  bool // the call has reached the store
-	isAnswered bool // the store has carried it out, and the answer will arrive in time
+	isInTime   bool // before the node gives up
+	isReached  bool
+	isAnswered bool // the store has carried it out, and the answer comes in time
 	isOver     bool // the node no longer waits for it
 	limit      int64
 }
@@ -59,33 +57,28 @@ type flight struct {
 const weight = script.Full / defaults.PerCall
 
 const (
-	callReach uint8 = iota + 100 // a call has reached the store
-	callEnd                      // the call's answer has reached the node, or its time is over
+	callReach uint8 = iota + 100
+	callEnd         // the answer has reached the node, or the time is over
 )
 
-// newTransport returns a transport. The transport calls the function reach when a question has reached the store. It
-// calls the function back when a question was answered or has failed at the node. While the store is unavailable, the
-// transport calls reach only for questions that the node has already given up.
+// newTransport returns a transport. It calls reach when a question has reached the store, and back when a question has
+// an answer or has failed. While the store is unavailable, it calls reach only for questions that the node has given
+// up.
 func newTransport(w *world, reach, back func(node uint32, q *question)) *transport {
 	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes*w.scenario.partitions()), reach: reach, back: back}
 }
 
-// queueOf returns the queue of a node for a key, or for a partition.
 func (t *transport) queueOf(node, key uint32) *sendQueue {
 	partitions := uint32(t.scenario.partitions())
 	return &t.queues[node*partitions+key%partitions]
 }
 
-// isLost reports whether a node counts the key's part of the store as lost.
 func (t *transport) isLost(node, key uint32) bool { return t.queueOf(node, key).IsOpen() }
 
-// isBusy reports whether too many questions wait at a node. While it is true, the node puts off questions that are not
-// urgent.
 func (t *transport) isBusy(node, key uint32) bool {
 	return len(t.queueOf(node, key).waiting) > defaults.BusyAbove
 }
 
-// put puts a question into its queue. It returns false if this is not possible.
 func (t *transport) put(node uint32, q question) bool {
 	queue := t.queueOf(node, q.key)
 	if !queue.Allows(t.now) {
@@ -100,7 +93,6 @@ func (t *transport) put(node uint32, q question) bool {
 	return true
 }
 
-// begin starts one more sender if questions wait and one more call may be in progress.
 func (t *transport) begin(node, key uint32) {
 	queue := t.queueOf(node, key)
 	if len(queue.waiting) > 0 && queue.pace.Begins(len(queue.waiting) >= defaults.PerCall) {
@@ -109,7 +101,7 @@ func (t *transport) begin(node, key uint32) {
 	}
 }
 
-// depart sends the questions that wait, or ends a sender that has nothing to send.
+// depart sends the questions that wait, or ends a sender without questions.
 func (t *transport) depart(node, key uint32) {
 	queue := t.queueOf(node, key)
 	var late, call []question
@@ -142,7 +134,6 @@ func (t *transport) depart(node, key uint32) {
 	t.begin(node, key)
 }
 
-// send schedules the arrival of a call at the store, and its end.
 func (t *transport) send(node, key uint32, call []question, wait int64) {
 	if len(t.free) == 0 {
 		t.free, t.under = append(t.free, uint32(len(t.under))), append(t.under, flight{})
@@ -189,8 +180,8 @@ func (t *transport) happen(e event) {
 	t.depart(e.node, e.key)
 }
 
-// arriveAt handles the moment at which a call would reach the store. If the node cannot reach the store at that moment,
-// the store does not carry out the call.
+// arriveAt handles the moment at which a call would reach the store, which carries it out unless the node cannot reach
+// it then.
 func (t *transport) arriveAt(e event) {
 	call := &t.under[e.slot]
 	isAway := t.isAway(e.node, e.key)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
-// The method until handles all events until the time t.
+// until handles all events until the time t.
 func (w *world) until(t time.Duration, l limiting) {
 	for len(w.events.heap) > 0 && w.events.heap[0].at <= int64(t) {
 		e := w.events.take()
@@ -23,10 +23,9 @@ func (w *world) until(t time.Duration, l limiting) {
 	w.now = int64(t)
 }
 
-// The queue of waiting requests has no maximum length, so its length is never the reason for a refusal. Each request is
-// either answered or too late.
+// No request is refused because many wait.
 func TestWhatWaitsIsNotRefused(t *testing.T) {
-	const sent = defaults.UnderWay + 4*defaults.PerCall // the first calls, and full calls
+	const sent = defaults.UnderWay + 4*defaults.PerCall
 	const asked = sent + 2*defaults.Waiting
 	s := Default()
 	p := newStrict(newWorld(&s, 0))
@@ -41,12 +40,10 @@ func TestWhatWaitsIsNotRefused(t *testing.T) {
 	assert.False(t, p.queues[0].pace.GoesOn(), "no call is under way")
 }
 
-// A node sends as many questions as the store can answer, even if the round trip is long. It drops the questions beyond
-// that number, so that they do not make the other questions late. In an earlier version, a node made at most eight
-// calls at once. With that version and a round trip of 40 ms, 98 % of 16,000 requests per second failed.
+// A node sends as many questions as the store can answer, even with a long round trip, and drops the others.
 func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
 	for rate, want := range map[float64]float64{
-		16_000:  16_000, // all requests
+		16_000:  16_000,
 		500_000: 0.9 * defaults.MostCalls * defaults.PerCall / 0.04,
 	} {
 		r := run(t, func(s *Scenario) {
@@ -57,7 +54,7 @@ func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
 	}
 }
 
-// A caller gives up when its timeout is over. The tokens that the store then takes for its request are lost.
+// The tokens that the store takes after a timeout are lost.
 func TestAStoreThatIsTooSlow(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.Load, s.RTT, s.Jitter, s.Timeout = 1, 2, 100*time.Millisecond, 50*time.Millisecond, 151*time.Millisecond
@@ -67,9 +64,7 @@ func TestAStoreThatIsTooSlow(t *testing.T) {
 	assert.Positive(t, r.Results[0].Admitted)
 }
 
-// If a single answer is lost, the node's share decides the request, although the store does not count as lost. The
-// store may have charged the request already, and the tokens that the share admits are charged in any case. So the
-// store and the shares together admit less than the limit.
+// If a single answer is lost, the share's tokens are charged in addition, so less than the limit is admitted.
 func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	r := run(t, func(s *Scenario) { s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()} })
 	for _, o := range r.Results {
@@ -79,10 +74,8 @@ func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	}
 }
 
-// Because of short stalls of the store, a constant number of additional tokens is admitted. The number does not depend
-// on the number of stalls, because all tokens that the shares admit are charged. In an earlier version, these tokens
-// were not charged. Stalls of 100 ms once per second then permanently admitted 5 % too much. Stalls of 60 ms, with
-// pauses of 60 ms, admitted twice the limit.
+// Short stalls of the store admit a constant number of additional tokens, whatever the number of stalls, because all
+// tokens that shares admit are charged. Without these charges, repeated stalls would admit up to twice the limit.
 func TestRepeatedStallsCostAConstant(t *testing.T) {
 	for _, stall := range []struct{ length, every time.Duration }{
 		{100 * time.Millisecond, time.Second}, {60 * time.Millisecond, 120 * time.Millisecond}, {time.Second, 3 * time.Second},
@@ -103,8 +96,7 @@ func TestRepeatedStallsCostAConstant(t *testing.T) {
 	}
 }
 
-// Some nodes are cut off from a store that the other nodes reach. While these nodes are cut off, they admit their
-// shares in addition to the limit. Afterwards they no longer do.
+// Nodes that are cut off admit their shares in addition to the limit, but only meanwhile.
 func TestNodesThatAreCutOff(t *testing.T) {
 	for _, cut := range []int{1, 3} {
 		for _, o := range run(t, func(s *Scenario) {
@@ -117,13 +109,12 @@ func TestNodesThatAreCutOff(t *testing.T) {
 	}
 }
 
-// The tokens that nodes have in hand, or that are on their way to nodes, are counted correctly in every case of a lost
-// store.
+// The tokens in hand, or on their way to nodes, are counted correctly in every case of a lost store.
 func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3, 4, 5} {
 		s := Default()
 		s.Seed, s.Load, s.Loss, s.Time, s.Away, s.Keys = seed, 0.7, 0.1, 3*time.Second, Span{time.Second, 1500 * time.Millisecond}, 4
-		if seed%2 == 0 { // calls reach the store after the node has given up
+		if seed%2 == 0 {
 			s.RTT, s.Jitter = 50*time.Millisecond, 40*time.Millisecond
 		}
 		w := newWorld(&s, 0)
@@ -137,7 +128,7 @@ func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 	}
 }
 
-// While the store is lost, a node keeps its tokens in hand and does not try to give them back.
+// While the store is lost, a node keeps its tokens in hand.
 func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	s := Default()
 	w := newWorld(&s, 0)
@@ -167,8 +158,7 @@ func TestALostStoreIsGivenNothingBack(t *testing.T) {
 	assert.Zero(t, held())
 }
 
-// When the timeout of a call is over, the node gives up the call, but the store still carries it out when it arrives.
-// If the timeout is shorter than the round trip, a node never gets an answer, so its share decides.
+// The store carries out a call after its timeout. If the round trip is longer, the node's share always decides.
 func TestATimeoutBelowTheRoundTrip(t *testing.T) {
 	for _, rtt := range []time.Duration{46 * time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond} {
 		for policy, want := range map[redislimit.FailurePolicy]float64{redislimit.FailShare: 1, redislimit.FailClosed: 0} {
@@ -184,7 +174,7 @@ func TestATimeoutBelowTheRoundTrip(t *testing.T) {
 			}
 		}
 	}
-	r := run(t, func(s *Scenario) { // some answers come in time
+	r := run(t, func(s *Scenario) {
 		s.RTT, s.Jitter, s.Load, s.Strategies = 50*time.Millisecond, 40*time.Millisecond, 2, []Strategy{Strict(), Lease()}
 	})
 	for _, one := range r.Results {

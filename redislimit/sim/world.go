@@ -5,34 +5,35 @@ import (
 	"time"
 )
 
-// A world is the environment of one strategy. It has the clock, the future events, and the counts of what the strategy
-// did.
+// A world is the environment of one strategy: the clock, the future events, and the counts of what the strategy did.
 type world struct {
 	scenario  *Scenario
 	now       int64 // ns since the start
 	events    eventQueue
-	random    *rand.Rand // random numbers for the network and the nodes
+	random    *rand.Rand // for the network and the nodes
 	rate      float64    // tokens per µs
 	keys      []account
-	calls     uint64 // calls to the store
-	questions uint64 // questions in these calls
-	most      int64  // the largest number of tokens of one key that all nodes held at one time
-	window    int64  // length in µs of windows, which grant their tokens at their start; 0 without windows
+	calls     uint64
+	questions uint64
+	most      int64 // the most tokens of one key that all nodes held at one time
+	window    int64 // length in µs of windows, which grant their tokens at their start; 0 without windows
 }
 
 // An account contains the simulator's counts for a key.
 //
 // The excess over an interval is the number of tokens admitted in it, minus rate*T, and minus the tokens that the nodes
-// had in hand at its start. This excess is the difference of two sums, the end sum minus the start sum. The end sum is
-// the number of tokens admitted from the start of the run to the end of the interval, minus rate times that time. The
-// start sum is the same number for the start of the interval, plus the tokens in hand at that moment. So for an
-// interval that ends now, the lowest start sum so far gives the largest excess.
+// had in hand at its start. It is an end sum minus a start sum:
+//
+//   - end sum: the tokens admitted from the start of the run to the end of the interval, minus rate times that time
+//   - start sum: the same number for the start of the interval, plus the tokens in hand at that moment
+//
+// So for an interval that ends now, the lowest start sum so far gives the largest excess.
 type account struct {
 	admitted uint64  // tokens
 	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way
-	asked    uint64  // questions to the store about the key
+	asked    uint64  // questions to the store
 	low      float64 // the lowest start sum; always 0 for windows: two that meet admit two limits at once
-	excess   float64 // the excess of the worst interval
+	excess   float64 // of the worst interval
 }
 
 func newWorld(s *Scenario, number uint64) *world {
@@ -42,10 +43,8 @@ func newWorld(s *Scenario, number uint64) *world {
 	}
 }
 
-// micros returns the time of the store's clock, in µs.
 func (w *world) micros() int64 { return w.now / int64(time.Microsecond) }
 
-// clock returns the time of a node's clock, in ns. Each clock has a constant error.
 func (w *world) clock(node uint32) int64 {
 	wrong := int64(0)
 	if last := int64(w.scenario.Nodes - 1); last > 0 {
@@ -54,7 +53,6 @@ func (w *world) clock(node uint32) int64 {
 	return w.now + wrong
 }
 
-// sum returns the tokens that were admitted of a key, minus rate*time.
 func (w *world) sum(a *account) float64 {
 	now := w.micros()
 	if w.window > 0 {
@@ -70,7 +68,6 @@ func (w *world) look(a *account) {
 	}
 }
 
-// admit counts a request for n tokens that is admitted now.
 func (w *world) admit(key uint32, n uint64) {
 	a := &w.keys[key]
 	w.look(a)
@@ -78,7 +75,6 @@ func (w *world) admit(key uint32, n uint64) {
 	a.excess = max(a.excess, w.sum(a)-a.low)
 }
 
-// hold adds n to the tokens of a key that nodes hold. The number n may be negative.
 func (w *world) hold(key uint32, n int64) {
 	if n == 0 {
 		return
@@ -89,13 +85,12 @@ func (w *world) hold(key uint32, n int64) {
 	w.most = max(w.most, a.held)
 }
 
-// asked counts a question to the store.
 func (w *world) asked(key uint32) {
 	w.questions++
 	w.keys[key].asked++
 }
 
-// way returns how long a message takes in one direction, which is half a round trip.
+// way returns how long a message takes in one direction.
 func (w *world) way() int64 {
 	trip := int64(w.scenario.RTT)
 	if jitter := int64(w.scenario.Jitter); jitter > 0 {
@@ -114,18 +109,15 @@ func (w *world) isAway(node, key uint32) bool {
 	return since >= 0 && since < int64(s.Away.To-s.Away.From) && int(node) < s.cutOff() && int(key)%s.partitions() < s.awayPartitions()
 }
 
-// lost reports whether a reply is lost.
 func (w *world) lost() bool {
 	return w.scenario.Loss > 0 && w.random.Float64() < w.scenario.Loss
 }
 
-// tick returns the next time at which a node does its periodic work. This time is after the current time. The parameter
-// phase is the node's offset in the interval.
+// tick returns the next time after now for a node's periodic work, which is offset by phase.
 func (w *world) tick(phase, interval int64) int64 {
 	return phase + ((w.now-phase+interval)/interval)*interval
 }
 
-// phases returns a random phase for each node.
 func (w *world) phases(interval int64) []int64 {
 	all := make([]int64, w.scenario.Nodes)
 	for i := range all {

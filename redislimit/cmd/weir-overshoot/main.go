@@ -1,5 +1,5 @@
-// Command weir-overshoot measures how many tokens several nodes admit in total if they share a limit. It uses a real
-// redis-server, and one process for each node.
+// Command weir-overshoot measures how many tokens several nodes admit in total if they share a limit, with a real
+// redis-server and one process for each node.
 package main
 
 import (
@@ -35,7 +35,6 @@ func main() {
 	}
 }
 
-// A report contains everything that was measured.
 type report struct {
 	Cost    overshoot.Cost     `json:"cost"`
 	Results []overshoot.Result `json:"results"`
@@ -132,9 +131,7 @@ func measure(ctx context.Context, binary, loads string, cost uint64, ways []stri
 	return r, nil
 }
 
-// If requests of a run come later than the first constant allows, other programs use the machine, so the run does not
-// offer the intended load. Such a run is repeated. The second constant bounds the number of tries, and the last run
-// counts.
+// A run whose requests come later than tooLate is repeated, because other programs use the machine.
 const (
 	tooLate = 100 * time.Millisecond
 	tries   = 3

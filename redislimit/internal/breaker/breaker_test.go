@@ -13,8 +13,7 @@ const (
 	after = 200 * time.Millisecond
 )
 
-// Eight calls that fail at the same moment show only one short delay, so they must not open the breaker. An earlier
-// version of the breaker opened after five failures.
+// Calls that fail at the same moment show only one short delay, so they must not open the breaker.
 func TestAHiccupDoesNotOpenIt(t *testing.T) {
 	var b Breaker
 	b.Succeeded(1000 * ms)
@@ -48,8 +47,7 @@ func TestSilenceOpensIt(t *testing.T) {
 	assert.True(t, b.Allows(1700*ms))
 }
 
-// A call is sent, another call gets an answer, and then the first call fails. Its failure does not count for the time
-// before that answer.
+// A failed call does not count for the time before another call got an answer.
 func TestAnOldFailureCountsFromTheLastSuccess(t *testing.T) {
 	var b Breaker
 	b.Succeeded(2000 * ms)
@@ -79,8 +77,7 @@ func TestALossBeginsWhenItOpens(t *testing.T) {
 	assert.Equal(t, 9800*ms, since)
 }
 
-// A store whose answers come too late is alive. So the breaker waits longer before such a store counts as lost than it
-// does for a store without answers.
+// A store whose answers come too late is alive, so the breaker waits longer than for a store without answers.
 func TestLateAnswersKeepABreakerClosedForAWhile(t *testing.T) {
 	var b Breaker
 	const after = 200 * time.Millisecond

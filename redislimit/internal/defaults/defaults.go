@@ -1,5 +1,4 @@
-// Package defaults contains numbers that determine how limiters work. Options can change some of them, and the others
-// are fixed. Package redislimit uses these numbers, and package sim simulates limiters with them.
+// Package defaults contains the numbers by which limiters work, for package redislimit and its simulator.
 package defaults
 
 import (
@@ -8,7 +7,6 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Defaults of a client's options.
 const (
 	Prefix     = "weir"
 	Partitions = 64
@@ -16,7 +14,6 @@ const (
 	BreakAfter = 200 * time.Millisecond // time without an answer
 )
 
-// Defaults of a limiter's options.
 const (
 	Nodes     = 4
 	Overdraft = 8
@@ -24,15 +21,13 @@ const (
 	Trust     = KeepEvery // how long a refusal is trusted
 )
 
-// KeepEvery is how often a limiter checks its leases and the debts of its shares, and whether a lost store is back. The
-// lifetime of a lease is equally long, so each lease is checked once in its lifetime.
+// KeepEvery is how often a limiter checks its leases, its debts and a lost store. It is also the lifetime of a lease.
 const KeepEvery = 100 * time.Millisecond
 
-// Numbers of a queue of requests to the store.
 const (
 	PerCall   = script.MaxKeys // questions in one call
 	UnderWay  = 8              // calls at the same time, full or not
 	MostCalls = 128            // calls at the same time, if each is full
-	Waiting   = 4096           // if more questions are in a queue, questions for which no caller waits are removed
-	BusyAbove = Waiting / 2    // if more questions are in a queue, questions that are not urgent are put off
+	Waiting   = 4096           // if more questions wait, those for which no caller waits are removed
+	BusyAbove = Waiting / 2    // if more questions wait, those that are not urgent are put off
 )

@@ -1,12 +1,11 @@
 // Package journal keeps a node's debts to a store in files, so that the debts outlive the process.
 //
-// Each process has a separate file. Every change of an entry is appended with one write, before the request that caused
-// the change is answered. So a killed process loses nothing, because the operating system has all writes. Nothing is
-// flushed to a disk, so a loss of power may lose the changes that the system has not written to the disk yet.
+// Each process has a separate file. Every change is appended with one write, before the request that caused it is
+// answered. So a killed process loses nothing, but a loss of power may lose changes, because nothing is flushed to a
+// disk.
 //
-// The file is locked while its process lives. Any process takes over an unlocked file ([Journal.TakeOver]). If a
-// process is killed after it has taken over the entries and before it has removed the file, the entries are in two
-// files. The debts are then charged twice, but are never dropped.
+// The file is locked while its process lives. Any process takes over an unlocked file ([Journal.TakeOver]). If it is
+// killed before it has removed the file, the debts are charged twice, but are never dropped.
 package journal
 
 import (
@@ -37,7 +36,7 @@ type Entry struct {
 const (
 	magic    = "weir debts 1\n"
 	smallest = 1 << 20 // a file shorter than this is not rewritten
-	most     = 1 << 20 // the maximum length of a record, in bytes
+	most     = 1 << 20 // bytes of a record
 )
 
 // A Journal is the file of a process. Its methods may be called from any goroutine.
@@ -49,18 +48,16 @@ type Journal struct {
 	file *os.File         // nil after Close, and while a journal that rests owes nothing
 	owed map[Entry]uint64 // nil after Close
 	size int64
-	full int64 // the size at which the file is rewritten
+	full int64
 	is   struct {
 		torn bool // the end of the file may be half of a record
 		rest bool // there is a file only while something is owed: see Rest
 	}
-	err string // the last error that was reported
+	err string // the last reported error
 }
 
-// Open makes the file of this process. The path of the file begins with the parameter stem, followed by a random word.
-// The parameter identity identifies the limit and the store of the entries: files with another identity are not taken
-// over. The journal calls the function failed with each error of a later write, unless the previous write had the same
-// error.
+// Open makes the file of this process: stem, followed by a random word. Files with another identity are not taken over.
+// failed is called with each error of a later write that differs from the previous one.
 func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	if !filepath.IsAbs(stem) {
 		return nil, fmt.Errorf("the path %q: want a full one", stem)
@@ -72,8 +69,8 @@ func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	return j, j.rewrite()
 }
 
-// Note writes the debt of the entry to the file. The parameter owed is the complete debt, not a difference. If the
-// write fails, [Journal.Mend] makes the file again later.
+// Note writes the complete debt of the entry to the file. If the write fails, [Journal.Mend] makes the file again
+// later.
 func (j *Journal) Note(e Entry, owed uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -103,7 +100,7 @@ func (j *Journal) Note(e Entry, owed uint64) {
 	j.size += int64(n)
 	j.is.torn = err != nil
 	if j.size >= j.full && err == nil {
-		j.full = 2 * j.size // the size at the next rewrite
+		j.full = 2 * j.size
 		err = j.rewrite()
 	}
 	j.tell(err)
@@ -118,7 +115,7 @@ func (j *Journal) Mend() {
 	}
 }
 
-// Call Rest if entries will be rare from now on. The journal then has a file only while something is owed.
+// Rest makes the journal have a file only while something is owed.
 func (j *Journal) Rest() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -127,7 +124,6 @@ func (j *Journal) Rest() {
 	}
 }
 
-// remove removes the file.
 func (j *Journal) remove() error {
 	if j.file == nil {
 		return nil
@@ -147,7 +143,7 @@ func (j *Journal) Path() string {
 	return j.file.Name()
 }
 
-// Close ends the journal. If nothing is owed, it removes the file. Otherwise it leaves the file to the next process.
+// Close ends the journal. It leaves the file to the next process if something is owed, and otherwise removes it.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -166,7 +162,7 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// tell reports an error once. The same error with another file name counts as the same error.
+// tell reports an error once, even if the file name in it differs.
 func (j *Journal) tell(err error) {
 	text := ""
 	if of := (*os.PathError)(nil); errors.As(err, &of) {
@@ -180,7 +176,6 @@ func (j *Journal) tell(err error) {
 	j.err = text
 }
 
-// rewrite writes all debts to a new file, and then removes the old file.
 func (j *Journal) rewrite() error {
 	next, err := j.create()
 	if err != nil {
@@ -204,8 +199,7 @@ func (j *Journal) rewrite() error {
 	return err
 }
 
-// create makes an empty file and locks it. If another process finds the empty file before it is locked, that process
-// removes it.
+// create makes an empty file and locks it. Another process that finds the file before that removes it.
 func (j *Journal) create() (*os.File, error) {
 	for {
 		f, err := os.OpenFile(j.stem+"."+rand.Text()+suffix, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
@@ -222,12 +216,11 @@ func (j *Journal) create() (*os.File, error) {
 	}
 }
 
-// suffix is the end of the names of all files.
 const suffix = ".debts"
 
 var random = regexp.MustCompile(`^\.[A-Z2-7]{26}` + regexp.QuoteMeta(suffix) + `$`)
 
-// Stem reports whether a path is the path of a journal file. If it is, Stem returns the stem of the path.
+// Stem reports whether a path is the path of a journal file, and returns its stem.
 func Stem(path string) (stem string, is bool) {
 	at := len(path) - len(suffix) - 27
 	if at <= 0 || !random.MatchString(path[at:]) {
@@ -241,13 +234,13 @@ type Former struct {
 	Path string
 	Last time.Time // when the file was last written to, by the machine's clock
 	Owed map[Entry]uint64
-	// Err reports that the file has another identity, or that its end cannot be read. If the end cannot be read, Owed
-	// does not contain the debts in the end of the file.
+	// Err reports that the file has another identity, or that its end cannot be read, so that Owed lacks the debts in
+	// it.
 	Err error
 }
 
-// TakeOver calls the function take for each file of the stem that is not locked and not empty. If take returns true,
-// TakeOver removes the file.
+// TakeOver calls take for each file of the stem that is not locked and not empty. If take returns true, TakeOver
+// removes the file.
 func (j *Journal) TakeOver(take func(Former) bool) error {
 	folder, err := os.ReadDir(filepath.Dir(j.stem))
 	for _, e := range folder {
@@ -298,8 +291,8 @@ func (j *Journal) takeOver(path string, take func(Former) bool) error {
 	return os.Remove(path)
 }
 
-// read returns the debts in the records. If the last record is incomplete, the request that caused it was not answered,
-// so the record does not count.
+// read returns the debts in the records. An incomplete last record does not count, because its request was not
+// answered.
 func read(records []byte) (owed map[Entry]uint64, err error) {
 	owed = map[Entry]uint64{}
 	for len(records) >= head {
@@ -333,8 +326,8 @@ const (
 	fixed = 26 // bytes of a record before its key
 )
 
-// appendRecord appends a record of an entry's debt. The record begins with the length and the checksum of the rest. The
-// rest contains the tier, a flag for debts of leases, the debt, the quota and the key.
+// appendRecord appends a record: the length and checksum of the rest, then the tier, a flag for debts of leases, the
+// debt, the quota and the key.
 func appendRecord(to []byte, e Entry, owed uint64) []byte {
 	at := len(to)
 	to = append(to, make([]byte, head)...)

@@ -25,7 +25,6 @@ func begin(t *testing.T, stem string) *Journal {
 	return j
 }
 
-// end leaves the file of a journal in the same state as a killed process would.
 func end(t *testing.T, j *Journal) string {
 	t.Helper()
 	path := j.Path()
@@ -47,8 +46,7 @@ func files(t *testing.T, stem string) []string {
 	return all
 }
 
-// TestWhatIsNotedIsFound: another process reads the last note of each entry. It does not matter what was noted before,
-// or how often the file was rewritten.
+// TestWhatIsNotedIsFound: another process reads the last note of each entry, however often the file was rewritten.
 func TestWhatIsNotedIsFound(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a.rule")
 	r := rand.New(rand.NewPCG(1, 2))
@@ -124,9 +122,8 @@ func TestOfWhomFilesAre(t *testing.T) {
 	}
 }
 
-// TestAnEndThatIsMissing: a process may be killed during a write, and the system may crash before all data is on the
-// disk. The function read still returns the records before the missing part. It returns no error for a missing end, but
-// returns an error for an invalid record.
+// TestAnEndThatIsMissing: if the end of a file is missing, read returns the records before it, and no error. An invalid
+// record is an error.
 func TestAnEndThatIsMissing(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a")
 	first := begin(t, stem)
@@ -168,8 +165,8 @@ func TestAnEndThatIsMissing(t *testing.T) {
 	assert.ErrorContains(t, all[0].Err, "a record of 0 bytes, 4096 bytes before the end")
 }
 
-// TestAFileThatCannotBeWritten: if writes to a file fail, the journal reports this once. When writes are possible
-// again, the journal makes a new file with all debts.
+// TestAFileThatCannotBeWritten: the journal reports failed writes once, and makes a new file with all debts when it
+// can.
 func TestAFileThatCannotBeWritten(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "folder", "a")
 	require.NoError(t, os.Mkdir(filepath.Dir(stem), 0o700))
@@ -177,7 +174,7 @@ func TestAFileThatCannotBeWritten(t *testing.T) {
 	j, err := Open(stem, "a limit", func(err error) { told = append(told, err) })
 	require.NoError(t, err)
 	j.Note(Entry{Key: "k"}, 7)
-	require.NoError(t, j.file.Close()) // so that no write succeeds
+	require.NoError(t, j.file.Close())
 	j.Note(Entry{Key: "l"}, 8)
 	j.Note(Entry{Key: "m"}, 9)
 	require.Len(t, told, 1)
@@ -217,9 +214,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	assert.ErrorContains(t, err, "everybody can remove files from the folder")
 }
 
-// TestProcessesThatAreKilled: each of several processes makes a file and notes debts forever, until it is killed at a
-// random instruction. For each entry, later processes find either the last note whose number the process printed, or
-// the note after that. At the end no file is left.
+// TestProcessesThatAreKilled: after a process was killed at a random instruction, the last note that it reported, or
+// the next one, is found.
 func TestProcessesThatAreKilled(t *testing.T) {
 	const key = "JOURNAL_TEST_STEM"
 	if stem := os.Getenv(key); stem != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// lock locks a file. It reports whether this process now has the file: another process may have locked or removed it.
+// lock reports whether this process has the file now, which another process may have locked or removed.
 func lock(f *os.File) (has bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

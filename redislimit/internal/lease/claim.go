@@ -3,8 +3,7 @@ package lease
 import "github.com/weir-go/weir/internal/word"
 
 // A Claim decides which caller may send the store a question about a hold, or about the places of a request in flight.
-// It is needed until the request is over. The zero Claim is open. Its methods may be called from any goroutine and are
-// lock-free.
+// The zero Claim is open. Its methods may be called from any goroutine and are lock-free.
 type Claim struct{ word word.Word }
 
 const (
@@ -12,10 +11,8 @@ const (
 	claimSettled              // the request is over
 )
 
-// Settle ends the claim. The result first reports whether this call ended it (L6). If send is true, this caller must
-// send the settlement to the store at once. If send is false, this caller sends nothing, because either another call
-// has ended the claim already, or a renewal is in progress. In the second case, the goroutine that renews sends the
-// settlement when the renewal ends (L7).
+// Settle ends the claim. first reports whether this call ended it (L6). If send is true, the caller must send the
+// settlement to the store at once. If a renewal is in progress, the goroutine that renews sends it instead (L7).
 func (c *Claim) Settle() (first, send bool) {
 	for {
 		w := c.word.Load()
@@ -28,12 +25,10 @@ func (c *Claim) Settle() (first, send bool) {
 	}
 }
 
-// Renew reports whether the caller may renew the claim. If so, the caller must call Renewed when the renewal has ended,
-// even if it has failed.
+// Renew reports whether the caller may renew the claim, and must then call Renewed, even if the renewal has failed.
 func (c *Claim) Renew() bool { return c.word.CompareAndSwap(0, claimRenewing) }
 
-// Renewed ends a renewal. If send is true, the claim was settled meanwhile, and the caller must send the settlement to
-// the store.
+// Renewed ends a renewal. If send is true, the claim was settled meanwhile, and the caller must send the settlement.
 func (c *Claim) Renewed() (send bool) {
 	for {
 		w := c.word.Load()

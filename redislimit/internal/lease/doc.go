@@ -2,33 +2,33 @@
 // charged these tokens already, so the node may spend them without a call to the store.
 //
 // A lease decides by one word, which is changed by CAS. A few other words describe the store's last answers. There is
-// no lock, and no call waits for another call. The methods get the current time as an argument, in nanoseconds of this
-// node's monotonic clock. So a simulator can set the time, and the clocks of nodes need not agree.
+// no lock, and no call waits for another call. The time is an argument, in nanoseconds of this node's monotonic clock,
+// so that a simulator can set it. The clocks of nodes need not agree.
 //
 // # The word
 //
 //	63        42 41     40      39      38       37   24 23      0
 //	generation   retired healthy renewing (free)  debt    tokens
 //
-// The field tokens is the number of tokens in hand. The field debt is the number of tokens that were admitted on
-// overdraft and are not charged yet. The flag renewing means that one caller must send a question to the store, and
-// must then call Apply or Fail to end the renewal. The flag healthy means that at least half the limit was left at the
-// last answer. The flag retired means that the lease is no longer in the table. A caller that still has a retired lease
-// must look up the key again. Every change except the spending of tokens increments the generation. So a CAS cannot
-// succeed on a word that has changed and changed back.
+// The fields mean:
+//
+//   - tokens: in hand
+//   - debt: admitted on overdraft and not charged yet
+//   - renewing: one caller must ask the store, and then call Apply or Fail
+//   - healthy: at least half the limit was left at the last answer
+//   - retired: the lease is no longer in the table, so a caller must look up the key again
+//   - generation: incremented by every change except spending, so that no CAS succeeds on a word that has changed and
+//     changed back
 //
 // # Rules
 //
 // TestScenarios (with -tags explore) runs every interleaving of small scenarios, and checks each rule. TestMutants
-// breaks each rule by mutants of the code. The scenarios must catch these mutants. The checks for L1 to L5 are in
-// explore_rules_test.go. L1 is checked in counted and spent, for one request in checkTake, and for all requests in
-// check and CheckEnd. L2 is checked in counted, spent and serve, L3 in counted and serve, L4 in flagged, serve and
-// check, and L5 in changed, flagged and check. L6 and L7, about claims, are checked in explore_claim_test.go.
-// TestNothingIsSpentTwice checks L1 to L3 on real cores.
+// breaks each rule by mutants, which the scenarios must catch. The checks are in explore_rules_test.go, and for claims
+// (L6 and L7) in explore_claim_test.go. TestNothingIsSpentTwice checks L1 to L3 on real cores.
 //
-// L1. A token is in hand only after an answer of the store has said that the token was charged. Spending is one CAS
-// that takes the token away, so no two requests spend it. If a renewal carried a request, the request is paid from the
-// tokens that the renewal granted. The tokens that pay for it never count as tokens in hand.
+// L1. A token is in hand only after an answer of the store has said that it was charged. Spending is one CAS that takes
+// the token away, so no two requests spend it. A request carried by a renewal is paid from the tokens that the renewal
+// granted. These tokens never count as tokens in hand.
 //
 // L2. The debt is at most the overdraft. It grows only while the lease is healthy, and it stays until an answer says
 // that it was charged. If the answer is lost, the debt may be charged twice, but it is never dropped.
@@ -48,9 +48,9 @@
 // to settle it, only one of them asks the store, and only once. If the answer is lost, the settlement is not sent
 // again, so its tokens are given back at most once.
 //
-// L7. A claim is renewed only while it is open. If the claim is settled during a renewal, the caller of the renewal
-// sends the settlement when the renewal ends. So a renewal never reaches the store after the settlement. Such a late
-// renewal would occupy a place that is already free.
+// L7. A claim is renewed only while it is open. If it is settled during a renewal, the caller of the renewal sends the
+// settlement at the end. So a renewal never reaches the store after the settlement, where it would occupy a place that
+// is already free.
 //
 // L1 to L3 give the bound. Over any time T, all nodes together admit at most this many tokens of one key:
 //

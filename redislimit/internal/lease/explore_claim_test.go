@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A claimCall is a call on a claim, as package redislimit makes it.
 type claimCall uint8
 
 const (
@@ -18,7 +17,6 @@ const (
 	renewal
 )
 
-// A claimScenario consists of calls on one claim. The test explores every interleaving of these calls.
 type claimScenario struct {
 	name    string
 	threads [][]claimCall
@@ -33,8 +31,7 @@ var claimScenarios = []claimScenario{
 	{"two renew a claim that is settled", [][]claimCall{{renewal, renewal}, {renewal}, {settle}}},
 }
 
-// A claimWorld contains a claim and the questions that are on their way to the store. A question or its answer may be
-// lost.
+// A claimWorld contains a claim and the questions on their way to the store. A question or its answer may be lost.
 type claimWorld struct {
 	claim   Claim
 	threads []*claimThread
@@ -42,7 +39,6 @@ type claimWorld struct {
 	trace func(string)
 }
 
-// claimed contains the events so far.
 type claimed struct {
 	firsts, renewing int // calls that settled, and renewals in progress
 	sent             int // settlements
@@ -95,7 +91,6 @@ func (w *claimWorld) call(th *claimThread, c claimCall) {
 	}
 }
 
-// ask asks the store. This is one step of the thread.
 func (w *claimWorld) ask(th *claimThread, c claimCall) {
 	if c == settle {
 		w.sent++

@@ -9,15 +9,13 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// begin records that a thread reads its lease.
 func (w *world) begin(th *thread) {
 	h := &w.leases[th.lease-1]
 	th.History = interleave.Mix(interleave.Mix(th.History, interleave.Bit(h.touched)), h.lease.visited)
 	th.idle, h.touched = !h.touched, false
 }
 
-// changed checks a change of a lease's word. The thread must be allowed to make this change in the state that it had
-// before the step.
+// changed checks a change of a lease's word, which the thread must be allowed to make in its state before the step.
 func (w *world) changed(th *thread, before thread, i int, from, to state) error {
 	h := &w.leases[i]
 	if from&retired != 0 {
@@ -33,7 +31,6 @@ func (w *world) changed(th *thread, before thread, i int, from, to state) error 
 	return err
 }
 
-// named returns a name for the operation that the thread was doing before the step.
 func (th *thread) named(before thread) string {
 	return fmt.Sprintf("t%d, %v, when it was %s,", th.name, th.program[before.made], before.phase)
 }
@@ -42,7 +39,7 @@ func (p phase) String() string {
 	return [...]string{"elsewhere", "in Take", "in Renewal", "in Settlement", "in Apply", "in Fail", "in Expire", "in Refund", "asking the store"}[p]
 }
 
-// counted checks the tokens and the debt of a change, and records them.
+// counted checks the tokens and the debt of a change, and records them (L1 to L3).
 func (w *world) counted(th *thread, before thread, from, to state) error {
 	n := th.program[before.made].n
 	tokens, debt := int64(to.tokens())-int64(from.tokens()), int64(to.debt())-int64(from.debt())
@@ -82,10 +79,9 @@ func (w *world) counted(th *thread, before thread, from, to state) error {
 	return nil
 }
 
-// isPaid reports whether the answer to a renewal pays for the request that waits for it.
 func (th *thread) isPaid() bool { return th.carried > 0 && th.answer.Granted >= th.carried }
 
-// spent checks the change that Take made to tokens and debt, and records it.
+// spent checks and records the change that Take made to tokens and debt (L1, L2).
 func (w *world) spent(th *thread, before thread, from state, tokens, debt int64) error {
 	n := int64(th.program[before.made].n)
 	switch {
@@ -103,7 +99,7 @@ func (w *world) spent(th *thread, before thread, from state, tokens, debt int64)
 	return nil
 }
 
-// flagged checks the flags of a change.
+// flagged checks the flags of a change (L4, L5).
 func (w *world) flagged(th *thread, before thread, h *held, from, to state) error {
 	if from&^to&renewing != 0 {
 		if before.phase != applying && before.phase != failing || h.owner != th {
@@ -132,7 +128,7 @@ func (w *world) flagged(th *thread, before thread, h *held, from, to state) erro
 	return nil
 }
 
-// serve makes the store answer the thread's question, unless the question is lost on the way, and checks the answer.
+// serve makes the store answer the thread's question, unless it is lost on the way, and checks the answer (L2 to L4).
 func (w *world) serve(th *thread, way int) error {
 	th.way, th.answer, th.charged = way, script.Answer{}, 0
 	if th.phase != returning {
@@ -166,8 +162,8 @@ func (w *world) serve(th *thread, way int) error {
 	return nil
 }
 
-// check checks the conditions that are true in every state, and the answer that the thread has just got. The argument
-// plain contains the fields that are not words, with their values before the step.
+// check checks what is true in every state, and the answer that the thread has just got. plain contains the fields that
+// are not words, before the step (L1, L4, L5).
 func (w *world) check(th *thread, plain []fields) error {
 	if th.said != nil {
 		if err := w.checkTake(th); err != nil {
@@ -198,15 +194,15 @@ func (w *world) check(th *thread, plain []fields) error {
 	if w.admitted+balance > w.store.net {
 		return fmt.Errorf("L1: %d admitted, %d in hand less debt, and the store has charged %d", w.admitted, balance, w.store.net)
 	}
-	// This is the bound for one node, without tokens that come back with time. A lease has an overdraft when it begins.
-	// If the previous lease has used up its overdraft and no tokens have come back, no new lease begins.
+	// This is the bound for one node, without tokens that come back with time. After a lease that has used up its
+	// overdraft, no new lease begins until tokens have come back.
 	if most := w.terms.Limit - w.scenario.others + w.terms.Overdraft; w.admitted > int64(most)+w.store.back {
 		return fmt.Errorf("L5: %d admitted, want at most %d: what the store had and one overdraft", w.admitted, most)
 	}
 	return nil
 }
 
-// checkTake checks the result of Take.
+// checkTake checks the result of Take (L1).
 func (w *world) checkTake(th *thread) error {
 	verdict, paid, h := th.said.verdict, th.paid, w.leases[th.lease-1]
 	th.paid = 0
@@ -222,8 +218,8 @@ func (w *world) checkTake(th *thread) error {
 	return nil
 }
 
-// CheckEnd checks the world when every thread has finished, so no call is in progress. The number of tokens that the
-// store has charged must equal the number of tokens that were admitted, are in hand, or are stranded, minus the debt.
+// CheckEnd checks (L1) that when no call is in progress, the store has charged as many tokens as were admitted, are in
+// hand, or are stranded, minus the debt.
 func (w *world) CheckEnd() error {
 	balance := w.stranded
 	for i, h := range w.leases {

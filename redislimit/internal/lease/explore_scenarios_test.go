@@ -4,8 +4,8 @@ package lease
 
 import "cmp"
 
-// A scenario is what one exploration runs. First the calls in the field before are made, one by one. Then the calls of
-// the threads are interleaved in every way. The key has a lease at the beginning.
+// A scenario is what one exploration runs, for a key with a lease: first the calls of before, one by one, then every
+// interleaving of the calls of the threads.
 type scenario struct {
 	name      string
 	limit     uint64 // of the store; 0 means 16: then a lease has at most 8 tokens, and asks for 4
@@ -18,8 +18,8 @@ type scenario struct {
 	large     bool // explored with -large only
 }
 
-// terms returns the terms of the leases: a token in hand lives for 100 ns, and after a failed call the lease does not
-// ask the store for 10 ns.
+// terms returns terms with which a token in hand lives for 100 ns, and a lease does not ask the store for 10 ns after a
+// failed call.
 func (s scenario) terms() *Terms {
 	return &Terms{
 		Limit: cmp.Or(s.limit, 16), PerSecond: 1e8, Nodes: 1, Overdraft: cmp.Or(s.overdraft, 2),
@@ -27,7 +27,6 @@ func (s scenario) terms() *Terms {
 	}
 }
 
-// together makes a separate thread of every call.
 func together(calls ...call) (threads [][]call) {
 	for _, c := range calls {
 		threads = append(threads, []call{c})
@@ -38,21 +37,21 @@ func together(calls ...call) (threads [][]call) {
 var (
 	one, two = takes(1), takes(2)
 
-	// These calls are made before the threads start. The third renewal is the first that brings tokens. After hasTwo,
-	// two tokens are in hand, and a renewal starts when the second is taken. After hasOne, one of these two is left.
-	// After hasFour, four tokens are in hand. Taking the first of them starts a renewal that asks for four more.
+	// The third renewal is the first that brings tokens. After hasTwo, two tokens are in hand, and taking the second
+	// starts a renewal. After hasOne, one of these is left. After hasFour, four are in hand, and taking the first
+	// starts a renewal for four more.
 	hasTwo  = []call{one, one.at(10), one.at(20)}
 	hasOne  = []call{one, one.at(10), one.at(20), one.at(21)}
 	hasFour = []call{one, one.at(1), one.at(2)}
 
-	// After these calls, no token is in hand, and Expire has noticed that.
+	// No token is in hand, and Expire has noticed that.
 	drained = []call{one, looks().at(late)}
 
 	late = int64(200) // by then tokens have been in hand too long
 )
 
 var scenarios = []scenario{
-	// A new lease has nothing in hand. These scenarios use the overdraft and the first renewal.
+	// A new lease has nothing in hand: the overdraft and the first renewal.
 	{name: "one taker", threads: together(one)},
 	{name: "two takers of a new lease", threads: together(one, one)},
 	{name: "three takers of a new lease", threads: together(one, one, one)},
@@ -64,7 +63,7 @@ var scenarios = []scenario{
 	{name: "a lease that begins with a debt", debt: 2, threads: together(one, two)},
 	{name: "two takers twice", threads: [][]call{{one, one.at(20)}, {one, one.at(20)}}},
 
-	// In these scenarios, tokens are in hand.
+	// Tokens are in hand.
 	{name: "two takers of the last token", before: hasOne, threads: together(one.at(30), one.at(30))},
 	{name: "three takers of two tokens", before: hasTwo, threads: together(one.at(30), one.at(30), one.at(30))},
 	{name: "takers of 2 and 1 of two tokens", before: hasTwo, threads: together(two.at(30), one.at(30))},
@@ -77,7 +76,7 @@ var scenarios = []scenario{
 	},
 	{name: "takers while it is refused", others: 14, before: hasTwo, threads: [][]call{{one.at(30), one.at(50)}, {two.at(30)}}},
 
-	// In these scenarios, a look settles tokens that have been in hand too long, and debt that is left over.
+	// A look settles tokens that have been in hand too long, and debt that is left over.
 	{name: "a look at two tokens beside a taker", before: hasTwo, threads: together(one.at(late), looks().at(late))},
 	{name: "a look at two tokens beside two takers", before: hasTwo, threads: together(one.at(late), one.at(late), looks().at(late))},
 	{name: "a look at four tokens beside a taker", before: hasFour, threads: together(one.at(late), looks().at(late))},
@@ -85,7 +84,7 @@ var scenarios = []scenario{
 	{name: "looks at a debt beside a taker", debt: 1, threads: [][]call{{looks(), looks()}, {one}}},
 	{name: "two looks beside a taker twice", before: hasTwo, threads: [][]call{{looks().at(late), looks().at(late + 20)}, {one.at(late), one.at(late + 20)}}},
 
-	// In these scenarios, a lease is retired and the key gets its next lease.
+	// A lease is retired and the key gets its next lease.
 	{name: "a lease goes beside a taker", before: []call{looks()}, threads: together(one.at(late), looks().at(late))},
 	{name: "a lease goes beside two takers", before: []call{looks()}, threads: together(one.at(late), one.at(late), looks().at(late))},
 	{name: "a used lease and three looks", before: []call{one, one}, threads: [][]call{{looks().at(late), looks().at(late + 100), looks().at(late + 200)}, {one.at(late + 200)}}},
@@ -94,7 +93,7 @@ var scenarios = []scenario{
 
 	{name: "a lease that cannot be paid, and three looks", others: 16, before: []call{one}, threads: [][]call{{looks().at(12), looks().at(13), looks().at(14)}, {two.at(13), two.at(14)}}},
 
-	// In these scenarios, tokens are refunded.
+	// Tokens are refunded.
 	{name: "refund beside two takers", before: hasTwo, threads: together(refunds(1).at(30), one.at(30), one.at(30))},
 	{name: "refund beside a look", before: hasTwo, threads: together(refunds(1).at(late), looks().at(late))},
 	{name: "refund to a lease that goes", before: drained, threads: together(refunds(1).at(late), looks().at(late))},
@@ -105,7 +104,7 @@ var scenarios = []scenario{
 	{name: "refund beside a large renewal", before: hasFour, threads: together(one.at(3), refunds(2).at(3))},
 	{name: "refund between looks", asked: 1, before: []call{looks()}, threads: [][]call{{looks().at(late)}, {refunds(1).at(late), one.at(late)}}},
 
-	// These scenarios are larger.
+	// Larger scenarios.
 	{name: "three takers twice", threads: [][]call{{one, one.at(20)}, {one, one.at(20)}, {one, one.at(20)}}, large: true},
 	{name: "two looks beside two takers twice", before: hasTwo, threads: [][]call{{looks().at(late), looks().at(late + 20)}, {one.at(late), one.at(late + 20)}, {one.at(late), one.at(late + 20)}}, large: true},
 	{name: "a lease goes beside two takers twice", before: []call{looks()}, threads: [][]call{{looks().at(late), looks().at(late)}, {one.at(late), one.at(late)}, {one.at(late), one.at(late)}}, large: true},

@@ -8,15 +8,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A store does in one step what the server does. Time passes in the store only before the threads begin. So while the
-// threads run, the store gets back only the tokens that the node gives back.
+// A store does in one step what the server does. Time passes in it only before the threads begin, so later it gets back
+// only tokens that the node gives back.
 type store struct {
 	left int64 // tokens left of the limit; below 0 if debt was charged beyond the limit
 	net  int64 // tokens charged to this node, minus those that it gave back
 	back int64 // tokens that came back with time
 }
 
-// ask answers the question.
 func (s *store) ask(a script.Ask, limit uint64) script.Answer {
 	s.charge(int64(a.Debt) - int64(a.Returned))
 	room := uint64(max(s.left, 0))
@@ -32,7 +31,6 @@ func (s *store) ask(a script.Ask, limit uint64) script.Answer {
 	return answer
 }
 
-// refill makes n tokens come back with time.
 func (s *store) refill(n int64) {
 	s.left += n
 	s.back += n
@@ -43,10 +41,8 @@ func (s *store) charge(n int64) {
 	s.net += n
 }
 
-// retryAfter is the RetryAfter of the store's refusals.
 const retryAfter = 10
 
-// A question to the store can end in these ways.
 const (
 	answered = iota
 	answerLost

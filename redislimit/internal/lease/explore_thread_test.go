@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A verb is the kind of a call.
 type verb uint8
 
 const (
@@ -20,7 +19,7 @@ const (
 	refill // no call: tokens come back in the store. Only used before the threads start
 )
 
-// A call is one call of package redislimit. It is made when the clock reads the time in the field late.
+// A call is one call of package redislimit, made when the clock reads late.
 type call struct {
 	verb verb
 	n    uint64
@@ -40,11 +39,9 @@ func (c call) String() string {
 	return fmt.Sprintf("look at %d", c.late)
 }
 
-// at returns the same call, made when the clock reads the time in the parameter late.
 func (c call) at(late int64) call { c.late = late; return c }
 
-// start is the lease's time when the clock of the calls reads 0. The time start is not 0, because a lease uses 0 for
-// "no time".
+// A lease uses 0 for "no time", so the clock of a lease starts later.
 const start = 1000
 
 func (c call) now() int64 { return start + c.late }
@@ -69,7 +66,7 @@ const (
 	returning // asks the store to take back tokens for which the lease has no room
 )
 
-// A thread makes its calls one after the other. The field phase and the fields after it are about the current call.
+// A thread makes its calls one after the other. The fields from phase on are about the current call.
 type thread struct {
 	*interleave.Thread
 	name    int
@@ -94,13 +91,11 @@ type thread struct {
 	charged uint64        // the debt that the answer charged
 }
 
-// said is the result of Take.
 type said struct {
 	verdict Verdict
 	renew   bool
 }
 
-// newThread returns a thread that has not begun.
 func newThread(name int, program []call, w *world) *thread {
 	th := &thread{name: name, program: program}
 	th.Thread = interleave.NewThread(func() {
@@ -124,18 +119,15 @@ func newThread(name int, program []call, w *world) *thread {
 
 func (th *thread) finished() bool { return th.made == len(th.program) }
 
-// call returns the call in progress.
 func (th *thread) call() call { return th.program[th.made] }
 
-// rewind resets the thread to the state before its first call.
 func (th *thread) rewind() {
 	th.Rewind()
 	*th = thread{Thread: th.Thread, name: th.name, program: th.program}
 }
 
-// hash returns a number that represents the thread's part of the state. Threads with the same program are
-// interchangeable, so the number does not depend on the thread's name. It depends on the history, which includes
-// everything that the thread knows.
+// hash represents the thread's part of the state: its history, but not its name, because threads with the same program
+// are interchangeable.
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made), th.History)
 	for _, c := range th.program[th.made:] {
@@ -144,8 +136,7 @@ func (th *thread) hash() uint64 {
 	return h
 }
 
-// take does the same as Limiter.local and Limiter.carry. It leaves out requests that are sent to the store in a
-// separate question, because they do not involve the lease.
+// take is Limiter.local and Limiter.carry, without requests that do not involve the lease.
 func (w *world) take(th *thread, c call) {
 	for {
 		l := w.lookup(th)
@@ -168,7 +159,7 @@ func (w *world) take(th *thread, c call) {
 	}
 }
 
-// look does the same as Limiter.keep does for one key.
+// look is Limiter.keep for one key.
 func (w *world) look(th *thread, c call) {
 	if th.lease = int(w.table.Load()); th.lease == 0 {
 		return
@@ -186,7 +177,7 @@ func (w *world) look(th *thread, c call) {
 	}
 }
 
-// refund does the same as Limiter.Refund.
+// refund is Limiter.Refund.
 func (w *world) refund(th *thread, c call) {
 	if th.lease = int(w.table.Load()); th.lease > 0 {
 		l := w.lease(th)
@@ -199,7 +190,6 @@ func (w *world) refund(th *thread, c call) {
 	th.Pause(word.Access{})
 }
 
-// question makes the store answer a renewal or a settlement, and ends the renewal or the settlement.
 func (w *world) question(th *thread, l *Lease, ask script.Ask) {
 	th.ask = ask
 	th.Pause(word.Access{})
@@ -213,7 +203,6 @@ func (w *world) question(th *thread, l *Lease, ask script.Ask) {
 	}
 }
 
-// lookup returns the lease of the key. If the key has none, lookup makes one.
 func (w *world) lookup(th *thread) *Lease {
 	if th.lease = int(w.table.Load()); th.lease == 0 {
 		fresh := New(w.terms, 0)
@@ -226,8 +215,6 @@ func (w *world) lookup(th *thread) *Lease {
 	return w.lease(th)
 }
 
-// lease returns the lease that the thread uses.
 func (w *world) lease(th *thread) *Lease { return w.leases[th.lease-1].lease }
 
-// forget takes the thread's lease out of the table.
 func (w *world) forget(th *thread) { w.table.CompareAndSwap(uint64(th.lease), 0) }

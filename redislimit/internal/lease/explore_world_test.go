@@ -32,7 +32,6 @@ type world struct {
 	}
 }
 
-// A held is a lease, and what is known about it.
 type held struct {
 	lease   *Lease
 	owner   *thread // the thread that has the duty to ask the store
@@ -46,7 +45,7 @@ type shared struct {
 	stranded int64 // tokens that were charged and are in no hand, because a question or an answer was lost
 }
 
-// newWorld returns the world of a scenario, after the calls in the scenario's field before have been made.
+// newWorld returns the world of a scenario, after the calls of before.
 func newWorld(s scenario) (*world, error) {
 	w := &world{scenario: s, terms: s.terms(), watched: true}
 	w.store.left = int64(w.terms.Limit) - int64(s.others)
@@ -72,7 +71,6 @@ func newWorld(s scenario) (*world, error) {
 	return w, nil
 }
 
-// keep stores the current state as the state in which every execution begins.
 func (w *world) keep() {
 	w.origin.table, w.origin.shared = w.table.Peek(), w.shared
 	w.origin.leases, w.origin.values = slices.Clone(w.leases), nil
@@ -107,8 +105,7 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns the number of ways in which the next step of a thread can end: a question may be lost, or its answer may
-// be lost.
+// Ways returns in how many ways the next step of a thread can end: a question or its answer may be lost.
 func (w *world) Ways(thread int) int {
 	if w.threads[thread].Pending.Word == nil {
 		return ways
@@ -119,21 +116,18 @@ func (w *world) Ways(thread int) int {
 // Trace makes the world report every step from now on.
 func (w *world) Trace(tell func(line string)) { w.trace = tell }
 
-// tell reports a step, if Trace was called.
 func (w *world) tell(format string, arguments ...any) {
 	if w.trace != nil {
 		w.trace(fmt.Sprintf(format, arguments...))
 	}
 }
 
-// words returns the words of a lease, in the order of names.
 func words(l *Lease) [8]*word.Word {
 	return [...]*word.Word{&l.word, &l.denyUntil.Word, &l.expires.Word, &l.low, &l.denyFrom, &l.resetAt.Word, &l.remaining, &l.retryAt.Word}
 }
 
 var names = [...]string{"word", "denyUntil", "expires", "low", "denyFrom", "resetAt", "remaining", "retryAt"}
 
-// These are positions of words in names.
 const (
 	theWord   = 0
 	expires   = 2
@@ -141,7 +135,6 @@ const (
 	remaining = 6 // this word and the following ones are only used in reports
 )
 
-// position returns the lease to which a word belongs, and the word's position among the words of that lease.
 func (w *world) position(a *word.Word) (lease, name int, ok bool) {
 	for i, h := range w.leases {
 		all := words(h.lease)
@@ -152,9 +145,12 @@ func (w *world) position(a *word.Word) (lease, name int, ok bool) {
 	return 0, 0, false
 }
 
-// passes reports whether an operation does not count as a step, because it does not affect other threads. There are
-// four kinds of such operations: on a lease that is not in the table yet, on a word that is only used in reports, on a
-// word that only looks use if the scenario has no looks, and on a table that does not change.
+// passes reports whether an operation does not count as a step, because it does not affect other threads:
+//
+//   - on a lease that is not in the table yet
+//   - on a word that is only used in reports
+//   - on a word that only looks use, in a scenario without looks
+//   - on a table that does not change
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.table {
 		return !w.watched
@@ -163,8 +159,7 @@ func (w *world) passes(a word.Access) bool {
 	return !ok || name >= remaining || !w.watched && (name == expires || name == resetAt)
 }
 
-// Step makes a thread do its next operation. The parameter way says in which of its possible ways the operation ends.
-// Then Step checks all rules.
+// Step makes a thread do its next operation, and checks all rules. way says how the operation ends.
 func (w *world) Step(thread, way int) error {
 	th := w.threads[thread]
 	a := th.Pending
@@ -193,8 +188,8 @@ func (w *world) Step(thread, way int) error {
 	return err
 }
 
-// remember updates the history, so that it represents what the thread knows. When a call starts over, the thread
-// forgets what the call has learned.
+// remember makes the history represent what the thread knows. When a call starts over, the thread forgets what the call
+// has learned.
 func (w *world) remember(th *thread, before thread, a word.Access, from uint64) {
 	th.said, th.told, th.gone = nil, nil, false
 	if th.made != before.made || th.again {
@@ -215,7 +210,6 @@ func (w *world) remember(th *thread, before thread, a word.Access, from uint64) 
 	th.loop = th.History
 }
 
-// fields contains the fields of a lease that only the owner of a renewal may touch.
 type fields struct {
 	asked   script.Ask
 	carried uint64
@@ -244,7 +238,6 @@ func (f fields) hash() (h uint64) {
 	return h
 }
 
-// plain returns the fields of all leases.
 func (w *world) plain() []fields {
 	all := make([]fields, len(w.leases))
 	for i := range w.leases {
@@ -274,7 +267,6 @@ func (w *world) Hash() (h uint64) {
 	return h
 }
 
-// describe returns a line of a schedule.
 func (w *world) describe(th *thread, a word.Access, from, to uint64) string {
 	name, show := "table", func(v uint64) string { return fmt.Sprint(v) }
 	if i, which, ok := w.position(a.Word); ok {
@@ -295,7 +287,6 @@ func (w *world) describe(th *thread, a word.Access, from, to uint64) string {
 	return fmt.Sprintf("t%d  %s = %s (was %s)", th.name, name, show(to), show(from))
 }
 
-// String returns the state as text.
 func (s state) String() string {
 	flags := ""
 	for _, f := range []struct {

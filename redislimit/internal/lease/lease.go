@@ -7,35 +7,35 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A Lease contains the tokens of one key that a node has in hand. Make one with [New]. Take, Refund, Held, Remaining
-// and Waits may be called from any goroutine, and Expire by one goroutine at a time. The other methods may be called
-// only by a caller for which Take has returned renew, or Expire has returned settle.
+// A Lease contains the tokens of one key that a node has in hand. Take, Refund, Held, Remaining and Waits may be called
+// from any goroutine, and Expire by one goroutine at a time. The other methods may be called only by a caller for which
+// Take has returned renew, or Expire settle.
 type Lease struct {
 	word      word.Word  // a state
-	denyUntil word.Int64 // until this time, the node refuses without asking
-	denyFrom  word.Word  // the smallest cost of the requests that it refuses until then
+	denyUntil word.Int64 // until then, the node refuses without asking
+	denyFrom  word.Word  // the smallest cost that it refuses
 	expires   word.Int64 // when the tokens in hand must be given back
 	low       word.Word
-	remaining word.Word  // what the store had left at the last answer
+	remaining word.Word  // in the store at the last answer
 	retryAt   word.Int64 // when there are tokens again, by the last refusal
 	resetAt   word.Int64 // when everything will be back, by the last answer
 
 	terms *Terms
-	// The following fields belong to the renewal.
+	// The following fields belong to the renewal (L4).
 	asked   script.Ask
 	carried uint64 // the cost of the request that waits for the renewal; 0 if none does
 	sent    int64  // when the renewal began
 	before  int64  // when the last answered renewal began; 0 for none
 	held    uint64 // tokens in hand after the last answered renewal
 	least   uint64 // the fewest tokens worth a renewal, without the waiting request
-	small   pace   // the pace of spending tokens in hand, and of requests up to the overdraft
-	all     pace   // the pace of small, plus large requests that went with renewals
+	small   pace   // of spending tokens in hand, and of requests up to the overdraft
+	all     pace   // of small, plus large requests that went with renewals
 	window  int64  // the window of the tokens in hand
 	visited uint64 // the word at the last call of Expire
 }
 
 // New returns a lease without tokens, with a debt of at most the overdraft. Until the first answer it assumes that the
-// whole limit is available, so the first requests of a key are admitted on overdraft.
+// whole limit is available.
 func New(terms *Terms, debt uint64) *Lease {
 	l := &Lease{terms: terms}
 	l.word.Store(uint64(healthy.with(0, debt)))
@@ -50,16 +50,15 @@ const (
 	Refused Verdict = iota
 	// Admitted: the request is paid with tokens in hand, or on overdraft.
 	Admitted
-	// Unknown: the lease cannot decide, because the tokens in hand are too few for the request. The caller must ask the
-	// store. If renew is true, the renewal carries the request. Otherwise the caller sends a separate question.
+	// Unknown: the tokens in hand are too few, so the caller must ask the store. If renew is true, the renewal carries
+	// the request, otherwise a separate question.
 	Unknown
 	// Retired: the lease is no longer in use. The caller must look up the key again.
 	Retired
 )
 
-// Take takes n tokens, all or none. It calls the function now only if it needs the time; it does not if tokens in hand
-// pay. If renew is true, the caller must call Renewal and then Apply or Fail, whatever the verdict is. If the verdict
-// is also Unknown, the renewal carries the request. Take is lock-free: a CAS fails only because another call has
+// Take takes n tokens, all or none. It calls now only if it needs the time. If renew is true, the caller must call
+// Renewal and then Apply or Fail, whatever the verdict is. Take is lock-free: a CAS fails only because another call has
 // succeeded.
 func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	for {
@@ -92,11 +91,10 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	}
 }
 
-// Renewal returns the question to the store. The parameter now is when the question is sent, and n is the cost of the
-// request that caused the renewal. The question charges the debt. If waits is true, it asks for the n tokens of the
-// waiting request. It also asks in advance for the tokens of the next 2τ, but only if the measured pace promises at
-// least two requests of n tokens in that time. Otherwise unused tokens would stay on this node until another call gives
-// them back, and other nodes could not use them meanwhile.
+// Renewal returns the question to the store, because of a request of n tokens. It charges the debt and, if waits is
+// true, asks for the n tokens of the waiting request. It also asks for the tokens of the next 2τ, but only if the
+// measured pace promises at least two requests of n tokens in that time. Otherwise other nodes could not use the tokens
+// meanwhile.
 func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	w := state(l.word.Load())
 	l.sent, l.carried = now, 0
@@ -138,8 +136,7 @@ func (l *Lease) Settlement(now int64) script.Ask {
 	}
 }
 
-// Apply ends a renewal with the store's answer. It reports whether the waiting request is paid. The tokens for that
-// request never count as tokens in hand (L1).
+// Apply ends a renewal with the store's answer, and reports whether the waiting request is paid (L1).
 func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	l.remaining.Store(a.Remaining)
 	l.resetAt.Store(now + int64(a.ResetAfter))
@@ -161,10 +158,9 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	return paid
 }
 
-// deny makes the lease refuse requests until the store can have the tokens that the question needed. There are two
-// cases. If the question needed more tokens than a worthwhile renewal needs, the lease refuses only requests that cost
-// at least as much as the question needed. Otherwise it refuses all requests until the store can have enough tokens for
-// a worthwhile renewal. deny adds a random time, so that the nodes do not return at the same moment.
+// deny makes the lease refuse until the store can have enough tokens again. If the question needed more tokens than a
+// worthwhile renewal, only requests that are as large are refused. Otherwise all are refused, for a partly random time,
+// so that the nodes do not return together.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
 	if l.carried > l.least {
@@ -178,7 +174,7 @@ func (l *Lease) deny(retry time.Duration, now int64) {
 }
 
 // Fail ends a renewal without an answer. The debt stays, and tokens that the call gave back are gone. For one τ, the
-// lease does not ask the store again.
+// lease does not ask again.
 func (l *Lease) Fail(now int64) {
 	l.denyFrom.Store(0)
 	l.denyUntil.Store(now + int64(l.terms.Ahead))
@@ -205,11 +201,8 @@ func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 	}
 }
 
-// Expire must be called from time to time, by one goroutine. If settle is true, tokens have been in hand too long, or
-// debt is left over, and the caller must call Settlement and then Apply or Fail. If gone is true, the lease was empty
-// and had not changed since the last call. It is now retired and can be forgotten. A lease that is not healthy is kept
-// until the key has its complete limit again. Otherwise the key's next lease would start with a new overdraft that the
-// limit cannot pay.
+// Expire must be called from time to time. If settle is true, tokens have been in hand too long, or debt is left over,
+// and the caller must call Settlement and then Apply or Fail. If gone is true, the lease is retired (L5).
 func (l *Lease) Expire(now int64) (settle, gone bool) {
 	w := state(l.word.Load())
 	idle := uint64(w) == l.visited
@@ -225,7 +218,7 @@ func (l *Lease) Expire(now int64) (settle, gone bool) {
 	return false, false
 }
 
-// Refund puts n tokens that were taken back into the node's hand, and reports whether there was room for them.
+// Refund puts n tokens back into the node's hand, and reports whether there was room for them.
 func (l *Lease) Refund(n uint64) bool {
 	for {
 		w := state(l.word.Load())
@@ -248,14 +241,12 @@ func (l *Lease) Held() (tokens, debt uint64) {
 	return w.tokens(), w.debt()
 }
 
-// Remaining returns approximately how many tokens the key has left: the tokens in hand, plus the tokens that the store
-// had at its last answer.
+// Remaining returns approximately how many tokens the key has left: in hand, and in the store at its last answer.
 func (l *Lease) Remaining() uint64 {
 	return min(l.remaining.Load()+state(l.word.Load()).tokens(), l.terms.Limit)
 }
 
-// Waits returns the time until a token is available, and the time until everything is back, both by the store's last
-// answers.
+// Waits returns the times until a token is available and until everything is back, by the store's last answers.
 func (l *Lease) Waits(now int64) (retry, reset time.Duration) {
 	return time.Duration(max(l.retryAt.Load()-now, l.denyUntil.Load()-now, 1)), time.Duration(max(l.resetAt.Load()-now, 0))
 }

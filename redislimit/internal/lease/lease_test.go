@@ -71,8 +71,7 @@ func TestARefusalIsTrusted(t *testing.T) {
 	assert.True(t, renew)
 }
 
-// paced returns a lease whose tokens were spent at 2,000 per second until the time 30ms. It has 40 tokens in hand. When
-// fewer than 20 are in hand, it asks for more.
+// paced returns a lease with 40 tokens in hand, spent at 2,000 per second until 30ms. It asks for more below 20.
 func paced(t *testing.T) *Lease {
 	l, now := New(terms(), 0), time.Duration(0)
 	for range 3 {
@@ -165,8 +164,7 @@ func TestLocalDecisionsDoNotAllocate(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { l.Take(1, now) }))
 }
 
-// If a request costs more than the tokens in hand, the call of the renewal also carries the request. The request is
-// paid from the granted tokens, and only the rest is added to the tokens in hand.
+// The renewal carries a request that costs more than the tokens in hand. Only the rest of the grant is in hand then.
 func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	l := New(terms(), 0)
 	v, renew := l.Take(60, at(0))
@@ -180,7 +178,7 @@ func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 	paced(t) // if such requests come often, one call brings more than one of them costs
 }
 
-// If the store refuses a large request, the lease still asks the store about a small one.
+// If the store refuses a large request, the lease still asks it about a small one.
 func TestALargeRefusalIsTrustedForLargeRequests(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(60, at(0))

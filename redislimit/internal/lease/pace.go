@@ -1,8 +1,7 @@
 package lease
 
-// A pace is the rate at which tokens are spent, in tokens per second, measured by the last two answered renewals. Two
-// requests may be close together by chance, so one renewal does not prove a rate. Therefore the field low is the
-// smaller of the rates that the two renewals measured.
+// A pace is the rate at which tokens are spent, per second. low is the smaller rate of the last two answered renewals,
+// because two requests may be close together by chance.
 type pace struct{ last, low float64 }
 
 func (p *pace) note(perSecond float64) {

@@ -28,8 +28,8 @@ type Terms struct {
 	Random func() float64
 }
 
-// NewTerms returns the terms for leasing a limit. The argument nodes is the number of nodes, and overdraft is the
-// overdraft of each node in tokens (D). It returns an error if leases do not suit the limit; see [Suits].
+// NewTerms returns the terms for leasing a limit, with an overdraft of D tokens for each node. It returns an error if
+// leases do not suit the limit ([Suits]).
 func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	if !Suits(p, nodes) {
 		return nil, fmt.Errorf("leases do not suit %v with %d nodes: want a token bucket or a fixed window of %.0f/s "+
@@ -46,9 +46,8 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	}, nil
 }
 
-// Suits reports whether leases suit the limit. The limit must be a token bucket or a fixed window. It must have at
-// least one token in each τ, and at least four tokens for each node. With fewer tokens, each node could have only a few
-// in hand.
+// Suits reports whether leases suit the limit: a token bucket or a fixed window with at least one token in each τ, and
+// at least four for each node.
 func Suits(p engine.Policy, nodes int) bool {
 	if _, _, isCalendar := p.Calendar(); isCalendar {
 		return false // a budget per day needs few calls, and a lease would last only a moment
@@ -67,8 +66,7 @@ func (t *Terms) random() float64 {
 	return t.Random()
 }
 
-// need returns the smallest number of tokens for which a renewal is worthwhile. The argument perSecond is the recent
-// rate in tokens per second.
+// need returns the smallest number of tokens for which a renewal is worthwhile, at a recent rate per second.
 func (t *Terms) need(perSecond float64) uint64 {
 	return t.bounded(perSecond * t.Ahead.Seconds())
 }
@@ -79,6 +77,6 @@ func (t *Terms) bounded(n float64) uint64 {
 	return max(uint64(min(math.Ceil(n), float64(most))), 1)
 }
 
-// Cap returns the largest number of tokens of one key that a node can have in hand. So O, the number of tokens that all
-// nodes have in hand, is at most Nodes * Cap.
+// Cap returns the largest number of tokens of one key that a node can have in hand. So O in the bound is at most Nodes
+// * Cap.
 func (t *Terms) Cap() uint64 { return max(2*min(t.Limit/4, MaxTokens/2), 1) }

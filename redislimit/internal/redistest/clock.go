@@ -13,16 +13,13 @@ import (
 	"time"
 )
 
-// clockLibraries lists the paths at which Debian and other systems install the library that replaces a process's clock.
-// The dynamic loader loads the library into the process.
 var clockLibraries = []string{
 	"/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1", "/usr/lib64/faketime/libfaketimeMT.so.1",
 	"/usr/local/lib/faketime/libfaketimeMT.so.1",
 }
 
-// StartWithClock starts a server as Start does, but with a clock that stands still at a given time, to the microsecond,
-// until [Server.SetClock] is called. Only the time of day stands still: the server's monotonic clock continues. With
-// Valkey the test is skipped.
+// StartWithClock starts a server whose time of day stands still, to the microsecond, until [Server.SetClock] is called.
+// Its monotonic clock continues. With Valkey the test is skipped.
 func StartWithClock(t testing.TB, at time.Time) *Server {
 	t.Helper()
 	library := clockLibrary(t)
@@ -31,8 +28,7 @@ func StartWithClock(t testing.TB, at time.Time) *Server {
 	}
 	file := filepath.Join(t.TempDir(), "clock")
 	s := &Server{clock: file, environment: []string{
-		// Debian's redis-server is linked with the allocator jemalloc, which reads the time before the library is
-		// ready. So this server uses the allocator of the C library instead.
+		// Debian's redis-server uses jemalloc, which reads the time before the library is ready.
 		"LD_PRELOAD=" + library + ":libc_malloc_debug.so.0",
 		"FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "TZ=UTC",
 	}}
@@ -44,7 +40,7 @@ func StartWithClock(t testing.TB, at time.Time) *Server {
 	return s
 }
 
-// SetClock sets the clock of a server that StartWithClock started. The time may go forward or back.
+// SetClock sets the clock of a server of StartWithClock, forward or back.
 func (s *Server) SetClock(at time.Time) {
 	s.t.Helper()
 	if err := writeClock(s.clock, at); err != nil {
@@ -56,7 +52,6 @@ func (s *Server) SetClock(at time.Time) {
 	}
 }
 
-// writeClock writes the file that the library reads. The file is replaced atomically.
 func writeClock(file string, at time.Time) error {
 	// The library truncates the fraction, which is a double. Adding half a microsecond keeps the last microsecond.
 	text := at.UTC().Truncate(time.Microsecond).Add(500 * time.Nanosecond).Format("2006-01-02 15:04:05.0000000")
@@ -66,8 +61,7 @@ func writeClock(file string, at time.Time) error {
 	return os.Rename(file+".new", file)
 }
 
-// clockLibrary returns the library's path. If the library is missing, clockLibrary skips the test, or fails it if CI is
-// set.
+// clockLibrary returns the library's path. Without it, the test is skipped, or fails if CI is set.
 func clockLibrary(t testing.TB) string {
 	t.Helper()
 	for _, pattern := range clockLibraries {

@@ -15,24 +15,22 @@ const (
 	masters = 3
 )
 
-// nodeConfig is the configuration of a cluster's nodes. A replica replaces its master even if the two were disconnected
-// for a long time.
+// nodeConfig lets a replica replace its master even if the two were disconnected for a long time.
 var nodeConfig = []string{
 	"cluster-node-timeout 2000", "cluster-require-full-coverage no", "cluster-config-file nodes.conf",
 	"cluster-replica-validity-factor 0",
 }
 
-// A Cluster has three masters, and no replicas until [Cluster.AddReplica] is called. If a node stops, no node serves
-// its slots, and the other nodes continue to serve their own slots.
+// A Cluster has three masters, and no replicas until [Cluster.AddReplica] is called. Only the slots of a node that
+// stops are not served.
 type Cluster struct {
 	Nodes []*Server
 
 	t   testing.TB
-	ids []string // the ids of the nodes in the cluster
+	ids []string
 }
 
-// StartCluster starts three servers with a third of the slots each. It returns when each of them knows that the cluster
-// is complete. This takes about three seconds.
+// StartCluster starts three servers with a third of the slots each, which takes about three seconds.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
@@ -116,8 +114,8 @@ func (c *Cluster) Owner(slot int) int {
 	return -1
 }
 
-// MoveSlot moves a slot and its keys to the node Nodes[to], as an operator does. When it returns, every node knows
-// about the move, but clients do not.
+// MoveSlot moves a slot and its keys to Nodes[to], as an operator does. Then every node knows about the move, but
+// clients do not.
 func (c *Cluster) MoveSlot(slot, to int) {
 	c.t.Helper()
 	c.BeginMove(slot, to)
@@ -126,8 +124,8 @@ func (c *Cluster) MoveSlot(slot, to int) {
 	c.EndMove(slot, to)
 }
 
-// BeginMove starts the move of a slot to the node Nodes[to]. From then on, both nodes answer. Each node answers for the
-// keys that it has. The new node also answers for keys that neither node has.
+// BeginMove starts the move of a slot to Nodes[to]. From then on, each node answers for the keys that it has, and the
+// new node also for new keys.
 func (c *Cluster) BeginMove(slot, to int) {
 	c.t.Helper()
 	from := c.Owner(slot)
@@ -139,7 +137,7 @@ func (c *Cluster) BeginMove(slot, to int) {
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
 }
 
-// MoveKeys moves keys of a slot whose move has begun, up to the number most, and returns how many it moved.
+// MoveKeys moves at most that many keys of a slot whose move has begun, and returns their number.
 func (c *Cluster) MoveKeys(slot, to, most int) int {
 	c.t.Helper()
 	source, target := c.Nodes[c.Owner(slot)], c.Nodes[to]
@@ -152,11 +150,11 @@ func (c *Cluster) MoveKeys(slot, to, most int) int {
 	return len(keys)
 }
 
-// EndMove ends the move of a slot, whose keys must all have been moved. It announces the new owner to every node.
+// EndMove ends the move of a slot without keys, and announces the new owner to every node.
 func (c *Cluster) EndMove(slot, to int) {
 	c.t.Helper()
 	from, number := c.Owner(slot), strconv.Itoa(slot)
-	// The new owner is told first. Otherwise the old owner would redirect clients to a node that redirects them back.
+	// The old owner must not redirect clients to a node that redirects them back.
 	c.Nodes[to].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	for i, node := range c.Nodes {

@@ -28,7 +28,6 @@ func TestClusterReplica(t *testing.T) {
 	_, err := master.ask("GET", name)
 	assert.ErrorContains(t, err, "MOVED")
 
-	// Now the failover goes back: the server that was the master is now the replica.
 	master.AwaitReplica()
 	master.Forget()
 	assert.Equal(t, "0", master.Do("DBSIZE"))

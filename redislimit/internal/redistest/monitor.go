@@ -12,12 +12,12 @@ import (
 
 // A Command is a command that a server carried out.
 type Command struct {
-	InScript bool // whether a script called the command
+	InScript bool
 	Words    []string
 }
 
-// Monitor returns all commands that the server carries out for any client while do runs, in their order. It leaves out
-// PING, which idle clients send. The commands that a script calls come directly after the call of the script.
+// Monitor returns all commands, in order, that the server carries out for any client while do runs, except PING. The
+// commands of a script follow directly after its call.
 func (s *Server) Monitor(do func()) []Command {
 	s.t.Helper()
 	connection, err := net.DialTimeout("tcp", s.Addr(), startTimeout)

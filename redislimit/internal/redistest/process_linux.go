@@ -2,6 +2,5 @@ package redistest
 
 import "syscall"
 
-// attributes returns attributes with which the kernel kills the server if the test's process ends without cleaning up,
-// such as after a panic or when its time limit is over.
+// attributes makes the kernel kill the server if the test's process ends without cleaning up, such as after a panic.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -13,15 +13,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A Proxy stands for the network between a client and a server. It is a loopback port that forwards everything unless a
-// fault is set. Each fault replaces the previous one.
+// A Proxy is a network between a client and a server: a loopback port that forwards everything except during a fault.
+// Each fault replaces the previous one.
 type Proxy struct {
 	t     testing.TB
 	proxy *toxiproxy.Proxy
 }
 
-// StartProxy starts a proxy on a free port of 127.0.0.1. It forwards to the address upstream, which usually comes from
-// Server.Addr. The proxy ends with the test.
+// StartProxy starts a proxy to the address upstream, until the test ends.
 func StartProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -36,18 +35,17 @@ func StartProxy(t testing.TB, upstream string) *Proxy {
 // Addr returns the proxy's address, such as 127.0.0.1:40123.
 func (p *Proxy) Addr() string { return p.proxy.Listen }
 
-// URL returns the proxy's address as a URL, such as redis://127.0.0.1:40123.
+// URL returns the proxy's address as a URL.
 func (p *Proxy) URL() string { return "redis://" + p.Addr() }
 
-// Latency delays every answer by d, rounded to milliseconds, on old and new connections.
+// Latency delays every answer by d, in whole milliseconds.
 func (p *Proxy) Latency(d time.Duration) {
 	p.t.Helper()
 	p.Clear()
 	p.add("latency", "downstream", fmt.Sprintf(`{"latency": %d}`, d.Milliseconds()))
 }
 
-// BlackHole swallows everything in both directions. Connections stay open, and new connections are accepted, but
-// requests do not arrive.
+// BlackHole swallows everything in both directions, and accepts new connections.
 func (p *Proxy) BlackHole() {
 	p.t.Helper()
 	p.Clear()
@@ -62,8 +60,7 @@ func (p *Proxy) LoseAnswers() {
 	p.add("timeout", "downstream", `{"timeout": 0}`)
 }
 
-// Reset cuts every connection, old or new, when the first answer arrives on it. The request may or may not have been
-// carried out.
+// Reset cuts every connection when the first answer arrives on it.
 func (p *Proxy) Reset() {
 	p.t.Helper()
 	p.Clear()

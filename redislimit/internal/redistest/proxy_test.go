@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// through starts a server, a proxy in front of it, and a client that uses the proxy.
 func through(t *testing.T) (*Server, *Proxy, rueidis.Client) {
 	s := Start(t)
 	p := StartProxy(t, s.Addr())
@@ -34,7 +33,6 @@ func incr(ctx context.Context, client rueidis.Client, limit time.Duration) error
 	return client.Do(ctx, client.B().Incr().Key("n").Build()).Error()
 }
 
-// works polls until the client gets answers again.
 func works(t *testing.T, client rueidis.Client) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -76,7 +74,6 @@ func TestLoseAnswers(t *testing.T) {
 	s, p, client := through(t)
 	require.NoError(t, incr(t.Context(), client, 10*time.Second)) // the connection's first commands must arrive
 	p.LoseAnswers()
-	// This is long enough for a busy machine to send the request.
 	assert.ErrorIs(t, incr(t.Context(), client, 2*time.Second), context.DeadlineExceeded)
 	require.Eventually(t, func() bool { return s.Do("GET", "n") == "2" }, 10*time.Second, time.Millisecond)
 	p.Clear()

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// AddReplica starts a server that is a replica of the node Nodes[of]. It returns when the replica has the node's data
-// and every node knows about it. The replica is not added to Nodes. It becomes the master about three seconds after its
-// master has ended, or after the command CLUSTER FAILOVER.
+// AddReplica starts a replica of Nodes[of], with the node's data. The replica, which is not added to Nodes, becomes the
+// master about three seconds after its master has ended, or after CLUSTER FAILOVER.
 func (c *Cluster) AddReplica(of int) *Server {
 	c.t.Helper()
 	replica := start(c.t, true, nodeConfig...)
@@ -38,7 +37,7 @@ func (c *Cluster) AddReplica(of int) *Server {
 	return replica
 }
 
-// AwaitMaster returns when the server itself and all running nodes in Nodes regard the server as a master with slots.
+// AwaitMaster returns when the server and all running nodes regard the server as a master with slots.
 func (c *Cluster) AwaitMaster(server *Server) {
 	c.t.Helper()
 	nodes := append([]*Server{server}, c.Nodes...)
@@ -55,8 +54,7 @@ func (c *Cluster) AwaitMaster(server *Server) {
 	}
 }
 
-// role returns what a node reports about another server: how many ranges of slots that server serves, and its flags,
-// such as myself and master.
+// role returns a server's number of ranges of slots and its flags, such as master, as node reports them.
 func (c *Cluster) role(node, server *Server) (served int, flags []string) {
 	c.t.Helper()
 	id := server.Do("CLUSTER", "MYID")
@@ -68,8 +66,7 @@ func (c *Cluster) role(node, server *Server) (served int, flags []string) {
 	return 0, nil
 }
 
-// AwaitReplica returns when the server is a replica and has its master's data. Meanwhile connections may break, because
-// a server that becomes a replica cuts them.
+// AwaitReplica returns when the server is a replica and has its master's data. Its connections may break meanwhile.
 func (s *Server) AwaitReplica() {
 	s.t.Helper()
 	s.await("it to be a replica", func() error {
@@ -81,7 +78,7 @@ func (s *Server) AwaitReplica() {
 	})
 }
 
-// Forget makes a replica lose all its data while it stays a replica, as if its master had not sent any data yet.
+// Forget makes a replica lose all its data, as if its master had not sent any yet.
 func (s *Server) Forget() {
 	s.t.Helper()
 	s.Do("CONFIG", "SET", "replica-read-only", "no")

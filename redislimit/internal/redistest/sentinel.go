@@ -10,19 +10,17 @@ import (
 	"testing"
 )
 
-// masterSet is the name that the sentinels use for the servers that they watch.
 const masterSet = "weir"
 
-// Sentinels are three Sentinel processes that watch a master and its replica. If two of them find that the master has
-// ended, they make the replica the master, about three seconds after the master's end.
+// Sentinels are three Sentinel processes that watch a master, and replace it by its replica about three seconds after
+// its end.
 type Sentinels struct {
 	Nodes []*Server
 
 	t testing.TB
 }
 
-// StartSentinels starts three sentinels. It returns when they know about each other and about the replica, which takes
-// a second or two.
+// StartSentinels starts three sentinels, which know each other and the replica after a second or two.
 func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 	t.Helper()
 	s := &Sentinels{t: t}
@@ -35,8 +33,8 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			},
 			arguments: []string{"--sentinel"},
 		}).start(t, false)
-		// With these settings, the sentinels find each other sooner. Without the last setting, they would also become
-		// inactive for half a minute when the machine has stood still for two seconds.
+		// The sentinels find each other sooner, and do not become inactive when the machine stands still for two
+		// seconds.
 		node.Do("SENTINEL", "DEBUG", "publish-period", "200", "info-period", "1000", "tilt-trigger", "60000")
 		s.Nodes = append(s.Nodes, node)
 	}
@@ -55,8 +53,7 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			return nil
 		})
 	}
-	// This sets the period back to Sentinel's default. If a sentinel gets no news of a failover for four times that
-	// long, it undoes the failover.
+	// This is Sentinel's default. A sentinel that gets no news of a failover for four times that long undoes it.
 	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "DEBUG", "publish-period", "2000")
 	}
@@ -88,12 +85,10 @@ func (s *Sentinels) Failover() {
 	s.Nodes[0].Do("SENTINEL", "FAILOVER", masterSet)
 }
 
-// Replace makes another server the master without informing clients, in the same way as an operator who reconfigures
-// the sentinels.
+// Replace makes another server the master without informing clients, as an operator who reconfigures the sentinels.
 func (s *Sentinels) Replace(master *Server) {
 	s.t.Helper()
-	// All sentinels forget the old master before any of them learns the new one. Otherwise a sentinel that still knows
-	// the old one would announce it to the others, with a higher epoch.
+	// Otherwise a sentinel that still knows the old master would announce it to the others, with a higher epoch.
 	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "REMOVE", masterSet)
 	}

@@ -28,19 +28,19 @@ const (
 	newMaster    = 60 * time.Second // for an election, which is repeated after six seconds if there is no winner
 )
 
-// A Server is a process of redis-server or valkey-server. Its methods are safe for concurrent
-// use and fail the test that started it.
+// A Server is a process of redis-server or valkey-server. Its methods may be called concurrently, and fail the test
+// that started it.
 type Server struct {
 	t       testing.TB
 	program string
 	dir     string
 	port    int
-	busPort int // only for a node of a cluster; otherwise 0
+	busPort int // only for a node of a cluster
 	config  []string
 
-	arguments   []string // arguments of the program, after its configuration
-	environment []string // in addition to the environment of the test
-	clock       string   // the file with the server's time; only for [StartWithClock]
+	arguments   []string // after the configuration
+	environment []string // in addition to that of the test
+	clock       string   // the file of [StartWithClock]
 
 	mu      sync.Mutex
 	command *exec.Cmd
@@ -48,14 +48,13 @@ type Server struct {
 	client  rueidis.Client
 }
 
-// Start starts a server on a free port of 127.0.0.1 and returns when the server answers. The server is killed when t
-// ends.
+// Start starts a server, until t ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	return start(t, false)
 }
 
-// StartReplica starts a server as a replica of master. It returns when the replica has the master's data.
+// StartReplica starts a replica of master that has the master's data.
 func StartReplica(t testing.TB, master *Server) *Server {
 	t.Helper()
 	s := start(t, false, fmt.Sprintf("replicaof 127.0.0.1 %d", master.port), "repl-diskless-load swapdb")
@@ -63,7 +62,7 @@ func StartReplica(t testing.TB, master *Server) *Server {
 	return s
 }
 
-// program returns the path of the server's program. If there is none, it skips the test, or fails it if CI is set.
+// program returns the path of the server's program. Without it, the test is skipped, or fails if CI is set.
 func program(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"redis-server", "valkey-server"} {
@@ -83,11 +82,9 @@ func start(t testing.TB, cluster bool, config ...string) *Server {
 	return (&Server{config: config}).start(t, cluster)
 }
 
-// start starts the server with its configuration, arguments and environment.
 func (s *Server) start(t testing.TB, cluster bool) *Server {
 	t.Helper()
-	// The directory is made before the cleanup that ends the process is registered. So the directory is removed after
-	// the process has ended.
+	// The directory is made first, so it is removed after the process has ended.
 	s.t, s.program, s.dir = t, program(t), t.TempDir()
 	t.Cleanup(func() {
 		s.Stop()
@@ -105,8 +102,7 @@ func (s *Server) start(t testing.TB, cluster bool) *Server {
 	return s
 }
 
-// launch starts the process, and waits until this process answers on its port. An answer of another process does not
-// count.
+// launch starts the process, and waits until this process, and not another one, answers.
 func (s *Server) launch() error {
 	lines := append([]string{
 		"bind 127.0.0.1",
@@ -138,7 +134,7 @@ func (s *Server) launch() error {
 		return err
 	}
 	go func() {
-		_ = command.Wait() // an error is normal, because the process is usually killed
+		_ = command.Wait()
 		close(ended)
 	}()
 	s.mu.Lock()
@@ -164,7 +160,6 @@ func (s *Server) launch() error {
 	}
 }
 
-// answers returns nil if the process with this number answers on the server's port.
 func (s *Server) answers(pid int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -192,14 +187,14 @@ func (s *Server) answers(pid int) error {
 	return nil
 }
 
-// Addr returns the server's address, such as 127.0.0.1:40123. The address stays the same after a Restart.
+// Addr returns the server's address, such as 127.0.0.1:40123. It stays the same after a Restart.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// URL returns the server's address as a URL, such as redis://127.0.0.1:40123.
+// URL returns the server's address as a URL.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
-// Client returns a client that uses only this server, even if the server belongs to a cluster. The client is closed
-// when the test ends, and connects again after a Restart.
+// Client returns a client for only this server, even in a cluster, until the test ends. It connects again after a
+// Restart.
 func (s *Server) Client() rueidis.Client {
 	s.t.Helper()
 	s.mu.Lock()
@@ -219,10 +214,9 @@ func (s *Server) Client() rueidis.Client {
 	return s.client
 }
 
-// Do sends a command to the server, such as Do("SCRIPT", "FLUSH"), and returns its answer as text: an integer in
-// decimal, nil as "", and an array of strings with one string per line. An error, or no answer within 10 s, fails the
-// test. When the connection breaks, Do sends the command again, because sentinels close connections to a server whose
-// role they change. So the command must be safe to carry out twice.
+// Do sends a command to the server, such as Do("SCRIPT", "FLUSH"), and returns its answer as text: nil as "", and an
+// array with one string per line. An error, or no answer within 10 s, fails the test. Do may send the command twice,
+// because sentinels close connections.
 func (s *Server) Do(command ...string) string {
 	s.t.Helper()
 	answer, err := s.ask(command...)
@@ -268,7 +262,7 @@ func text(message rueidis.RedisMessage) (string, error) {
 	}
 }
 
-// await polls until done returns nil. It fails the test if that does not happen within startTimeout.
+// await polls until done returns nil, and fails the test after startTimeout.
 func (s *Server) await(what string, done func() error) {
 	s.t.Helper()
 	await(s.t, what, done)
@@ -297,7 +291,7 @@ func awaitFor(t testing.TB, timeout time.Duration, what string, done func() erro
 // Pause stops the process by SIGSTOP: its connections stay open, but it does not answer.
 func (s *Server) Pause() { s.t.Helper(); s.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused process continue, by SIGCONT.
+// Resume lets a paused process continue.
 func (s *Server) Resume() { s.t.Helper(); s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(signal syscall.Signal) {
@@ -312,33 +306,30 @@ func (s *Server) signal(signal syscall.Signal) {
 	}
 }
 
-// runs reports whether the server was started and has not been stopped since.
 func (s *Server) runs() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.command != nil
 }
 
-// Stop kills the process by SIGKILL, and returns when it has ended. Then the server's port refuses connections, and its
-// data are lost. Stop does nothing if the server does not run.
+// Stop kills the process, if it runs. Then the server's port refuses connections, and its data are lost.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.command == nil {
 		return
 	}
-	_ = s.command.Process.Kill() // an error means that the process has already ended
+	_ = s.command.Process.Kill()
 	<-s.ended
 	s.command = nil
 }
 
-// Restart stops the server if it is running. Then it starts the server on the same port, without data and without
-// scripts, and returns when the server answers.
+// Restart stops the server and starts it on the same port, without data and scripts.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
-	// For a moment, the system may use the port as the local port of a connection.
+	// The system may use the port as the local port of a connection.
 	s.await("a restart on the same port", s.launch)
-	// The client gets an error when it first uses its connection to the old process, so it is used here once.
+	// The first use of the client's connection to the old process returns an error.
 	s.await("a new connection", func() error { _, err := s.ask("PING"); return err })
 }

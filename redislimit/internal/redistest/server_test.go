@@ -50,7 +50,7 @@ func TestStopAndRestart(t *testing.T) {
 	assert.Equal(t, address, s.Addr())
 	assert.Equal(t, "PONG", s.Do("PING"))
 	assert.Empty(t, s.Do("GET", "k"), "data outlived a restart")
-	s.Restart() // the server runs
+	s.Restart()
 	assert.Equal(t, "PONG", s.Do("PING"))
 }
 
@@ -94,7 +94,7 @@ func TestCluster(t *testing.T) {
 	slot := c.Slot("{k}")
 	from := c.Owner(slot)
 	to := (from + 1) % masters
-	for i := range 250 { // more than one batch
+	for i := range 250 {
 		c.Nodes[from].Do("SET", "{k}"+strconv.Itoa(i), strconv.Itoa(i), "PX", "600000")
 	}
 	c.MoveSlot(slot, to)
@@ -110,7 +110,6 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// A recorder is a test that records how it would have ended.
 type recorder struct {
 	testing.TB
 	failed, skipped string

@@ -11,9 +11,8 @@ import (
 	"github.com/weir-go/weir/internal/freeport"
 )
 
-// StartTLS starts a server that also listens with TLS on another port. The parameters certificate and key are the paths
-// of the server's files. The parameter authority is the path of the certificate of an authority, and clients need
-// certificates that this authority has signed. StartTLS returns the address of the TLS port.
+// StartTLS starts a server that also listens with TLS at address. The arguments are the files of its certificate and
+// key, and of the authority of clients' certificates.
 func StartTLS(t testing.TB, certificate, key, authority string) (server *Server, address string) {
 	t.Helper()
 	port := freeport.Number(t)

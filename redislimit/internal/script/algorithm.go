@@ -10,22 +10,20 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An algorithm contains the properties in which one algorithm of a store differs from the other algorithms.
+// An algorithm contains the properties in which the algorithms of a store differ.
 type algorithm struct {
 	number  uint8                                   // identifies the algorithm in the script for several limits
 	kind    string                                  // part of the names of keys
 	most    uint64                                  // the largest limit, which is the same as in the engine
-	debts   uint64                                  // how many limits a key may owe by default
-	numbers func(*Limit) []string                   // the numbers of a limit that the script gets
+	debts   uint64                                  // limits that a key may owe by default
+	numbers func(*Limit) []string                   // for the script
 	source  string                                  // the two parts of a script
-	script  *rueidis.Lua                            // made of both parts; it decides about one limit on the server
+	script  *rueidis.Lua                            // made of both parts
 	model   func(*Model, *Limit, int64, Ask) Answer // decides as the script does
 }
 
-// algorithms contains every algorithm that a store keeps. For any other algorithm, [NewLimit] returns an error.
-//
-// A script is called by EVALSHA. If a server does not know the script, it is called once by EVAL. When a connection
-// breaks, the client library does not repeat the command, because the server may have carried it out.
+// algorithms contains every algorithm that a store keeps. The client library does not repeat the call of a script when
+// a connection breaks, because the server may have carried it out.
 var algorithms = map[engine.Algorithm]*algorithm{
 	engine.AlgorithmTokenBucket: {
 		0, "bucket", 1 << 32, 3, (*Limit).bucketNumbers, tokenBucketLua, rueidis.NewLuaScript(compose(tokenBucketLua)), (*Model).bucket,
@@ -62,7 +60,7 @@ var (
 	//go:embed fixedwindow.lua
 	fixedWindowLua string
 	//go:embed count.lua
-	countLua string // for both kinds of fixed windows
+	countLua string
 	//go:embed calendarwindow.lua
 	calendarWindowLua string
 	//go:embed slidingwindow.lua
@@ -73,12 +71,11 @@ var (
 	slidingLogLua string
 )
 
-// compose inserts the two parts of an algorithm into the text that all scripts share. The result is one text without
-// functions, because a function in a script would be created again in every call.
+// compose makes a script without functions, because a function would be created again in every call.
 func compose(algorithm string) string { return fill(frameLua, 0, algorithm) }
 
-// composeTogether inserts the parts of all algorithms into the script for several limits. Each algorithm has a separate
-// function in this script, because one call may have several limits of each algorithm.
+// composeTogether makes the script for several limits, with a function for each algorithm, because one call may have
+// several limits of it.
 func composeTogether() string {
 	var kinds []string
 	for _, a := range []*algorithm{

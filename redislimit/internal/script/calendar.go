@@ -12,17 +12,15 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// calendarNumbers is the number of arguments by which a script gets the calendar periods.
 const calendarNumbers = 6
 
-// calendarWindow is the algorithm of windows that are periods of the calendar. The engine treats them as fixed windows.
+// calendarWindow is the algorithm of calendar periods, which the engine treats as fixed windows.
 var calendarWindow = &algorithm{
 	5, "", 1 << 32, 3, (*Limit).limitNumber, calendarWindowLua, rueidis.NewLuaScript(compose(calendarWindowLua)), (*Model).calendar,
 }
 
 func (l *Limit) limitNumber() []string { return []string{strconv.FormatUint(l.tokens, 10)} }
 
-// makeCalendar makes the numbers of a window that is a period of the calendar.
 func (l *Limit) makeCalendar(p engine.Policy) error {
 	per, name, _ := p.Calendar()
 	zone, err := ZoneOf(p)
@@ -36,8 +34,8 @@ func (l *Limit) makeCalendar(p engine.Policy) error {
 	return l.makeWindow(per.Longest())
 }
 
-// ZoneOf returns the time zone of a window of the calendar. All nodes must use the same zone, so it must have a name by
-// which every machine finds it.
+// ZoneOf returns the time zone of a window of the calendar. It must have a name by which every machine finds the same
+// zone.
 func ZoneOf(p engine.Policy) (*time.Location, error) {
 	per, name, _ := p.Calendar()
 	if name == "" || name == "Local" {
@@ -50,9 +48,8 @@ func ZoneOf(p engine.Policy) (*time.Location, error) {
 	return zone, nil
 }
 
-// tell appends to args the arguments that describe the limit for the script. For a calendar, these include the starts
-// of the periods around the current one. If the server's time is in none of these periods, the script returns the
-// server's time.
+// tell appends to args the arguments for the script. For a calendar, these include the starts of the periods around the
+// current one. If the server's time is in none of these, the script returns that time.
 func (l *Limit) tell(args []string) []string {
 	args = append(args, l.arguments...)
 	if l.calendar == nil {
@@ -69,7 +66,7 @@ func (l *Limit) tell(args []string) []string {
 // timeReply is the beginning of a reply that contains the server's time.
 const timeReply = "WEIRTIME "
 
-// timeOf returns the server's time, in seconds since 1970, if the error is a reply that begins with timeReply.
+// timeOf returns the server's time, in seconds since 1970, if the error is such a reply.
 func timeOf(err error) (seconds int64, ok bool) {
 	reply, is := rueidis.IsRedisErr(err)
 	if !is || !strings.HasPrefix(reply.Error(), timeReply) {
@@ -79,7 +76,6 @@ func timeOf(err error) (seconds int64, ok bool) {
 	return seconds, err == nil
 }
 
-// learn notes by how many seconds the server's clock is ahead of this machine's clock.
 func (l *Limit) learn(seconds int64) { l.ahead.Store(seconds - time.Now().Unix()) }
 
 func (m *Model) calendar(l *Limit, now int64, a Ask) Answer {

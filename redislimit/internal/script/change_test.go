@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// changes has a list of policies of one kind under each name. In a test, the limit of a key changes from each policy to
-// the next, so its numbers change.
+// changes has lists of policies of one kind. In a test, a key's limit changes from each to the next.
 var changes = map[string][]engine.Policy{
 	"bucket": {
 		engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.PerSecond(1000), 10),
@@ -29,11 +28,10 @@ var changes = map[string][]engine.Policy{
 	"log":     {engine.SlidingLog(10, time.Second), engine.SlidingLog(300, time.Second), engine.SlidingLog(2, time.Second)},
 }
 
-// At random times, random asks are decided under limits whose numbers change. The script and the model give the same
-// answers.
+// While numbers change, the script and the model give the same answers to random asks.
 func TestScriptsAreTheModelWhileNumbersChange(t *testing.T) {
 	asks := 3000
-	if testing.Short() { // set under the race detector, which is slow
+	if testing.Short() {
 		asks = 300
 	}
 	for name, policies := range changes {
@@ -96,9 +94,8 @@ func TestScriptsAreTheModelWhileNumbersChange(t *testing.T) {
 	}
 }
 
-// While numbers change, a bucket grants, over any time, at most the largest burst plus the tokens that come back in
-// that time at the largest rate. A window or a log grants at most the largest limit for each window that overlaps with
-// the time.
+// While numbers change, a bucket grants at most the largest burst plus the tokens of the largest rate. A window or a
+// log grants at most the largest limit for each window that overlaps with the time.
 func TestChangesHandOutNoSecondLimit(t *testing.T) {
 	for name, policies := range changes {
 		t.Run(name, func(t *testing.T) {

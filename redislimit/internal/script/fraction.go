@@ -10,15 +10,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// The constant exactly is the largest whole number up to which a double can represent all whole numbers. A number in
-// Lua is a double.
+// Above exactly, a double, a number in Lua, does not represent every whole number.
 const exactly = 1<<53 - 1
 
-// The constant slowest is the longest time that a bucket may take to fill.
+// slowest is the longest time that a bucket may take to fill.
 const slowest = 10 * 365 * 24 * time.Hour
 
-// perMicrosecond returns a rate in tokens per microsecond. It uses the decimal form of the number of tokens: 0.7 means
-// exactly 7/10, not the double that is nearest to it.
+// perMicrosecond returns a rate in tokens per microsecond, by the decimal form of the number of tokens: 0.7 means
+// exactly 7/10, not the nearest double.
 func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	if err := atomicbucket.CheckRate(rate.Tokens, rate.Period); err != nil {
 		return nil, err
@@ -30,10 +29,9 @@ func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period))), nil
 }
 
-// fraction returns num/den for a rate in tokens per microsecond. A key may owe as many limits as the argument debts
-// says. A double must represent that many tokens plus one more limit exactly, in units of 1/den. If this is possible
-// with the rate itself, fraction returns the rate. Otherwise it returns the largest fraction below the rate for which
-// it is possible. This fraction is less than two millionths below the rate.
+// fraction returns num/den for a rate in tokens per microsecond. A double must represent debts+1 limits exactly in
+// units of 1/den. If it does not for the rate itself, fraction returns the largest fraction below the rate, by less
+// than two millionths, for which it does.
 func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	fill := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(limit)), rate)
 	if fill.Cmp(big.NewRat(slowest.Microseconds(), 1)) > 0 {
@@ -45,14 +43,14 @@ func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	return below.Num().Int64(), below.Denom().Int64(), nil
 }
 
-// mostUnits returns the largest den for which a double represents two numbers exactly: (debts + 1) * limit tokens in
-// units of 1/den, and num. The parameter whole is the integer part of the rate.
+// mostUnits returns the largest den for which a double represents (debts + 1) * limit tokens in units of 1/den exactly,
+// and num. whole is the integer part of the rate.
 func mostUnits(limit, debts uint64, whole int64) int64 {
 	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
 
-// floor returns the largest fraction above 0 that does not exceed x and whose denominator does not exceed the parameter
-// most. It descends the Stern-Brocot tree, and combines consecutive steps in the same direction into one.
+// floor returns the largest fraction above 0 that does not exceed x and whose denominator does not exceed most. It
+// descends the Stern-Brocot tree, and combines consecutive steps in the same direction.
 func floor(x *big.Rat, most int64) *big.Rat {
 	if x.Denom().IsInt64() && x.Denom().Int64() <= most {
 		return x
@@ -62,9 +60,8 @@ func floor(x *big.Rat, most int64) *big.Rat {
 	// denominators.
 	lowN, lowD, highN, highD := big.NewInt(0), big.NewInt(1), big.NewInt(1), big.NewInt(0)
 	for {
-		// Below, low + k*high stands for (lowN + k*highN) / (lowD + k*highD). This fraction replaces low. k is the
-		// largest number for which the fraction does not exceed x and its denominator does not exceed the parameter
-		// most.
+		// low + k*high = (lowN + k*highN) / (lowD + k*highD) replaces low. k is the largest number for which this
+		// fraction does not exceed x, nor its denominator most.
 		k := steps(
 			sub(x.Num(), lowD, x.Denom(), lowN),
 			sub(x.Denom(), highN, x.Num(), highD))
@@ -74,8 +71,7 @@ func floor(x *big.Rat, most int64) *big.Rat {
 		lowN.Add(lowN, new(big.Int).Mul(k, highN))
 		lowD.Add(lowD, new(big.Int).Mul(k, highD))
 		// In the same way, high + j*low replaces high. j is the largest number for which this fraction is above x and
-		// its denominator does not exceed the parameter most. (The denominator of x itself is above most, so low is
-		// below x.)
+		// its denominator does not exceed most. (The denominator of x itself is above most, so low is below x.)
 		up := sub(x.Denom(), highN, x.Num(), highD)
 		down := sub(x.Num(), lowD, x.Denom(), lowN)
 		j := steps(up.Sub(up, big.NewInt(1)), down)
@@ -94,7 +90,6 @@ func sub(a, b, c, d *big.Int) *big.Int {
 	return product.Sub(product, new(big.Int).Mul(c, d))
 }
 
-// steps returns how many times b fits into a.
 func steps(a, b *big.Int) *big.Int {
 	if b.Sign() <= 0 || a.Sign() < 0 {
 		return new(big.Int)

@@ -12,10 +12,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// longest is the longest window, which is the same as in the engine.
 const longest = 365 * 24 * time.Hour
 
-// A Limit is a policy, converted to the numbers that the scripts use. It is safe for concurrent use.
+// A Limit is a policy in the numbers that the scripts use. It is safe for concurrent use.
 type Limit struct {
 	*algorithm
 	terms     Terms
@@ -36,16 +35,14 @@ type Terms struct {
 	MaxDebt  uint64               // how many limits a key may owe; 0 means 3, or 2 for a sliding log
 	MaxQuota uint64               // the largest limit of a window's quota; 0 means the policy's limit
 	Refusals engine.RefusalCharge // what a refused request costs
-	// Life is how long a place in flight is kept without a renewal. 0 stands for 10 seconds, or the lifetime of the
-	// policy if that is less.
+	// Life is how long a place in flight is kept without a renewal. 0 means 10 seconds, or the lifetime of the policy
+	// if that is less.
 	Life time.Duration
 }
 
-// NewLimit returns the limit for a policy: a token bucket, token buckets for quotas, a fixed window (aligned or not), a
-// sliding window, a sliding log, a window of the calendar, or requests in flight. It returns an error for a batch
-// refill, and for numbers outside the ranges that [engine.Policy] states. It also returns an error for a bucket that
-// takes more than 10 years to fill, and for terms with which a key could owe more than the scripts can count. NewLimit
-// rounds a window up to whole microseconds.
+// NewLimit returns the limit for a policy, with a window rounded up to whole microseconds. It returns an error for a
+// batch refill, and for numbers outside the ranges of [engine.Policy]. A bucket that takes more than 10 years to fill,
+// and debts that the scripts cannot count, are errors, too.
 func NewLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	limit, err := newLimit(p, terms)
 	if err != nil {
@@ -103,7 +100,6 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	return limit, nil
 }
 
-// makeBucket makes the numbers of a token bucket that fills within the time fill.
 func (l *Limit) makeBucket(r engine.Rate, fill time.Duration) error {
 	rate, err := perMicrosecond(r)
 	if err != nil {
@@ -119,7 +115,6 @@ func (l *Limit) makeBucket(r engine.Rate, fill time.Duration) error {
 	return nil
 }
 
-// makeWindow makes the numbers of a window or a log.
 func (l *Limit) makeWindow(window time.Duration) error {
 	if window < time.Microsecond || window > longest {
 		return fmt.Errorf("window of %v: want 1µs to %v", window, longest)
@@ -129,10 +124,9 @@ func (l *Limit) makeWindow(window time.Duration) error {
 	return l.checkTerms(window)
 }
 
-// PlaceLife is how long a place in flight is kept without a renewal, unless the Life of [Terms] is set.
+// PlaceLife is the default Life of [Terms].
 const PlaceLife = 10 * time.Second
 
-// makeInFlight makes the numbers of a limit of requests in flight.
 func (l *Limit) makeInFlight(lifetime time.Duration) error {
 	if l.terms.MaxQuota > 0 || l.terms.Refusals != engine.ChargeNothing || l.terms.MaxDebt != l.debts {
 		return errors.New("requests in flight have no quotas, no debt and no charge of refusals: want no MaxQuota, MaxDebt or ChargeRefusals")
@@ -148,8 +142,7 @@ func (l *Limit) IsInFlight() bool { return l.algorithm == algorithms[engine.Algo
 // Life returns how long a place in flight is kept without a renewal.
 func (l *Limit) Life() time.Duration { return time.Duration(l.window) * time.Microsecond }
 
-// checkTerms returns an error if the terms do not fit the numbers of the limit. The parameter fill is the time in which
-// the tokens of one complete limit come back.
+// checkTerms checks the terms of a limit whose tokens come back within fill.
 func (l *Limit) checkTerms(fill time.Duration) error {
 	switch {
 	case l.terms.MaxQuota > 0 && l.window == 0:
@@ -157,7 +150,7 @@ func (l *Limit) checkTerms(fill time.Duration) error {
 	case l.terms.MaxQuota > l.most:
 		return fmt.Errorf("MaxQuota(%d): want at most %d", l.terms.MaxQuota, l.most)
 	}
-	// The maximum is the largest number of tokens that the numbers of the scripts represent exactly.
+	// The scripts represent larger numbers of tokens only approximately.
 	most := l.debts * l.most / max(l.tokens, l.terms.MaxQuota, 1)
 	if fill > 0 {
 		most = max(min(most, uint64(longestDebt/fill)), l.debts) // a slower fill is another error
@@ -168,10 +161,8 @@ func (l *Limit) checkTerms(fill time.Duration) error {
 	return nil
 }
 
-// longestDebt is the longest time that the largest debt of a key may take to come back.
 const longestDebt = 3 * slowest
 
-// arrange makes the arguments for the script.
 func (l *Limit) arrange() {
 	l.arguments = append([]string{
 		strconv.Itoa(int(l.terms.Refusals)), strconv.FormatUint(l.terms.MaxDebt, 10), strconv.FormatUint(l.widest, 10),
@@ -185,24 +176,23 @@ func (l *Limit) arrange() {
 // Tokens returns the limit of a key, or 0 if every question has a quota.
 func (l *Limit) Tokens() uint64 { return l.tokens }
 
-// MaxDebt returns how many tokens a key may owe if its limit is the argument tokens.
+// MaxDebt returns how many tokens a key with a limit of that many tokens may owe.
 func (l *Limit) MaxDebt(tokens uint64) uint64 { return l.terms.MaxDebt * tokens }
 
 // IsOfQuotas reports whether every question to the limit has a quota.
 func (l *Limit) IsOfQuotas() bool { return l.tokens == 0 }
 
-// Weight returns the weight of each key in a call. A call carries one key, or up to [MaxKeys] keys whose weights sum to
-// at most [Full]. Keys of a sliding log and of requests in flight weigh more, because they store one entry for each
-// token, and the server answers no other client while a script runs.
+// Weight returns the weight of each key in a call. A call carries one key, or up to [MaxKeys] keys of a total weight of
+// at most [Full]. Keys that store one entry for each token weigh more, because the server answers no other client while
+// a script runs.
 func (l *Limit) Weight() int { return l.weight }
 
-// Full is the maximum number of tokens that the logs of one call may store together. A server needs less than a
-// millisecond to append that many tokens.
+// Full is the maximum number of tokens that the logs of one call may store together. A server appends that many in less
+// than a millisecond.
 const Full = 1 << 15
 
-// Kind returns a text that is the same for all limits whose states are compatible. It consists of the algorithm and its
-// window, such as "fixed60000000" (microseconds). It must be part of a key's name. Limits of one kind with different
-// numbers share their state, so tokens that were taken under one of them also count under the others.
+// Kind returns a text, such as "fixed60000000" (microseconds), for the algorithm and its window. It must be part of a
+// key's name. Limits of one kind share their state, so tokens taken under one of them also count under the others.
 func (l *Limit) Kind() string {
 	switch {
 	case l.window == 0 && l.tokens == 0:

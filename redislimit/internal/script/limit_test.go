@@ -60,7 +60,7 @@ func TestKind(t *testing.T) {
 func TestFloorIsTheLargestFractionBelow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	rounds := 3000
-	if testing.Short() { // set under the race detector, which is slow
+	if testing.Short() {
 		rounds = 100
 	}
 	for range rounds {
@@ -74,14 +74,14 @@ func TestFloorIsTheLargestFractionBelow(t *testing.T) {
 			}
 		}
 		if want.Sign() == 0 {
-			continue // no fraction above 0
+			continue
 		}
 		assert.Zero(t, want.Cmp(floor(x, most)), "%v within %d: want %v, got %v", x, most, want, floor(x, most))
 	}
 }
 
-// The rate of the scripts is never faster than the requested rate and only slightly slower. All numbers that the
-// scripts count with this rate are exact.
+// The rate of the scripts is never faster than the requested rate and only slightly slower, and all their numbers are
+// exact.
 func TestFraction(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -89,11 +89,11 @@ func TestFraction(t *testing.T) {
 		limit := 1 + random.Uint64N(1<<random.Int64N(33))
 		rate, err := perMicrosecond(engine.PerSecond(tokens))
 		if err != nil {
-			continue // faster than 1e9/s
+			continue
 		}
 		num, den, err := fraction(rate, limit, 3)
 		if err != nil {
-			continue // it takes more than ten years to fill
+			continue
 		}
 		assert.LessOrEqual(t, big.NewRat(num, den).Cmp(rate), 0, "%v/s", tokens)
 		part, _ := new(big.Rat).Quo(big.NewRat(num, den), rate).Float64()
@@ -103,8 +103,7 @@ func TestFraction(t *testing.T) {
 	}
 }
 
-// For each algorithm of the engine, the store either keeps it, or NewLimit returns an error that says why not. No
-// algorithm uses the script of another one.
+// NewLimit accepts each algorithm of the engine, or says why not. No algorithm uses the script of another one.
 func TestEveryAlgorithmIsKeptOrRefused(t *testing.T) {
 	policies := map[engine.Algorithm]engine.Policy{
 		engine.AlgorithmTokenBucket:   engine.TokenBucket(engine.PerSecond(1), 10),

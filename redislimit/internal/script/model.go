@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Model is the server's state of one key. It decides as the scripts do, but in Go and at any given time. Simulations
-// and tests of the scripts use it. The zero Model is the state of a new key. All limits of a Model must be of one kind
-// ([Limit.Kind]). Only one goroutine at a time may use a Model.
+// A Model is the server's state of one key. It decides as the scripts do, but in Go and at any given time. The zero
+// Model is the state of a new key. All limits of a Model must be of one kind ([Limit.Kind]). Only one goroutine at a
+// time may use a Model.
 type Model struct {
 	known             bool
 	at                int64   // the time of the level; the start of a window; the index of a sliding window
@@ -24,8 +24,8 @@ type Model struct {
 	places            []place // places in flight, in the order in which they are forgotten
 }
 
-// Ask returns the answer that [Limit.Run] would return if the server's time were nowMicros, in microseconds since 1970.
-// The time nowMicros may be before the time of an earlier call. As with Run, Need is at most Want, or Want is 0.
+// Ask returns the answer of [Limit.Run] at the server's time nowMicros, in microseconds since 1970, which may go back.
+// Need is at most Want, or Want is 0.
 func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 	a = l.bounded(a)
 	answer := l.model(m, l, nowMicros, a)
@@ -48,8 +48,7 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	if l.tokens == 0 {
 		by = int64(q.Units)
 	}
-	// If the state is in units of an earlier limit, or of another quota, it is converted: the number of tokens stays
-	// the same.
+	// The state of an earlier limit, or of another quota, keeps its number of tokens.
 	if m.known && (m.num != l.num || m.den != by) {
 		level = max(0, level-float64(max(0, now-at)*m.num))
 		left, other = level, l.tokens == 0 && at <= now && (m.den < by || a.Want == 0)
@@ -141,7 +140,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// holds returns how many of count tokens the current window can count. Without debt, the window can count all of them.
+// holds returns how many of count tokens the current window can count: all, unless there is debt.
 func (m *Model) holds(l *Limit, count uint64) uint64 {
 	if m.wide > 0 {
 		return max(l.widest, m.wide)
@@ -149,7 +148,7 @@ func (m *Model) holds(l *Limit, count uint64) uint64 {
 	return max(l.widest, count)
 }
 
-// after returns how many windows must end after the current window until at most room tokens of the count are left.
+// after returns how many windows must end after the current one until at most room tokens are left.
 func after(count, wide, widest, room uint64) uint64 {
 	if count <= wide+room {
 		return 0
@@ -260,14 +259,10 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// unknown is the RetryAfter of a refusal before it is computed.
 const unknown time.Duration = -1
 
-// charged returns how many tokens are owed after a debt is charged. The charge raises this number at most to the
-// parameter most.
 func charged(owed, debt, most uint64) uint64 { return max(owed, min(owed+debt, most)) }
 
-// decide returns the answer to an ask under a quota. The parameter room is how many tokens of the quota are available.
 func decide(q Quota, a Ask, room uint64) Answer {
 	switch {
 	case a.Need > q.Tokens:
@@ -285,10 +280,9 @@ func decide(q Quota, a Ask, room uint64) Answer {
 
 func micros(n uint64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// up returns a/b, rounded up.
 func up(a, b uint64) uint64 { return (a + b - 1) / b }
 
-// scaled returns n*part/whole, rounded down. The parameter part must be at most the parameter whole.
+// scaled returns n*part/whole, rounded down. part must be at most whole.
 func scaled(n uint64, part, whole int64) uint64 {
 	hi, lo := bits.Mul64(n, uint64(part))
 	quotient, _ := bits.Div64(hi, lo, uint64(whole))

@@ -6,7 +6,6 @@ import (
 	"slices"
 )
 
-// inFlight decides for a limit of requests in flight. It identifies places by the numbers of their requests.
 func (m *Model) inFlight(l *Limit, now int64, a Ask) Answer {
 	q := l.quota(a)
 	m.places = slices.DeleteFunc(m.places, func(p place) bool { return p.until <= now })
@@ -50,7 +49,6 @@ func (m *Model) inFlight(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// add stores n places of a new request, and returns the request's number.
 func (m *Model) add(n uint64, now, life int64) (id int64) {
 	for id = now; slices.ContainsFunc(m.places, func(p place) bool { return p.id == id && p.i == 1 }); id++ {
 	}
@@ -58,7 +56,6 @@ func (m *Model) add(n uint64, now, life int64) (id int64) {
 	return id
 }
 
-// keep keeps n places of a request until the time in the parameter until.
 func (m *Model) keep(id int64, n uint64, until int64) {
 	m.places = slices.DeleteFunc(m.places, func(p place) bool { return p.id == id && p.i <= n })
 	for i := range n {
@@ -73,7 +70,6 @@ func (m *Model) sort() {
 	})
 }
 
-// A place is an entry for the places that one request has in flight.
 type place struct {
 	id    int64
 	i     uint64

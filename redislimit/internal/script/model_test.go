@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A world is a server whose clock the test sets. The server forgets a key when the key's time to live is over.
+// A world is a server whose clock the test sets. It forgets a key when the key's time to live is over.
 type world struct {
 	*miniredis.Miniredis
 	now int64 // in microseconds
@@ -27,7 +27,6 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// set sets the clock, forward or back.
 func (w *world) set(now int64) {
 	w.SetTime(time.UnixMicro(now))
 	if now > w.now {
@@ -40,7 +39,6 @@ func (w *world) set(now int64) {
 	w.now = now
 }
 
-// models contains policies of every algorithm and in every form.
 var models = []engine.Policy{
 	engine.TokenBucket(engine.PerSecond(97), 50),
 	engine.TokenBucket(engine.PerSecond(333333), 1<<32),
@@ -61,7 +59,6 @@ var models = []engine.Policy{
 	engine.Concurrency(1000, 100*time.Microsecond),
 }
 
-// A form is a limit with terms, and with quotas of keys.
 type form struct {
 	policy engine.Policy
 	terms  Terms
@@ -72,7 +69,7 @@ func (f form) String() string {
 	return fmt.Sprintf("%v %+v %d quotas", f.policy, f.terms, len(f.quotas))
 }
 
-// forms has limits with other terms: their keys may owe more, have quotas, or are charged for refused requests.
+// forms has limits whose keys may owe more, have quotas, or are charged for refused requests.
 var forms = []form{
 	{engine.TokenBucket(engine.PerSecond(97), 50), Terms{MaxDebt: 10}, nil},
 	{engine.TokenBucket(engine.PerSecond(1000), 50), Terms{}, []engine.Policy{
@@ -109,10 +106,10 @@ var forms = []form{
 	{engine.SlidingLog(10, time.Second), Terms{Refusals: engine.ChargeTheRest}, nil},
 }
 
-// At random times, random asks get the same answers from the script and from the model.
+// At random times, the script and the model give the same answers to random asks.
 func TestScriptsAreTheModel(t *testing.T) {
 	asks := 1000
-	if testing.Short() { // set under the race detector, which is slow
+	if testing.Short() {
 		asks = 150
 	}
 	all := forms[:len(forms):len(forms)]
@@ -160,26 +157,26 @@ func TestScriptsAreTheModel(t *testing.T) {
 				quota = quotas[random.IntN(len(quotas))]
 				held := w.Exists("key")
 				switch random.IntN(8) {
-				case 0: // the time stays at the same microsecond
+				case 0:
 				case 1:
 					w.set(w.now + random.Int64N(3*period))
 				case 2:
-					w.set(w.now - random.Int64N(period/2+2)) // back
+					w.set(w.now - random.Int64N(period/2+2))
 				case 3:
 					if random.IntN(8) == 0 {
-						w.set(w.now - random.Int64N(5*period)) // far back
+						w.set(w.now - random.Int64N(5*period))
 					}
 				default:
 					w.set(w.now + random.Int64N(period/8+2))
 				}
 				if held && !w.Exists("key") {
-					// The key expired. Even if the clock goes back, this changes nothing, because all of the key's
-					// tokens had come back.
+					// The key expired. This changes nothing even if the clock goes back, because all of its tokens had
+					// come back.
 					require.Equal(t, tokens(), m.copy().Ask(p, w.now, Ask{Need: 1, Quota: quota}).Remaining, "a key expired before its state did")
 					m = Model{}
 				}
 				if w.now > exactly-3*period {
-					break // the year 2255
+					break
 				}
 				a := Ask{Need: amount(), Quota: quota}
 				if p.IsOfQuotas() && a.Need == 0 {
@@ -205,13 +202,13 @@ func TestScriptsAreTheModel(t *testing.T) {
 				if windows[i%len(windows)] = got.Window; got.Granted > 0 {
 					granted++
 				}
-				// A read under a faster quota converts the state, as a request does. From then on, the owed tokens come
-				// back faster, so RetryAfter is not checked.
+				// A read under a faster quota converts the state. From then on, the owed tokens come back faster, so
+				// RetryAfter is not checked.
 				looks := p.IsOfQuotas() && a.Want == 0
 				if got.RetryAfter > 0 && got.RetryAfter != engine.Never && !looks {
 					refused++
 					need := Ask{Need: a.Need, Want: a.Need, Quota: quota}
-					// RetryAfter is exact: the request passes after this time, and is refused a microsecond earlier.
+					// RetryAfter is exact to the microsecond.
 					later := m.copy()
 					assert.GreaterOrEqual(t, later.Ask(p, w.now+got.RetryAfter.Microseconds(), need).Granted, a.Need, "%+v", a)
 					sooner := m.copy()
@@ -233,8 +230,7 @@ func (m *Model) copy() *Model {
 	return &c
 }
 
-// A client polls far faster than tokens come back. It must get each token exactly at its time, because no remainder is
-// lost.
+// A client that polls fast gets each token exactly at its time, because no remainder is lost.
 func TestExactRates(t *testing.T) {
 	for _, test := range []struct {
 		rate     engine.Rate
@@ -248,7 +244,7 @@ func TestExactRates(t *testing.T) {
 		{engine.PerSecond(1e6 / 3), 3 * time.Second, 999_999}, // not a decimal: the rate must never be faster
 	} {
 		p, m := limitOf(t, engine.TokenBucket(test.rate, 5)), Model{}
-		if testing.Short() { // set under the race detector, which is slow
+		if testing.Short() {
 			test.span, test.admitted = test.span/100, test.admitted/100
 		}
 		begin := int64(1_800_000_000_000_000)
@@ -263,7 +259,7 @@ func TestExactRates(t *testing.T) {
 	}
 }
 
-// This is TestExactRates with the script itself, which is slower than the model.
+// This is TestExactRates with the script itself.
 func TestPollingLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	c, err := connect(w.Addr())
@@ -273,18 +269,18 @@ func TestPollingLosesNothing(t *testing.T) {
 	require.EqualValues(t, 5, one(t, p, c, "key", strict(5)).Granted)
 	sum, begin := uint64(0), w.now
 	seconds := uint64(10)
-	if testing.Short() { // set under the race detector, which is slow
+	if testing.Short() {
 		seconds = 1
 	}
 	for i := range int64(500 * seconds) {
-		w.set(begin + (i+1)*2000) // in steps of 2 ms, five to a token
+		w.set(begin + (i+1)*2000)
 		sum += one(t, p, c, "key", strict(1)).Granted
 	}
 	assert.Equal(t, 97*seconds, sum)
 }
 
-// The clock jumps by J. A jump forward gives a key at most rate*J tokens, and at most one burst. A jump back gives a
-// key nothing, and costs it at most the tokens that had come back, or one more window.
+// If the clock jumps forward by J, a key gets at most rate*J tokens, and at most one burst. If it jumps back, a key
+// gets nothing, and loses at most the tokens that had come back, or one more window.
 func TestClockJumps(t *testing.T) {
 	for _, policy := range []engine.Policy{
 		engine.TokenBucket(engine.PerSecond(10), 10), engine.FixedWindow(10, time.Second), engine.FixedWindow(10, time.Second).Aligned(),
@@ -322,7 +318,7 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// A client cannot affect the time, because no number that it sends is near the time.
+// A client cannot affect the time: no number that it sends is near the time.
 func TestNoTimeIsSent(t *testing.T) {
 	w := newWorld(t)
 	w.set(1_000_000_000) // the server is in 1970, and the client in its own time
@@ -366,9 +362,8 @@ func TestCallsThatCannotBe(t *testing.T) {
 	assert.NoError(t, run(64, 64, 64, strict(0)))
 }
 
-// A key has used its complete limit and owes a debt of up to two more limits. Then the complete debt is subtracted from
-// the tokens that come back. The sliding log is not in this test, because each of its tokens leaves the log one window
-// after it was charged.
+// A debt above the limit is subtracted completely from the tokens that come back, except in a sliding log, whose tokens
+// leave it after one window.
 func TestDebtIsPaidInFull(t *testing.T) {
 	const limit, windows = 100, 6
 	for _, policy := range []engine.Policy{

@@ -9,21 +9,18 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Quota is the limit of one question, in the numbers that the scripts use. Tokens is the limit in tokens, and Units
-// is the number of units of the state in one token. Only token buckets have more than one unit per token. The zero
-// Quota stands for the limit's own numbers.
+// A Quota is the limit of one question, in tokens, and the number of units of the state in one token, which is above 1
+// only for token buckets. The zero Quota stands for the limit's own numbers.
 type Quota struct{ Tokens, Units uint64 }
 
-// The rate of a quota may be slower than requested, because a token is rounded up to whole units. It is slower by at
-// most the fraction 1/slower.
+// slower bounds, as the fraction 1/slower, how much slower than requested the rate of a quota may be. The reason is
+// that a token is rounded up to whole units.
 const slower = 1000
 
-// finest is the maximum number of units in a microsecond, for a limit that only has quotas.
 const finest = 1_000_000
 
-// makeTicks makes a limit that only has quotas. The quotas are token buckets of any rate that fill within the time in
-// the parameter longest. The state counts in units of time: a unit is a microsecond divided by a power of ten. The unit
-// is as small as possible, but large enough that a double represents everything that a key may owe exactly.
+// makeTicks makes a limit that only has quotas, which fill within longest. Its unit is a microsecond divided by a power
+// of ten, as small as possible while a double represents exactly all that a key may owe.
 func (l *Limit) makeTicks(longest time.Duration) error {
 	if longest < time.Microsecond || longest > slowestQuota {
 		return fmt.Errorf("buckets that fill within %v: want 1µs to %v", longest, slowestQuota)
@@ -40,14 +37,16 @@ func (l *Limit) makeTicks(longest time.Duration) error {
 	return nil
 }
 
-// slowestQuota is the longest time that a bucket of a quota may take to fill, which is the same as in the engine.
 const slowestQuota = 365 * 24 * time.Hour
 
-// Quota returns a policy as a quota of the limit. For a token bucket, p must have the same rate and no larger burst. If
-// the limit's policy is token buckets for quotas, p must fill within the longest time for which the limit was made. For
-// any other limit, p must be the same policy with another limit. This other limit may be at most the limit's own, or at
-// most [Terms].MaxQuota if that is larger. A token of a bucket is rounded up to whole units, so the bucket's rate is
-// never faster than that of p, and slower by at most a thousandth.
+// Quota returns a policy as a quota of the limit, whose policy is own. p must be one of these:
+//
+//   - for a token bucket, a bucket of the same rate and no larger burst
+//   - for token buckets of quotas, a bucket that fills within the longest time for which the limit was made
+//   - for any other limit, the same policy with another limit, at most the larger of the limit's own and
+//     [Terms].MaxQuota
+//
+// The bucket's rate is never faster than that of p, and slower by at most a thousandth.
 func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	if l.IsInFlight() {
 		return Quota{}, errors.New("requests in flight have no quotas in a store")
@@ -91,20 +90,19 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	return Quota{tokens, units.Uint64()}, nil
 }
 
-// TokenTime returns the time in which one token of a bucket's quota comes back. The time is rounded up.
+// TokenTime returns the time in which one token of a bucket's quota comes back, rounded up.
 func (l *Limit) TokenTime(q Quota) time.Duration {
 	num := uint64(max(l.num, 1))
 	return time.Duration((q.Units*uint64(time.Microsecond) + num - 1) / num)
 }
 
-// haveSamePeriods reports whether both policies have windows of the same calendar, or neither has a calendar.
 func haveSamePeriods(a, b engine.Policy) bool {
 	per, zone, ok := a.Calendar()
 	of, in, is := b.Calendar()
 	return per == of && zone == in && ok == is
 }
 
-// Holds reports whether the limit can use a quota that another limit of the same kind may have made.
+// Holds reports whether the limit can use a quota of another limit of the same kind.
 func (l *Limit) Holds(q Quota) bool {
 	switch {
 	case q == Quota{}:
@@ -117,7 +115,6 @@ func (l *Limit) Holds(q Quota) bool {
 	return q.Tokens <= l.widest/q.Units && (l.IsOfQuotas() || q.Units == uint64(l.den))
 }
 
-// quota returns the quota of a question.
 func (l *Limit) quota(a Ask) Quota {
 	switch {
 	case a.Quota != Quota{}:

@@ -32,7 +32,6 @@ func limitOf(t testing.TB, p engine.Policy) *Limit {
 	return limit
 }
 
-// dump returns everything that a server stores for a key, except the key's time to live.
 func dump(t testing.TB, c rueidis.Client, key string) string {
 	t.Helper()
 	text, err := c.Do(context.Background(), c.B().Dump().Key(key).Build()).ToString()
@@ -161,7 +160,7 @@ func TestManyKeys(t *testing.T) {
 		p := limitOf(t, policy)
 		keys, asks, answers := make([]string, MaxKeys), make([]Ask, MaxKeys), make([]Answer, MaxKeys)
 		for i := range keys {
-			keys[i], asks[i] = fmt.Sprintf("%s/%d", name, i/2), strict(uint64(i%2+i/16)) // every key twice
+			keys[i], asks[i] = fmt.Sprintf("%s/%d", name, i/2), strict(uint64(i%2+i/16))
 		}
 		require.NoError(t, p.Run(context.Background(), c, keys, asks, answers))
 		for i := range keys {
@@ -204,8 +203,7 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// A real server and the model give the same answers to random questions under random quotas, with policies whose tokens
-// do not come back during the test.
+// A real server and the model give the same answers to random questions under random quotas.
 func TestQuotasOnAServer(t *testing.T) {
 	c := start(t)
 	for name, quotas := range map[string][]engine.Policy{

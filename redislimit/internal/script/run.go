@@ -22,41 +22,43 @@ var ErrReply = errors.New("redislimit: not a reply of this limiter's script")
 
 // An Ask is a request for one key.
 type Ask struct {
-	// The ask takes at least Need and at most Want tokens of the key. If Need tokens are not available, it takes none.
-	// Need is at most Want, with one exception: if only Want is 0, no tokens are taken, and the answer says whether
-	// Need would fit. If Need equals Want, exactly that many tokens are taken. If both are 0, none are taken.
+	// The ask takes at least Need and at most Want tokens of the key, or none if Need are not available. Need is at
+	// most Want, except that with a Want of 0, no tokens are taken, and the answer says whether Need would fit.
 	Need, Want uint64
-	// If All is true, the ask takes all available tokens up to Want, instead of a part of them: see [Answer].Granted.
-	// Need may then be more than Want, and a refusal costs nothing, even if [Terms] charges refusals.
+	// All takes all available tokens up to Want, instead of a part of them ([Answer].Granted). Need may then be more
+	// than Want, and a refusal costs nothing, even if [Terms] charges refusals.
 	All bool
-	// Returned is how many tokens are given back, before anything else. If the number is more than what the key owes,
-	// the key owes nothing afterwards.
+	// Returned is how many tokens are given back, before anything else, but at most what the key owes.
 	Returned uint64
-	// Debt is how many tokens are charged after Returned was given back, whether they are available or not. [Terms]
-	// bounds what a key may owe. A sliding log forgets a debt after a window.
+	// Debt is how many tokens are then charged, whether they are available or not. [Terms] bounds what a key may owe. A
+	// sliding log forgets a debt after a window.
 	Debt uint64
-	// Window is the Window of the Answer with which the Returned tokens were taken, or [AnyWindow]. A fixed window gets
-	// tokens back only while it lasts, and a sliding window only while it is the current or the previous one. A sliding
-	// log gives back only tokens that were taken at that time. A token bucket gives back at most the tokens that were
-	// owed at that time and have not come back since. With AnyWindow, a log removes its latest entries first, and a
-	// bucket gives back all tokens. For a bucket, the Answer has a Window only if the Ask has one.
+	// Window is the Window of the Answer with which the Returned tokens were taken, or [AnyWindow]:
+	//
+	//   - A fixed window gets tokens back only while it lasts, and a sliding window while it is the current or the
+	//     previous one.
+	//   - A sliding log gives back only tokens that were taken at that time; with AnyWindow, the latest.
+	//   - A token bucket gives back at most the tokens that were owed at that time and have not come back since; with
+	//     AnyWindow, all.
+	//
+	// For a bucket, the Answer has a Window only if the Ask has one.
 	Window int64
-	// Quota is the limit for this question. Returned and Debt are counted in its tokens. The zero Quota stands for the
+	// Quota is the limit for this question, in whose tokens Returned and Debt count. The zero Quota stands for the
 	// limit's own numbers.
 	Quota Quota
 }
 
 // An Answer is the store's answer about one key.
 type Answer struct {
-	// Granted is how many tokens were taken. It is 0 if Need was not available. Otherwise it is min(Want, max(Need, a
-	// quarter of the available tokens)). For an ask with All, it is min(Want, the available tokens).
+	// Granted is how many tokens were taken: 0 if Need was not available, otherwise min(Want, max(Need, a quarter of
+	// the available tokens)). For an ask with All, it is min(Want, the available tokens).
 	Granted uint64
 	// Remaining is how many whole tokens are left.
 	Remaining uint64
-	// RetryAfter is 0 if Need was available. Otherwise it is the time, exact to the microsecond, until Need will be
-	// available if nothing else is taken. It is [engine.Never] if Need is above the limit.
+	// RetryAfter is 0 if Need was available, and [engine.Never] if Need is above the limit. Otherwise it is the time,
+	// exact to the microsecond, until Need is available if nothing else is taken.
 	RetryAfter time.Duration
-	// ResetAfter has the same meaning as in [engine.Decision]. It is rounded up to microseconds.
+	// ResetAfter is that of [engine.Decision], rounded up to microseconds.
 	ResetAfter time.Duration
 	// Window identifies the state from which Granted was taken: see [Ask].
 	Window int64
@@ -64,13 +66,13 @@ type Answer struct {
 	Foreign bool
 }
 
-// Run makes one call. For each i, it sends asks[i] for keys[i], and stores the answer in answers[i]. There are 1 to
-// [MaxKeys] keys. In a cluster they must have the same slot. A key may occur more than once.
+// Run makes one call, which sends asks[i] for keys[i] and stores the answer in answers[i]. There are 1 to [MaxKeys]
+// keys, in a cluster all of the same slot. A key may occur more than once.
 //
-// For each key, in order and at the server's time, Returned is given back first, and then Debt is charged. The tokens
-// that are left after that decide about Need and Want. After an error the answers are undefined. In that case the
-// server may or may not have carried out the call, but never for only some of the keys. If the error is about the
-// arguments, the server has not carried out the call. For a reply that is not from the script, Run returns [ErrReply].
+// For each key, in order and at the server's time, Returned is given back, then Debt is charged, and then Need and Want
+// are decided. After an error the answers are undefined. The server may or may not have carried out the call, but never
+// for only some of the keys, and not if the arguments are wrong. For a reply that is not from the script, Run returns
+// [ErrReply].
 func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks []Ask, answers []Answer) error {
 	if len(keys) < 1 || len(keys) > MaxKeys {
 		return fmt.Errorf("redislimit: a call of %d keys: want 1 to %d", len(keys), MaxKeys)
@@ -94,8 +96,8 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 	return l.read(reply, asks, answers)
 }
 
-// call sends a call to the server. If the arguments do not contain the calendar periods around the server's time, the
-// server only returns its time. Then call tries once more with the periods around that time.
+// call sends a call to the server. If the arguments lack the calendar periods around the server's time, the server only
+// returns its time, and call tries once more.
 func call(
 	ctx context.Context, c rueidis.Client, script *rueidis.Lua, keys, args []string, again func(time int64) []string,
 ) ([]int64, error) {
@@ -109,8 +111,7 @@ func call(
 	return reply, nil
 }
 
-// badReply returns the error for a failed call. The error matches [ErrReply] if the server's answer is not a reply of
-// the script.
+// badReply returns an error that matches [ErrReply] if the answer is not a reply of the script.
 func badReply(err error) error {
 	if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) {
 		return fmt.Errorf("%w: %w", ErrReply, err)
@@ -118,8 +119,7 @@ func badReply(err error) error {
 	return err
 }
 
-// write returns the arguments for a script. If the asks are plain requests, it writes only the Need of each. It writes
-// quotas only if at least one ask has a quota.
+// write returns the arguments for a script, as short as possible.
 func (l *Limit) write(asks []Ask) []string {
 	wide := slices.ContainsFunc(asks, func(a Ask) bool { return a != Ask{Need: a.Need, Want: a.Need} })
 	quotas := slices.ContainsFunc(asks, func(a Ask) bool { return a.Quota != Quota{} })
@@ -141,7 +141,6 @@ func (l *Limit) write(asks []Ask) []string {
 	return args
 }
 
-// want returns the scripts' argument for Want and All.
 func (a *Ask) want() string {
 	if a.All && a.Want > 0 {
 		return "-" + strconv.FormatUint(a.Want, 10)
@@ -164,7 +163,7 @@ func (l *Limit) check(a Ask) error {
 	return nil
 }
 
-// bounded returns an ask with the same meaning, in numbers that Lua represents exactly.
+// bounded returns an equivalent ask in numbers that Lua represents exactly.
 func (l *Limit) bounded(a Ask) Ask {
 	tokens := l.quota(a).Tokens
 	owes := l.terms.MaxDebt * tokens
@@ -177,7 +176,6 @@ func (l *Limit) bounded(a Ask) Ask {
 	return a
 }
 
-// read reads a reply, which has five numbers for every answer.
 func (l *Limit) read(reply []int64, asks []Ask, answers []Answer) error {
 	if len(reply) != 5*len(answers) {
 		return fmt.Errorf("%w: %d numbers for %d keys", ErrReply, len(reply), len(answers))

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// start starts a redis-server for this test alone, and returns a client for it.
 func start(t testing.TB) rueidis.Client {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
@@ -45,7 +44,6 @@ func connect(address string) (rueidis.Client, error) {
 	})
 }
 
-// one makes a call for one key and returns the answer.
 func one(t testing.TB, p *Limit, c rueidis.Client, key string, a Ask) Answer {
 	t.Helper()
 	answers := make([]Answer, 1)
@@ -53,5 +51,4 @@ func one(t testing.TB, p *Limit, c rueidis.Client, key string, a Ask) Answer {
 	return answers[0]
 }
 
-// strict returns the ask to take n tokens or none.
 func strict(n uint64) Ask { return Ask{Need: n, Want: n} }

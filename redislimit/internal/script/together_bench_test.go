@@ -15,9 +15,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// BenchmarkTogether reports how many microseconds of processor time a server needs for a request with several limits.
-// It also reports the ratio of two times: the time that the server needs if each limit has a separate script, and the
-// time for one script. The two cases are measured alternately.
+// BenchmarkTogether reports the server's processor time for a request with several limits, and the ratio of separate
+// scripts to one script.
 func BenchmarkTogether(b *testing.B) {
 	client := start(b)
 	policies := []engine.Policy{
@@ -63,9 +62,7 @@ func BenchmarkTogether(b *testing.B) {
 	}
 }
 
-// median runs the function call 201 times. Each time, it measures for how many microseconds of the server's clock the
-// script ran, and it returns the median of these times. It uses the median because a script may have waited for a
-// processor.
+// A mean would count the time in which a script waited for a processor.
 func median(b *testing.B, client rueidis.Client, call func()) float64 {
 	all := make([]int, 201)
 	for i := range all {
@@ -82,7 +79,6 @@ func median(b *testing.B, client rueidis.Client, call func()) float64 {
 	return float64(all[len(all)/2])
 }
 
-// worked returns how many microseconds of processor time a server has used.
 func worked(b *testing.B, client rueidis.Client) float64 {
 	text, err := client.Do(context.Background(), client.B().Info().Section("cpu").Build()).ToString()
 	require.NoError(b, err)

@@ -13,14 +13,12 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A member is a limit of the test, with its quotas and with models of the keys that the server stores for it.
 type member struct {
 	limit  *Limit
 	quotas []Quota
 	keys   [2]Model
 }
 
-// expect returns the answers that the script must give to a group at the time now. It also updates the models.
 func expect(now int64, group []Item, models []*Model) (answers []Answer, admitted bool) {
 	admitted = true
 	for i, one := range group {
@@ -37,15 +35,12 @@ func expect(now int64, group []Item, models []*Model) (answers []Answer, admitte
 	return answers, admitted
 }
 
-// The script decides groups of random keys. The keys belong to random limits of every algorithm, with quotas and
-// charges. The script must make the same decisions as the models of the keys: if the models of all keys have enough
-// tokens, the group takes from all keys. Otherwise it takes from no key.
+// The script decides random groups as the models of their keys do: a group takes from all keys, or from none.
 func TestGroupsAreTheModels(t *testing.T) {
 	groupsAreTheModels(t, append([]form{{policy: engine.Concurrency(10, time.Second)}}, forms...), false)
 }
 
-// This is TestGroupsAreTheModels with limits of the calendar, and with requests that take all available tokens of a
-// key.
+// This is TestGroupsAreTheModels with the calendar, and with requests that take all available tokens.
 func TestGroupsThatTakeWhatThereIs(t *testing.T) {
 	all := []form{{policy: engine.CalendarWindow(10, engine.Day, time.UTC)}, {policy: engine.CalendarWindow(40, engine.Month, time.UTC)}}
 	for _, f := range forms {
@@ -58,7 +53,7 @@ func TestGroupsThatTakeWhatThereIs(t *testing.T) {
 
 func groupsAreTheModels(t *testing.T, forms []form, upTo bool) {
 	calls := 3000
-	if testing.Short() { // set under the race detector, which is slow
+	if testing.Short() {
 		calls = 300
 	}
 	w := newWorld(t)

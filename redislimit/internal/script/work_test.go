@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A meter runs a script as a server does, and counts the work that the server must do for it.
+// A meter runs a script and counts the work that the server must do for it.
 type meter struct {
 	context.Context
 	t                             testing.TB
@@ -29,7 +29,6 @@ func (m *meter) Done() <-chan struct{} {
 	return nil
 }
 
-// run runs a script once, with its keys and arguments.
 func (m *meter) run(source string, keys, args []string) {
 	m.instructions, m.commands, m.bytes = 0, 0, 0
 	state := lua.NewState()
@@ -51,7 +50,6 @@ func (m *meter) run(source string, keys, args []string) {
 	require.NoError(m.t, state.DoString(source))
 }
 
-// command carries out a command of the script.
 func (m *meter) command(state *lua.LState) int {
 	m.commands++
 	var words []string
@@ -77,7 +75,7 @@ func (m *meter) command(state *lua.LState) int {
 	return 1
 }
 
-// appendAll appends a reply in the form that a script gets it. In this form, pairs are flattened and numbers are text.
+// appendAll appends a reply as a script gets it: pairs are flattened and numbers are text.
 func appendAll(table *lua.LTable, reply []any) {
 	for _, one := range reply {
 		if pair, ok := one.([]any); ok {
@@ -91,9 +89,8 @@ func appendAll(table *lua.LTable, reply []any) {
 	}
 }
 
-// A server answers no other client while a script runs. So the work of a script for one key must be bounded, in any
-// state and for any request. docs/distributed.md states the bounds. The test does not measure times. It counts the
-// instructions of the interpreter, the commands, and the bytes that the script writes to the store and reads from it.
+// A server answers no other client while a script runs. So the work for one key is bounded, in any state and for any
+// request, as docs/distributed.md states.
 func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it counts, in one goroutine: the race detector shows nothing")
@@ -127,7 +124,7 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 			m := &meter{Context: context.Background(), t: t, store: c}
 			source := compose(test.source)
 			var instructions, commands, bytes int
-			var settling struct{ instructions, commands int } // the largest work to settle a hold
+			var settling struct{ instructions, commands int }
 			second, limit := time.Second.Microseconds(), l.tokens
 			asks := []Ask{
 				{}, {Need: 1}, strict(1), strict(limit), {Need: 1, Want: limit}, strict(limit + 1), {Returned: 1, Window: 1},
@@ -158,7 +155,7 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 				}
 			}
 			t.Logf("%d instructions, %d commands, %d bytes; %+v to settle", instructions, commands, bytes, settling)
-			if test.source == slidingLogLua { // only this script searches for the entries of the hold
+			if test.source == slidingLogLua {
 				assert.LessOrEqual(t, settling.instructions, 1700)
 				assert.LessOrEqual(t, settling.commands, 40)
 			} else {
@@ -172,8 +169,7 @@ func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 	}
 }
 
-// The work of a script for a group of 64 limits is bounded too, whether the group is admitted or the last limit refuses
-// it.
+// The work for a group of 64 limits is bounded, too.
 func TestTheWorkOfAGroupIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it counts, in one goroutine: the race detector shows nothing")

@@ -6,8 +6,8 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// Debts records, for each key, the tokens that a node's shares have admitted but that the store has not charged yet.
-// All methods may be called from any goroutine.
+// Debts records, for each key, the tokens that a node's shares have admitted and the store has not charged. All methods
+// may be called from any goroutine.
 type Debts[K comparable] struct {
 	keys  *xsync.Map[K, debt]
 	count atomic.Int64 // number of keys; changed with the map, so that a key that was just removed can be added again
@@ -20,9 +20,9 @@ type debt struct {
 	charging uint64 // the part that the current question charges; 0 for none
 }
 
-// NewDebts returns an empty Debts. Its capacity in keys is the parameter most. If it is full, tokens that are admitted
-// for other keys are not recorded, so they are never charged. If note is not nil, it is called for every change of what
-// a key owes, before the method that made the change returns. The calls for one key are in the order of its changes.
+// NewDebts returns an empty Debts with room for that many keys. Tokens of further keys are not recorded, so they are
+// never charged. note, unless it is nil, is called for every change of a key's debt, in order. The call ends before the
+// method that made the change returns.
 func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K] {
 	if note == nil {
 		note = func(K, uint64) {}
@@ -42,7 +42,7 @@ func (d *Debts[K]) Total() (tokens uint64) {
 // Room returns how many keys can still be added.
 func (d *Debts[K]) Room() int { return int(max(d.most-d.count.Load(), 0)) }
 
-// Add records that n tokens of a key were admitted, and reports whether there was room for the key.
+// Add adds n tokens to a key's debt, and reports whether there was room for the key.
 func (d *Debts[K]) Add(key K, n uint64) (added bool) {
 	d.keys.Compute(key, func(old debt, known bool) (debt, xsync.ComputeOp) {
 		switch {
@@ -60,8 +60,7 @@ func (d *Debts[K]) Add(key K, n uint64) (added bool) {
 	return added
 }
 
-// Forgive subtracts from the debt of a key n tokens that were given back. It does not subtract tokens whose charge is
-// in progress.
+// Forgive subtracts n tokens that were given back, except tokens whose charge is in progress.
 func (d *Debts[K]) Forgive(key K, n uint64) {
 	d.change(key, func(old debt) debt {
 		old.tokens -= min(n, old.tokens-old.charging)
@@ -69,8 +68,8 @@ func (d *Debts[K]) Forgive(key K, n uint64) {
 	})
 }
 
-// Begin starts a charge for a key and returns its amount. It returns 0 if nothing is owed, or if a charge for the key
-// is already in progress. If it does not return 0, the caller must call End.
+// Begin starts a charge for a key and returns its amount, or 0 if nothing is owed or a charge is in progress. If it is
+// not 0, the caller must call End.
 func (d *Debts[K]) Begin(key K) (tokens uint64) {
 	if d.count.Load() == 0 {
 		return 0 // Begin is called after every answer of the store, so this path must be cheap
@@ -84,7 +83,7 @@ func (d *Debts[K]) Begin(key K) (tokens uint64) {
 	return tokens
 }
 
-// End ends the charge that Begin started. If charged is true, the amount is no longer owed.
+// End ends the charge. If charged is true, the amount is no longer owed.
 func (d *Debts[K]) End(key K, charged bool) {
 	d.change(key, func(old debt) debt {
 		if charged {
@@ -95,7 +94,7 @@ func (d *Debts[K]) End(key K, charged bool) {
 	})
 }
 
-// The method Of returns how many tokens a key owes.
+// Of returns how many tokens a key owes.
 func (d *Debts[K]) Of(key K) uint64 {
 	owed, _ := d.keys.Load(key)
 	return owed.tokens
@@ -109,7 +108,6 @@ func (d *Debts[K]) Keys(yield func(key K) bool) {
 	d.keys.Range(func(key K, _ debt) bool { return yield(key) })
 }
 
-// change changes the debt of a key, if there is one.
 func (d *Debts[K]) change(key K, to func(debt) debt) {
 	d.keys.Compute(key, func(old debt, known bool) (debt, xsync.ComputeOp) {
 		if !known {

@@ -12,8 +12,8 @@ import (
 // mostOfQuotas is the longest time that engine.TokenBuckets accepts.
 const mostOfQuotas = 365 * 24 * time.Hour
 
-// OfQuota does the same as [Of] for a quota of n tokens under the policy p. The parameter token is the time in which
-// one token of the quota comes back. It is only used if p is the policy for token buckets of any rate.
+// OfQuota is [Of] for a quota of n tokens under p. Only token buckets of any rate use token, the time in which a token
+// comes back.
 func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (engine.Policy, error) {
 	period := p.Rate().Period
 	switch per, _, isCalendar := p.Calendar(); {
@@ -35,8 +35,8 @@ func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (e
 	return Of(engine.SlidingWindow(n, period), divisor)
 }
 
-// The function Of returns a node's share of a policy. This is the same policy with the rate and the limit divided by
-// the parameter divisor, which is the number of nodes and at least 1. A share has at least one token.
+// Of returns a node's share: the same policy with the rate and the limit divided by divisor, which is at least 1. A
+// share has at least one token.
 func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 	if longest := p.Longest(); longest > 0 { // a share of one token or more may fill more slowly, by this factor
 		return engine.TokenBuckets(time.Duration(min(float64(longest)*divisor, float64(mostOfQuotas)))), nil
@@ -57,8 +57,7 @@ func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 		}
 		return share, nil
 	case engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
-		// The share of a sliding log is a sliding window. A sliding window stores only counts, so that the loss of a
-		// store does not cost memory, too.
+		// A sliding window stores only counts, so that the loss of a store does not cost memory, too.
 		return engine.SlidingWindow(limit, rate.Period), nil
 	}
 	return engine.Policy{}, fmt.Errorf("%v cannot be shared", p)

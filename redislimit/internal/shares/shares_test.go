@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Every algorithm that a store keeps has a share, which has at least one token.
+// Every algorithm that a store keeps has a share of at least one token.
 func TestOf(t *testing.T) {
 	for policy, want := range map[engine.Policy]engine.Policy{
 		engine.TokenBucket(engine.PerSecond(10), 9):   engine.TokenBucket(engine.PerSecond(2.5), 2),
@@ -55,7 +55,7 @@ func TestDebts(t *testing.T) {
 	assert.EqualValues(t, 2, d.Of("b"), "of the settlement before it was dropped")
 }
 
-// All tokens that are added are charged exactly once, no matter which goroutine charges them.
+// Added tokens are charged exactly once, no matter which goroutine charges them.
 func TestDebtsAreChargedOnce(t *testing.T) {
 	d := NewDebts[int](1, nil)
 	var all sync.WaitGroup

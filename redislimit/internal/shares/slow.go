@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Interval is for a node whose share is less than one token. The share is the limit of p divided by divisor, which must
-// be at least 1. Interval returns the time in which the share earns one token, or 0 if the share is one token or more.
+// Interval returns the time in which a share of less than one token earns one token, or 0 for a larger share. The share
+// is the limit of p divided by divisor, which is at least 1.
 func Interval(p engine.Policy, divisor float64) time.Duration {
 	if limit := float64(p.Limit()); limit == 0 || limit >= divisor {
 		return 0
@@ -20,25 +20,23 @@ func Interval(p engine.Policy, divisor float64) time.Duration {
 	return time.Duration(min(math.Ceil(divisor*float64(rate.Period)/rate.Tokens), 1<<61))
 }
 
-// Slow implements shares of less than one token, for the keys of one node. If each node had a whole token, all nodes
+// Slow implements shares of less than one token, for the keys of one node. With a whole token for each node, all nodes
 // together would exceed the limit. So such a share is empty when the store is lost, earns one token in every [Interval]
-// from then on, and keeps at most one. All nodes together then admit at most rate*t in the time t after the loss. The
-// methods get the current time as an argument, in nanoseconds. All methods may be called from any goroutine.
+// from then on, and keeps at most one. All nodes together then admit at most rate*t in the time t after the loss. Times
+// are in nanoseconds. All methods may be called from any goroutine.
 type Slow[K comparable] struct {
 	spent *xsync.Map[K, int64] // when a key's last token was spent
-	count atomic.Int64         // number of keys; changed with the map
+	count atomic.Int64
 	most  int64
 }
 
-// NewSlow returns a Slow. Its capacity in keys is the parameter most. If it is full, requests for other keys are
-// refused.
+// NewSlow returns a Slow with room for that many keys. Requests for further keys are refused.
 func NewSlow[K comparable](most int) *Slow[K] {
 	return &Slow[K]{spent: xsync.NewMap[K, int64](), most: int64(most)}
 }
 
-// Take spends the token of a key if the token is available and the function take returns true. It calls take at most
-// once. It returns the time until the token is available, or 0 if it is available now. The argument since is when the
-// store was lost.
+// Take spends the token of a key if it is available and take returns true. It returns the time until the token is
+// available, or 0. since is when the store was lost.
 func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take func() bool) (wait time.Duration) {
 	if wait = interval - time.Duration(now-since); wait > 0 {
 		return wait
@@ -63,8 +61,7 @@ func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take fun
 	return wait
 }
 
-// Drop forgets the keys for which the function is returns true. After a new loss of the store, the times of the
-// previous loss are not used. So a key can be forgotten as soon as the store is back.
+// Drop forgets the keys for which is returns true. A key can be forgotten as soon as the store is back.
 func (s *Slow[K]) Drop(is func(key K) bool) {
 	if s.count.Load() == 0 {
 		return

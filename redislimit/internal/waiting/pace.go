@@ -12,14 +12,12 @@ const (
 	period = int64(10 * time.Second) // the shortest trip is determined for each such period
 )
 
-// A Pace adapts the calls of a queue to its store. It decides how many calls are in progress at once, how long a call
-// waits for its answer, and how long questions wait for their turn. The methods get times as arguments, in nanoseconds.
-// The trip of a call is the time from sending the call to its answer. The window is the largest sum of the sizes of the
-// calls that may be in progress at once. The zero Pace has measured nothing yet.
+// A Pace adapts the calls of a queue to its store. It bounds the calls in progress, and the waits of calls and
+// questions. Times are arguments, in nanoseconds. The trip of a call is the time from sending it to its answer. The
+// window is the largest sum of the sizes of the calls in progress. The zero Pace has measured nothing yet.
 //
-// A store that has more calls than it can work on does not answer sooner if it gets even more calls. So the window
-// shrinks when answers take longer than the shortest trip by more than an eighth of the timeout. The window grows when
-// answers are fast enough and questions wait.
+// More calls than a store can work on do not make it answer sooner. So the window shrinks when answers take longer than
+// the shortest trip by more than an eighth of the timeout. It grows when answers are fast enough and questions wait.
 type Pace struct {
 	calls   int      // number of calls in progress
 	size    int      // the sum of their sizes
@@ -37,7 +35,7 @@ const (
 	mostWindow  = defaults.MostCalls * script.Full
 )
 
-// Window returns the largest sum of sizes that the calls in progress may have.
+// Window returns the largest sum of sizes of the calls in progress.
 func (p *Pace) Window() int {
 	if p.window == 0 {
 		return firstWindow
@@ -45,13 +43,13 @@ func (p *Pace) Window() int {
 	return p.window
 }
 
-// Begins reports whether one more call may be sent now. If no call is in progress, this is always true. Otherwise the
-// window must have room, and if the call is not full, fewer than eight calls must be in progress.
+// Begins reports whether one more call may be sent now: always if none is in progress. Otherwise the window must have
+// room, and a call that is not full must be at most the eighth.
 func (p *Pace) Begins(isFull bool) bool {
 	return p.calls == 0 || p.size < p.Window() && (isFull || p.calls < defaults.UnderWay)
 }
 
-// Begin notes that one more call has begun. The method Send notes the size of this call.
+// Begin notes that one more call has begun. [Pace.Send] then notes its size.
 func (p *Pace) Begin() { p.calls++ }
 
 // GoesOn reports whether another call may follow a call that has ended.
@@ -67,8 +65,7 @@ func (p *Pace) End() {
 	}
 }
 
-// Answered notes the answer to a call. The parameter isShort means that questions waited although one more call could
-// have been sent.
+// Answered notes the answer to a call. isShort means that questions waited although one more call could have been sent.
 func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShort bool) {
 	p.size -= size
 	took := max(now-sent, 1)
@@ -94,15 +91,14 @@ func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShor
 	}
 }
 
-// Failed notes that a call failed. The parameter isLate means that the call was not answered in time.
+// Failed notes that a call failed. isLate means that it was not answered in time.
 func (p *Pace) Failed(sent, now int64, size int, isLate bool) {
 	if p.size -= size; isLate {
 		p.cut(sent, now, max(p.Window()/2, 1))
 	}
 }
 
-// cut reduces the window because of a call. It does nothing if this call was already in progress at the previous
-// reduction. So the window is reduced only once for all calls that are in progress at the same time.
+// cut reduces the window, but only once for calls that are in progress at the same time.
 func (p *Pace) cut(sent, now int64, window int) {
 	if sent >= p.cutAt {
 		p.window, p.cutAt = window, now
@@ -120,10 +116,9 @@ type Turn struct {
 	IsNewest bool // the call takes the newest questions first
 }
 
-// Turn returns the rules for the next call. The parameter oldest is how long the oldest question has waited. If that is
-// more than half the timeout, more questions come than the store can answer, and the answers to the oldest questions
-// would be too late. In this case every second call takes the newest questions. The parameter isFailing means that
-// calls have failed, and that no call was answered for as long as a call may take.
+// Turn returns the rules for the next call. oldest is how long the oldest question has waited. Above half the timeout,
+// answers to the oldest questions would be too late, so every second call takes the newest. isFailing means that for as
+// long as a call may take, calls have failed and none was answered.
 func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Turn {
 	t := Turn{IsFailing: isFailing, patience: max(burst, int64(timeout)), reserve: min(p.trip, int64(timeout)/2)}
 	if oldest > int64(timeout)/2 {
@@ -139,9 +134,10 @@ func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Tu
 	return t
 }
 
-// IsTooLate reports whether a question is dropped. The parameter waited is how long it has waited. If the queue was
-// empty at some time in the last two seconds, no question is dropped, so a burst is not dropped because of its size.
-// Otherwise a question is dropped if it cannot be answered within the timeout. There is one exception: while the store
-// answers, a question that has waited for less than half the timeout is not dropped. If all questions were dropped,
-// there would be no calls, and the pace could not notice that calls have become faster.
+// IsTooLate reports whether a question that has waited so long is dropped, because it cannot be answered within the
+// timeout. There are two exceptions:
+//
+//   - After an empty queue in the last two seconds, no question is dropped, however large a burst is.
+//   - While the store answers, a question is not dropped before half the timeout. Without calls, the pace could not
+//     notice that they have become faster.
 func (t Turn) IsTooLate(waited int64) bool { return waited+t.reserve > t.patience }

@@ -35,11 +35,11 @@ func TestHowMuchIsUnderWay(t *testing.T) {
 	assert.True(t, p.GoesOn(), "the last one, whatever the window")
 }
 
-// The store has a fixed speed. The number of calls in progress grows until answers take longer. Then it stops growing.
+// With a store of a fixed speed, the calls in progress grow only until answers take longer.
 func TestTheWindowFitsTheStore(t *testing.T) {
 	for _, trip := range []int64{ms, 40 * ms} {
 		var p Pace
-		const speed = 64 // one call per millisecond
+		const speed = 64
 		now, most := int64(time.Hour), 0
 		for range 3000 {
 			window := p.Window()
@@ -62,7 +62,7 @@ func TestLateAnswersMakeTheWindowSmall(t *testing.T) {
 	now := int64(time.Hour)
 	p.Begin()
 	for i, want := range []int{firstWindow / 2, firstWindow / 4, firstWindow / 8} {
-		for range 5 { // calls that begin at the same moment
+		for range 5 {
 			p.Send(script.Full)
 			p.Failed(now, now+45*ms, script.Full, true)
 		}
