@@ -8,18 +8,18 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Decide checks a request against the limits. The handler of an allowed request must end it: it calls [Result.Finish]
-// if the outcome is known, and [Result.Release] otherwise.
+// Decide checks a request against the limits. The handler of an allowed request must end it by [Result.Finish] if the
+// outcome is known, and by [Result.Release] otherwise.
 //
-// Decide waits for tokens if a limit has a MaxWait. It does not allocate if the limits' functions do not allocate, at
-// most eight limits apply, no limit is in a store or has Hold, and the request does not wait.
+// Decide waits for tokens if a limit has a MaxWait. It does not allocate for at most eight limits without a store or
+// Hold, if their functions do not allocate and the request does not wait.
 func (s *Set[R]) Decide(ctx context.Context, r R) (res Result[R]) {
 	s.DecideInto(&res, ctx, r)
 	return res
 }
 
-// DecideInto decides as Decide does and writes the result to res, which must be zero. Fronts use it, because copying a
-// result costs more than the rest of a decision.
+// DecideInto is Decide with the result in res, which must be zero. Fronts use it, because copying a result is
+// expensive.
 func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 	res.set, res.shown = s, -1
 	if s.options.Skip != nil && s.options.Skip(r) {
@@ -39,8 +39,8 @@ func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 	res.decide(ctx, r)
 }
 
-// decideOrAbandon calls decide. If a source or a callback panics, it gives back the tokens that the request has taken.
-// It is a separate function because the deferred call would cost time in every decision.
+// decideOrAbandon gives back the tokens taken if a source or a callback panics. It is a separate function because the
+// deferred call would cost time in every decision.
 func (res *Result[R]) decideOrAbandon(ctx context.Context, r R) {
 	decided := false
 	defer func() {
@@ -52,7 +52,6 @@ func (res *Result[R]) decideOrAbandon(ctx context.Context, r R) {
 	decided = true
 }
 
-// decide makes the decision from the checks that the method apply has added to the result.
 func (res *Result[R]) decide(ctx context.Context, r R) {
 	if res.enforce(ctx) && res.needs&isShadow != 0 {
 		res.takeShadows(ctx)
@@ -66,8 +65,7 @@ func (res *Result[R]) decide(ctx context.Context, r R) {
 	}
 }
 
-// applyBy applies each limit in the mode that the function mode returns for it. If mode is nil, all limits are applied
-// [AsWritten].
+// applyBy applies each limit in its mode, or [AsWritten] if mode is nil.
 func (s *Set[R]) applyBy(mode func(limit int) Mode, r R, res *Result[R]) {
 	for i, l := range s.limits {
 		if mode != nil {
@@ -146,8 +144,7 @@ func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
-// under makes the check use the limit that comes with the request. The parameter p is that limit. If under returns an
-// error, the check is unchanged.
+// under makes the check use the limit p that comes with the request, or returns an error without a change.
 func (c *Check[R]) under(p engine.Policy, err error) error {
 	var quota engine.Quota
 	source := c.source
@@ -171,7 +168,6 @@ func (c *Check[R]) under(p engine.Policy, err error) error {
 	return nil
 }
 
-// refuseQuota makes the check refuse a request whose quota is not accepted.
 func (c *Check[R]) refuseQuota() {
 	c.broken, c.policy = true, engine.Blocked()
 	if c.limit.Limiter != nil {
@@ -214,7 +210,6 @@ func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	return res.needs&isSpread == 0 || res.askSpreads(ctx, true)
 }
 
-// takeMemory takes from the limiter of a check.
 func (c *Check[R]) takeMemory() {
 	l := c.limit
 	if l.Spread != nil {
@@ -235,7 +230,6 @@ func (c *Check[R]) takeMemory() {
 	c.decided(memory)
 }
 
-// decided records that the limiter or the source has made a decision.
 func (c *Check[R]) decided(by place) {
 	c.Outcome, c.answered = Refused, true
 	if c.Decision.Allowed {
@@ -243,7 +237,6 @@ func (c *Check[R]) decided(by place) {
 	}
 }
 
-// takeShadows takes from the limits in shadow mode.
 func (res *Result[R]) takeShadows(ctx context.Context) {
 	for i := range res.n {
 		if res.at(i).limit.Shadow {
@@ -253,7 +246,6 @@ func (res *Result[R]) takeShadows(ctx context.Context) {
 	}
 }
 
-// takeShadow takes from a limit in shadow mode.
 func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 	c := res.at(i)
 	switch {
@@ -276,8 +268,8 @@ func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 	}
 }
 
-// undo gives back what was taken, and peeks at the limits in memory that have not refused. It skips the limit with the
-// index i, so the decision of this limit stays. A negative i stands for no limit.
+// undo gives back what was taken, and peeks at the limits in memory that have not refused. It keeps the decision of the
+// i-th limit; a negative i means none.
 func (res *Result[R]) undo(ctx context.Context, i int) {
 	res.giveBackAll(ctx, false)
 	for j := range res.n {
@@ -297,7 +289,6 @@ func (res *Result[R]) undo(ctx context.Context, i int) {
 	}
 }
 
-// peek returns the limiter's decision on the request, and takes nothing.
 func (c *Check[R]) peek() engine.Decision {
 	switch {
 	case c.limit.Spread == nil:
@@ -317,8 +308,8 @@ func (c *Check[R]) peek() engine.Decision {
 	return d
 }
 
-// giveBackAll gives tokens back to all limits. If waits is true, limits on requests in flight are left out, because a
-// waiting request is in flight.
+// giveBackAll gives tokens back to all limits, except places in flight if waits is true: a waiting request is in
+// flight.
 func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	var asks []Ask
 	for i := range res.n {
@@ -335,8 +326,7 @@ func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	res.refund(ctx, asks)
 }
 
-// abandon cleans up a decision that ended in a panic. It gives back the tokens that were taken in memory, the holds in
-// a store, and the place among the waiting requests. Other tokens that a store has taken stay taken.
+// abandon cleans up after a panic. Tokens that a store has taken without a hold stay taken.
 func (res *Result[R]) abandon() {
 	for i := range res.n {
 		if c := res.at(i); c.taken == memory || c.hold != nil {
@@ -347,10 +337,8 @@ func (res *Result[R]) abandon() {
 	res.leave()
 }
 
-// giveBack gives back what the check has taken from a limiter, and reports whether it had taken anything. It gives back
-// only once, and does not give back a hold that was settled. The result lost has the same meaning as for
-// [Hold.Release]. If a store took the tokens without a hold, giveBack only marks the check, and the method refund gives
-// the tokens back.
+// giveBack gives back, once, what the check has taken, but not a settled hold. If a store took the tokens without a
+// hold, giveBack only marks the check, and refund gives them back.
 func (c *Check[R]) giveBack() (given bool, lost uint64) {
 	given = c.taken != nowhere
 	switch {

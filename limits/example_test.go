@@ -15,8 +15,7 @@ type Job struct {
 	Bytes  uint64
 }
 
-// A queue limits the jobs of each tenant, and also the jobs of all tenants together. A job that fails costs its tenant
-// nothing.
+// A job that fails costs its tenant nothing.
 func Example() {
 	perTenant, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 2), engine.MaxKeys(1000))
 	inAll, _ := engine.New(engine.TokenBucket(engine.Per(1000, time.Minute), 5), engine.MaxKeys(1))
@@ -53,9 +52,7 @@ func Example() {
 	// 3 left in all
 }
 
-// The answer of a language model costs tokens, but their number is known only when the answer is complete. A request
-// takes from three limits or from none of them: one request from the requests per minute, an estimate from the tokens,
-// and a place from the requests in flight.
+// A request to a language model takes one request, an estimate of tokens, and a place in flight, or nothing.
 func Example_tokens() {
 	newLimiter := func(p engine.Policy) *engine.Limiter {
 		l, err := engine.New(p, engine.MaxKeys(1000))
@@ -106,7 +103,7 @@ func Example_tokens() {
 	// released 58 810 2
 }
 
-// The handler of a request settles its hold with the actual cost, which is lower than the estimate.
+// The handler of a request settles its hold with the actual cost.
 func ExampleHoldFrom() {
 	tokens, _ := engine.New(engine.TokenBucket(engine.Per(100, time.Minute), 100), engine.MaxKeys(1000))
 	defer tokens.Close()

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestAClientThatHasGonePassesNoStore: if a store gives up because the client has gone, it has not failed. So OnLoss
-// does not decide, and the tokens that were taken in memory are given back.
+// TestAClientThatHasGonePassesNoStore: a store that gives up because the client has gone has not failed, so OnLoss does
+// not decide.
 func TestAClientThatHasGonePassesNoStore(t *testing.T) {
 	c, db := testclock.New(), &database{take: context.Canceled}
 	memory, first := inMemory(t, c, "memory", 2)
@@ -34,8 +34,7 @@ func TestAClientThatHasGonePassesNoStore(t *testing.T) {
 	assert.True(t, res.Allowed(), "a store that fails is another thing")
 }
 
-// TestSourcesThatMakeNoSense: for a source whose methods return invalid values, New returns an error, or the request is
-// refused with an error. No decision and no refund panics.
+// TestSourcesThatMakeNoSense: no decision or refund panics because of a source with invalid results.
 func TestSourcesThatMakeNoSense(t *testing.T) {
 	c := testclock.New()
 	in, good := stored(t, c, &database{}, "stored", 2)
@@ -56,7 +55,7 @@ func TestSourcesThatMakeNoSense(t *testing.T) {
 	assert.Equal(t, limits.Unavailable, res.Verdict())
 	assert.Len(t, *failures, 1)
 
-	// A source that cannot be compared is valid, because only its store is compared.
+	// Only the store of a source must be comparable.
 	gone := errors.New("gone")
 	unlike := good
 	unlike.Source = odd{table: in, store: &database{refund: gone}, not: func() {}}
@@ -69,7 +68,6 @@ func TestSourcesThatMakeNoSense(t *testing.T) {
 	assert.Equal(t, []error{gone}, *failures)
 }
 
-// odd is a source with any store. Its Quota returns neither a source nor an error.
 type odd struct {
 	table
 	store limits.Store
@@ -80,19 +78,16 @@ func (o odd) Store() limits.Store { return o.store }
 
 func (odd) Quota(engine.Policy) (limits.Source, error) { return nil, nil }
 
-// uncomparable is a store that == cannot compare.
 type uncomparable struct {
 	*database
 	_ func()
 }
 
-// faulty is a store whose TakeAll panics.
 type faulty struct{ *database }
 
 func (*faulty) TakeAll(context.Context, []limits.Ask) error { panic("a fault") }
 
-// TestAPanicKeepsNothing: if a decision panics, the tokens that were taken in memory are given back, and so is the
-// place of the waiting request.
+// TestAPanicKeepsNothing: after a panic, tokens in memory and the place of the waiting request are given back.
 func TestAPanicKeepsNothing(t *testing.T) {
 	c := testclock.New()
 	memory, first := inMemory(t, c, "memory", 2)
@@ -109,8 +104,7 @@ func TestAPanicKeepsNothing(t *testing.T) {
 	assert.True(t, patient.Peek(patient.KeyUint64(0), 1).Allowed, "its reservation is cancelled")
 }
 
-// TestAPanicAtTheEndLosesNoRefund: if the Refund function or the store of one limit panics, other limits still give
-// their tokens back.
+// TestAPanicAtTheEndLosesNoRefund: if the end of one limit panics, other limits still give their tokens back.
 func TestAPanicAtTheEndLosesNoRefund(t *testing.T) {
 	c := testclock.New()
 	yes := func(int, int) bool { return true }
@@ -134,7 +128,6 @@ func TestAPanicAtTheEndLosesNoRefund(t *testing.T) {
 	}
 }
 
-// broken is a store whose RefundAll panics.
 type broken struct{ *database }
 
 func (*broken) RefundAll(context.Context, []limits.Ask) error { panic("a fault") }

@@ -8,15 +8,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Hasher makes the keys of one limit. A [KeyFunc] gets the Hasher of the limit for which it is called, and need not
-// know which limit that is. A Hasher has the same methods for keys as [engine.Limiter], and they do not allocate.
+// A Hasher makes the keys of one limit, by the methods of [engine.Limiter], without allocating. A [KeyFunc] gets the
+// Hasher of its limit.
 type Hasher struct {
 	limiter *engine.Limiter
 	record  *record // set instead of limiter if the text of the key is needed
 }
 
-// HasherOf returns the Hasher of a limiter. Use it to call a [KeyFunc] yourself, for example to look at or reset the
-// key of a request.
+// HasherOf returns the Hasher of a limiter, to call a [KeyFunc] yourself, for example to reset the key of a request.
 func HasherOf(l *engine.Limiter) Hasher { return Hasher{limiter: l} }
 
 // Key returns the key of a text: see [engine.Limiter.Key].
@@ -56,15 +55,14 @@ func (h Hasher) KeyUint64(n uint64) engine.Key {
 	return h.limiter.KeyUint64(n)
 }
 
-// A record stores the text of the last value for which a Hasher without a limiter made a key. The text includes the
-// kind of the value. Values of different kinds have different hashes, so their texts must differ, too.
+// A record stores the text of the last value for which a Hasher without a limiter made a key, with the kind of the
+// value.
 type record struct {
 	text []byte
 }
 
-// Join makes one key of several parts. It calls the function part once for each i from 0 to parts-1. The function makes
-// a key with the Hasher that it is given. If the function returns false, Join returns false, too. The key contains the
-// kind and the length of each part. The function [Join] uses this method. The method does not allocate.
+// Join makes one key of several parts. It calls part for each i below parts, to make a key with h. If part returns
+// false, Join returns false, too. The key contains the kind and the length of each part. Join does not allocate.
 func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engine.Key, bool) {
 	s := scratches.Get().(*scratch)
 	defer s.release()
@@ -80,7 +78,6 @@ func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engi
 	return h.KeyBytes(s.joined), true
 }
 
-// scratch has a buffer in which the parts of a key are joined.
 type scratch struct {
 	part   record
 	joined []byte
@@ -88,8 +85,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// maxScratch is the largest buffer that is kept for the next request. Few headers need a larger buffer, but some have a
-// megabyte.
+// maxScratch is the largest buffer, in bytes, that is kept for the next request. Some headers have a megabyte.
 const maxScratch = 4 << 10
 
 func (s *scratch) release() {

@@ -15,13 +15,12 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// budget returns a limit of 1000 tokens per hour. A request is an int, and this int is its estimate in tokens.
+// budget returns a limit of 1000 tokens per hour. A request is its estimate in tokens.
 func budget(t testing.TB, o ...engine.Option) limits.Limit[int] {
 	return limits.Limit[int]{Name: "tokens", Key: limits.Everyone[int], Hold: true, Cost: func(n int) uint64 { return uint64(n) },
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(1000, time.Hour), o...)}
 }
 
-// held decides on a request and returns its hold.
 func held(t testing.TB, set *limits.Set[int], n int) *limits.Hold {
 	t.Helper()
 	res := set.Decide(context.Background(), n)
@@ -31,8 +30,8 @@ func held(t testing.TB, set *limits.Set[int], n int) *limits.Hold {
 
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
-// TestARequestCostsItsLargestUsage: a request costs its largest usage once, no matter in which order and how often
-// usages are reported.
+// TestARequestCostsItsLargestUsage: a request costs its largest usage once, in whatever order and however often usages
+// are reported.
 func TestARequestCostsItsLargestUsage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -85,8 +84,7 @@ func TestSettledAtOnce(t *testing.T) {
 	}
 }
 
-// A heldStore is a store of one limiter in memory. Just before a hold is given back, the heldStore calls the function
-// in its field named before.
+// A heldStore is a store of one limiter in memory. It calls before just before a hold is given back.
 type heldStore struct {
 	limiter *engine.Limiter
 	before  func()
@@ -125,14 +123,14 @@ func (i *interrupted) Release() bool {
 	return i.Receipt.Release()
 }
 
-// TestAUsageThatComesWhileAHoldIsGivenBack: a usage is reported while a hold is given back. The usage is charged after
-// the hold was given back, because a full window has no room for the usage until then.
+// TestAUsageThatComesWhileAHoldIsGivenBack: such a usage is charged afterwards, because a full window has no room
+// before.
 func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		settle func(h *limits.Hold) (lost uint64)
 		late   []uint64
-		left   uint64 // of 1000
+		left   uint64
 		lost   uint64
 	}{
 		{"release", func(h *limits.Hold) uint64 { _, lost := h.Release(); return lost }, []uint64{400}, 600, 0},
@@ -164,8 +162,7 @@ func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestARefundThatLosesAUsage: a usage is reported during a refund, and a part of it cannot be charged. Finish returns
-// nothing, so OnError gets the number of tokens that were not charged.
+// TestARefundThatLosesAUsage: OnError gets the number of tokens that were not charged.
 func TestARefundThatLosesAUsage(t *testing.T) {
 	l := budget(t)
 	st := &heldStore{limiter: l.Limiter, before: func() {}}
@@ -180,8 +177,7 @@ func TestARefundThatLosesAUsage(t *testing.T) {
 	assert.ErrorContains(t, reported, "250 tokens")
 }
 
-// TestWhatIsNotCharged: Settle returns how many tokens of a cost are not charged. It does so for the first usage, for a
-// later usage, and for a number that is too large to be a usage.
+// TestWhatIsNotCharged: Settle returns how many tokens are not charged.
 func TestWhatIsNotCharged(t *testing.T) {
 	l := budget(t, engine.MaxDebt(2))
 	set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
@@ -193,8 +189,7 @@ func TestWhatIsNotCharged(t *testing.T) {
 	assert.Zero(t, h.Settle(math.MaxUint64))
 }
 
-// TestARefundIsNotTheLastWord: the outcome of a request gives its cost back. A usage that is reported later is charged
-// nevertheless.
+// TestARefundIsNotTheLastWord: a usage that is reported after the refund is charged.
 func TestARefundIsNotTheLastWord(t *testing.T) {
 	l := budget(t)
 	l.Refund = func(_, outcome int) bool { return outcome == 1 }
@@ -210,8 +205,7 @@ func TestARefundIsNotTheLastWord(t *testing.T) {
 	assert.EqualValues(t, 930, left(l.Limiter))
 }
 
-// TestAHoldOfNothing: HoldFrom returns a hold that does nothing if no limit has the given name, or if the limit does
-// not apply to the request.
+// TestAHoldOfNothing: HoldFrom returns a hold that does nothing if no limit of that name applies to the request.
 func TestAHoldOfNothing(t *testing.T) {
 	h := limits.HoldFrom(context.Background(), "tokens")
 	assert.Zero(t, h.Settle(5))
@@ -220,8 +214,7 @@ func TestAHoldOfNothing(t *testing.T) {
 	assert.Zero(t, h.Taken())
 }
 
-// TestAnEstimateAboveTheLimitOfOne: a request has an estimate above the limit, and another limit refuses it. The first
-// limit still reports that it would have admitted the request, because it treats the estimate as its limit.
+// TestAnEstimateAboveTheLimitOfOne: a limit that counts an estimate as its limit would have admitted the request.
 func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"
@@ -236,8 +229,8 @@ func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	assert.Equal(t, limits.Refused, res.Check(1).Outcome)
 }
 
-// TestLeast: a request that can use fewer tokens than its estimate takes from each limit the tokens that are left. If
-// one limit has fewer than Least, the request is refused and takes nothing.
+// TestLeast: a request takes from each limit the tokens that are left. If one has fewer than Least, it is refused and
+// takes nothing.
 func TestLeast(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"
@@ -264,15 +257,14 @@ func TestLeast(t *testing.T) {
 	assert.ErrorContains(t, err, "the field Least is set but Hold is not")
 }
 
-// TestTheBoundOfABudget reaches the bound that docs/budgets.md gives, burst + rate * T + overdrafts + lost, in each of
-// its terms.
+// TestTheBoundOfABudget reaches the bound of docs/budgets.md in each of its terms.
 func TestTheBoundOfABudget(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		cost        uint64 // the actual cost of a request that holds 100
 		most        uint64 // how many times its limit the key may owe
 		later       time.Duration
-		next        bool   // whether a second request of 100 is admitted then
+		next        bool
 		burst, rate uint64 // two terms of the bound, for that time
 		overdraft   uint64
 		lost        uint64

@@ -12,8 +12,8 @@ import "github.com/weir-go/weir/engine"
 // The function is called at most twice for each request and limit, from any goroutine. It must not change the request.
 type KeyFunc[R any] func(h Hasher, r R) (engine.Key, bool)
 
-// Text returns the key of a request as text that people can read and a [Source] uses: "ip:192.0.2.1", "text:secret",
-// "number:7". It allocates. The text may contain a secret of the client, such as an API key.
+// Text returns the key of a request as text that people can read and a [Source] uses, such as "ip:192.0.2.1" or
+// "number:7". It allocates. The text may contain a secret of the client.
 func (f KeyFunc[R]) Text(r R) (text string, limited bool) {
 	var rec record
 	_, limited = f(Hasher{record: &rec}, r)
@@ -23,7 +23,7 @@ func (f KeyFunc[R]) Text(r R) (text string, limited bool) {
 	return string(rec.text), true
 }
 
-// Or returns the key that f returns. If f is nil, Or returns false: the limit does not apply.
+// Or returns the key that f returns, or false if f is nil.
 func (f KeyFunc[R]) Or(h Hasher, r R) (engine.Key, bool) {
 	if f == nil {
 		return engine.Key{}, false
@@ -35,10 +35,10 @@ func (f KeyFunc[R]) Or(h Hasher, r R) (engine.Key, bool) {
 func Everyone[R any](h Hasher, _ R) (engine.Key, bool) { return h.KeyUint64(0), true }
 
 // Join returns a [KeyFunc] whose key has several parts, for example for a limit per user and path. The key contains the
-// kind and the length of each part, so ("a", "bc") and ("ab", "c") differ. If one of the parts says that the limit does
-// not apply, the limit does not apply. Join itself does not allocate for a request.
+// kind and the length of each part, so ("a", "bc") and ("ab", "c") differ. The limit applies only if it does by all
+// parts. Join does not allocate for a request.
 //
-// Every part must make its key with the [Hasher] that it is given; otherwise the part counts as the empty text.
+// A part that does not make its key with its [Hasher] counts as the empty text.
 func Join[R any](parts ...KeyFunc[R]) KeyFunc[R] {
 	if len(parts) == 1 {
 		return parts[0]

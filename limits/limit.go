@@ -10,31 +10,27 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// A Limit is one of the limits of a [Set]. Name and one of Limiter, Spread and Source must be set. Key must be set
-// unless Spread is.
+// A Limit is one of the limits of a [Set]. Name and one of Limiter, Spread and Source must be set, and Key unless
+// Spread is set.
 //
-// The functions of a Limit are called from any goroutine. Each is called at most once for a request. Only Key may be
-// called twice, and in addition once for each previous limiter in Formers. The functions must not change the request.
+// The functions of a Limit are called from any goroutine, at most once for a request; only Key may be called twice, and
+// once more for each of the Formers. They must not change the request.
 type Limit[R any] struct {
-	// Name is the name of the limit in answers and metrics: 1 to 1,024 printable ASCII characters. No two limits of a
-	// set may have the same name.
+	// Name is the name of the limit in answers and metrics, unique in its set: 1 to 1,024 printable ASCII characters.
 	Name string
 
-	// Limiter decides, in this process or in a shared file ([engine.Shared]). Several limits may share one Limiter. If
-	// its policy is [engine.Concurrency], the limit counts requests in flight: the tokens that a request takes come
-	// back when the request ends.
+	// Limiter decides, in this process or in a shared file ([engine.Shared]). Limits may share a Limiter. With the
+	// policy [engine.Concurrency], the limit counts requests in flight: tokens come back when the request ends.
 	Limiter *engine.Limiter
-	// Spread decides instead of Limiter, for all matching requests together. Key must then not be set. At a high rate,
-	// a Spread gets back fewer tokens than were taken from it. So it decides last, and a request that another limit
-	// refuses takes nothing from it. For the same reason, Refund and Hold cannot be used with a Spread. Quota and
-	// MaxWait cannot be used with it either. It has only tier 0.
+	// Spread decides instead of Limiter, for all matching requests together, without a Key. It decides last, so that
+	// refused requests take nothing from it: at a high rate, a Spread gets back fewer tokens than were taken. It has
+	// only tier 0, and cannot be used with Refund, Hold, Quota or MaxWait.
 	Spread *engine.Spread
-	// Formers are the previous limiters of the limit. When a request of a key comes, the debt that the key still has in
-	// previous limiters is charged to Limiter or Spread. Package live collects the previous limiters when a
-	// configuration changes. Key is called for each of them, too. A limit of requests in flight cannot have Formers.
+	// Formers are the previous limiters of the limit (package live). When a request comes, its key's debt in them is
+	// charged to Limiter or Spread. A limit of requests in flight cannot have Formers.
 	Formers *live.Formers
 	// Source decides instead of Limiter, in a store that several processes share. Limiter is then only the fallback for
-	// [Local]. If its policy is [engine.Concurrency], the Source must be a [Holder].
+	// [Local]. For [engine.Concurrency], the Source must be a [Holder].
 	Source Source
 	// OnLoss says what happens to a request when the source fails.
 	OnLoss FailurePolicy
@@ -43,64 +39,54 @@ type Limit[R any] struct {
 	Match func(R) bool
 	// Key returns the key from which a request takes its tokens.
 	Key KeyFunc[R]
-	// Cost returns how many tokens a request takes; a nil Cost means 1. A request with the cost 0 takes nothing. A
-	// request that costs more than the limit is always refused.
+	// Cost returns how many tokens a request takes, maybe 0; nil means 1. A cost above the limit is always refused.
 	Cost func(R) uint64
-	// Hold means that Cost returns an estimate. An estimate above the limit is treated as the limit
-	// ([engine.Limiter.Hold]). Hold is for costs that are known only later, such as tokens of a language model or bytes
-	// of an answer. The handler of the request gets the hold from [HoldFrom], and settles it when the cost is known. A
-	// request whose hold is not settled costs the estimate. If a limit has Hold, each of its decisions allocates, and
-	// its Source, if any, must be a [Holder]. Hold cannot be used for requests in flight, or with MaxWait.
+	// Hold means that Cost returns an estimate, for costs that are known only later, such as tokens of a language
+	// model. An estimate above the limit counts as the limit ([engine.Limiter.Hold]). The handler gets the hold from
+	// [HoldFrom] and settles it; otherwise the request costs the estimate. Each decision allocates. A Source must be a
+	// [Holder]. Hold cannot be used for requests in flight, or with MaxWait.
 	Hold bool
-	// Least makes a limit with Hold take the tokens that are available, up to Cost. It is for requests that can use
-	// fewer tokens, such as requests whose answers can be shortened. The request passes if the key has at least as many
-	// tokens as Least returns ([engine.Limiter.HoldUpTo]). [Hold.Taken] returns how many tokens the request got.
+	// Least makes a limit with Hold take the available tokens, up to Cost, if there are at least as many as Least
+	// returns ([engine.Limiter.HoldUpTo]). [Hold.Taken] returns how many the request got.
 	Least func(R) uint64
-	// Tier returns the limiter's tier for a request ([engine.Tiers]); nil means tier 0. A request of a tier that the
-	// limiter does not have is always refused. A Source must be [Tiered], and must accept the quota [engine.Blocked].
+	// Tier returns the tier of a request ([engine.Tiers]); nil means tier 0. A request of a missing tier is always
+	// refused. A Source must be [Tiered], and must accept the quota [engine.Blocked].
 	Tier func(R) int
-	// Quota is for limits that come with the request. It returns the policy for a request. This is the limiter's policy
-	// with other numbers, or [engine.Unlimited], or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or
-	// with [engine.MaxQuota]. If Quota returns an error, or the limiter or source does not accept the policy, the error
-	// goes to [Options].OnError, and QuotaElse applies. Without a QuotaElse the request is refused as unavailable.
-	// Quota cannot be used with Tier.
+	// Quota returns the policy of a limit that comes with the request: the limiter's policy with other numbers,
+	// [engine.Unlimited], or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or with [engine.MaxQuota].
+	// After an error, or if the policy is not accepted, [Options].OnError gets the error, and QuotaElse applies. Quota
+	// cannot be used with Tier.
 	Quota func(R) (engine.Policy, error)
-	// QuotaElse is the policy for a request if Quota returns an error or a policy that is not accepted. Set it if other
-	// people or programs write the quotas. If QuotaElse is not accepted either, the request is refused as unavailable.
+	// QuotaElse is the policy for a request whose Quota fails. Set it if other people or programs write the quotas.
+	// Without a valid QuotaElse, the request is refused as unavailable.
 	QuotaElse engine.Policy
-	// Refund reports, at the end of an allowed request, whether its cost is given back. The parameter outcome describes
-	// the end of the request in the front's terms. It is an HTTP status, or a status code of gRPC. See [Result.Finish].
-	// For a limit with Hold, a cost that was settled is not given back.
+	// Refund reports, at the end of an allowed request, whether its cost is given back. outcome is the end of the
+	// request in the front's terms, such as an HTTP status: see [Result.Finish]. A settled hold is not given back.
 	Refund func(r R, outcome int) bool
 
-	// MaxWait is how long a request that would be refused may wait for its tokens. 0 means that it does not wait;
-	// [engine.Never] means that it waits until its context is done. If its tokens would come only after the deadline of
-	// its context, it is refused at once.
+	// MaxWait is how long a request that would be refused may wait for its tokens: 0 means not at all, and
+	// [engine.Never] until its context is done. If its tokens would come only after the deadline of its context, it is
+	// refused at once.
 	//
-	// Requests that wait for a token bucket form a line and proceed in the order in which their tokens come
+	// Requests that wait for a token bucket form a line, in the order in which their tokens come
 	// ([engine.Limiter.Reserve]). With other algorithms, a request tries again when its tokens should be there. A
-	// request waits for one limit at a time, first for the limit with the longest wait. Meanwhile it keeps its places
-	// in flight, but has no tokens of other limits. When its turn has come, the other limits are checked again,
-	// including limits in stores. If all admit it, it proceeds. Otherwise it is refused or waits for another limit. The
-	// time that it has already waited counts toward MaxWait. Because all limits are checked after the wait, no limit
-	// admits too many requests at the time at which they proceed.
+	// request waits for one limit at a time, first for the limit with the longest wait, with its places in flight, but
+	// without tokens of other limits. After the wait, all limits are checked again, so that no limit admits too many
+	// requests at that time. The request may then be refused or wait again; the time already waited counts.
 	//
-	// If the context of a waiting request is done, or another limit refuses the request, it gives back the tokens that
-	// it can give back, and the requests behind it move up. [Options].MaxWaiting bounds how many requests wait. MaxWait
-	// cannot be used with a Source. It cannot be used for a limit of requests in flight either, because it is not known
-	// when these requests end. A limit in shadow mode takes the tokens and does not wait.
+	// If the context of a waiting request is done, or another limit refuses it, the requests behind it move up.
+	// [Options].MaxWaiting bounds how many requests wait. MaxWait cannot be used with a Source, or for requests in
+	// flight, because it is not known when these end. A limit in shadow mode takes the tokens and does not wait.
 	MaxWait time.Duration
 
-	// Shadow lets the limit count and report, but never refuse, so that it can be tried out. The limit takes the same
-	// tokens as without Shadow.
+	// Shadow lets the limit take tokens and report, but never refuse, so that it can be tried out.
 	Shadow bool
-	// Unit says what a token stands for if it is not a request, such as "content-bytes". Fronts send the unit if their
-	// protocol can carry it. HTTP sends it in the parameter "qu" of RateLimit-Policy, for example. It is printable
-	// ASCII, at most 1,024 characters.
+	// Unit says what a token stands for if it is not a request, such as "content-bytes". Protocols that can carry it
+	// do, such as HTTP in the parameter "qu" of RateLimit-Policy. It is printable ASCII, at most 1,024 characters.
 	Unit string
 }
 
-// A FailurePolicy says what happens to a request when the store of its limit fails.
+// A FailurePolicy says what happens to a request when its store fails.
 type FailurePolicy uint8
 
 const (
@@ -121,7 +107,6 @@ type limit[R any] struct {
 	denied Source // decides requests of tiers that the Source does not have
 }
 
-// setTiers sets the fields tiered and denied, which a limit with tiers and a Source needs.
 func (l *limit[R]) setTiers() (err error) {
 	if l.Source == nil || l.Tier == nil {
 		return nil
@@ -139,7 +124,6 @@ func (l *limit[R]) setTiers() (err error) {
 	return nil
 }
 
-// sourceOf returns the source that decides requests of a tier in a store.
 func (l *limit[R]) sourceOf(tier int) Source {
 	if s := l.tiered.Tier(tier); s != nil {
 		return s
@@ -147,7 +131,6 @@ func (l *limit[R]) sourceOf(tier int) Source {
 	return l.denied
 }
 
-// newLimits checks the limits and returns them in their internal form.
 func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
 	if len(list) == 0 {
 		return nil, errors.New("no limits: want at least one")
@@ -173,7 +156,6 @@ func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
 	return checked, nil
 }
 
-// inFlight reports whether the limit counts requests in flight.
 func (l *Limit[R]) inFlight() bool {
 	return l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency || l.Source != nil && isInFlight(l.Source)
 }
@@ -211,7 +193,6 @@ func (l *Limit[R]) check() error {
 	return l.checkInFlight()
 }
 
-// checkSource returns what is wrong with the limit's Limiter, Spread or Source.
 func (l *Limit[R]) checkSource() error {
 	if l.Source != nil {
 		switch store := l.Source.Store(); {
@@ -253,7 +234,6 @@ func canHold(s Source) bool {
 	return ok && h.Holds()
 }
 
-// checkInFlight returns what is wrong with a limit of requests in flight.
 func (l *Limit[R]) checkInFlight() error {
 	switch {
 	case !l.inFlight():
@@ -268,7 +248,7 @@ func (l *Limit[R]) checkInFlight() error {
 	return nil
 }
 
-// isText reports whether s can be sent as a String of RFC 9651 and is short enough for every parser.
+// isText reports whether s can be sent as a String of RFC 9651 to every parser.
 func isText(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

@@ -10,9 +10,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestModes: a limit with the mode NotApplied takes nothing. A limit with the mode InShadow counts but does not refuse.
-// Limits in memory and limits in a store follow both rules. If Modes returns nil for a request, the request is decided
-// as without the option Modes.
+// TestModes: in memory and in a store, NotApplied takes nothing, and InShadow counts but does not refuse.
 func TestModes(t *testing.T) {
 	c := testclock.New()
 	local, memory := inMemory(t, c, "memory", 2)

@@ -3,8 +3,7 @@ package limits
 import "fmt"
 
 // Metrics counts outcomes. Observe is called in the goroutine of the request, from many goroutines at once, so it
-// should be fast. The parameter limit is the name of a [Limit]. So the number of labels depends on the number of
-// limits, and not on the number of keys.
+// should be fast. limit is the name of a [Limit], so the number of labels does not depend on the number of keys.
 type Metrics interface {
 	Observe(limit string, outcome Outcome)
 }
@@ -13,8 +12,7 @@ type Metrics interface {
 type Outcome uint8
 
 const (
-	// NotTaken: another limit refused the request, and nothing was taken from this limit. Metrics does not observe this
-	// outcome.
+	// NotTaken: another limit refused the request. Metrics does not observe this outcome.
 	NotTaken Outcome = iota
 	// Allowed: the limit admitted the request, and took its cost.
 	Allowed
@@ -22,14 +20,13 @@ const (
 	Refused
 	// ShadowRefused: the limit would have refused the request, but is in shadow mode.
 	ShadowRefused
-	// Failed: the store did not answer and [Limit].OnLoss decided, or the quota of the request could not be applied. If
-	// the local limiter decided ([Local]), its outcome is observed, too.
+	// Failed: the store did not answer and [Limit].OnLoss decided, or the quota of the request could not be applied.
+	// The outcome of a [Local] limiter is observed, too.
 	Failed
-	// Refunded: the cost of an allowed request was given back when the request ended.
+	// Refunded: the cost of a request was given back when it ended.
 	Refunded
 )
 
-// outcomes are the texts of the outcomes in labels.
 var outcomes = [...]string{"not_taken", "allowed", "refused", "shadow_refused", "store_failed", "refunded"}
 
 // String returns the outcome as it appears in a label, such as "shadow_refused".
@@ -44,7 +41,7 @@ func (o Outcome) String() string {
 func (s *Set[R]) report(r R, res *Result[R]) {
 	for i := range res.n {
 		c := res.at(i)
-		// Failed is skipped, because a failure was observed when it happened.
+		// A failure was observed when it happened.
 		if s.options.Metrics != nil && c.Outcome != NotTaken && c.Outcome != Failed {
 			s.options.Metrics.Observe(c.limit.Name, c.Outcome)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestQuotaElse: if the quota of a request is not accepted, QuotaElse applies. If QuotaElse is not accepted either, the
-// request is refused. In both cases the error is reported.
+// TestQuotaElse: QuotaElse applies if the quota of a request is not accepted. Without a valid one, the request is
+// refused.
 func TestQuotaElse(t *testing.T) {
 	own := engine.TokenBucket(engine.Per(1, time.Hour), 2)
 	limiter, err := engine.New(own, engine.MaxKeys(10), engine.MaxQuota(100))

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Result is the decision of a [Set] on a request. Its methods are not safe for concurrent use. If a Result is copied,
-// only one of the copies may be finished or released.
+// A Result is the decision of a [Set] on a request. Its methods are not safe for concurrent use. Only one of several
+// copies may be finished or released.
 type Result[R any] struct {
 	set     *Set[R]
 	verdict Verdict
@@ -23,20 +23,19 @@ type Result[R any] struct {
 	more    []Check[R] // the checks that are not in inline
 }
 
-// needs is a set of bits. Each bit says that a limit needs something in addition to a take in memory.
+// needs is a set of bits: what a limit needs in addition to a take in memory.
 type needs uint8
 
 const (
-	mayRefund needs = 1 << iota // the limit may give the cost back when the request ends
-	hasPlaces                   // the request has places in flight, which it gives back when it ends
-	isStored                    // the limit decides in a store
-	mayWait                     // the request may wait for the limit
-	mayHold                     // the limit has a hold, which the handler of the request settles
-	isSpread                    // the limit has a Spread
-	isShadow                    // the limit is in shadow mode
+	mayRefund needs = 1 << iota // the cost may be given back when the request ends
+	hasPlaces                   // places in flight are given back when the request ends
+	isStored
+	mayWait
+	mayHold
+	isSpread
+	isShadow
 )
 
-// needs returns the bits for what the limit needs.
 func (l *Limit[R]) needs() (of needs) {
 	for need, is := range map[needs]bool{mayRefund: l.Refund != nil, hasPlaces: l.inFlight(), isStored: l.Source != nil,
 		mayWait: l.MaxWait > 0, mayHold: l.Hold, isSpread: l.Spread != nil, isShadow: l.Shadow} {
@@ -47,7 +46,7 @@ func (l *Limit[R]) needs() (of needs) {
 	return of
 }
 
-// inlineChecks is how many limits can apply to a request without an allocation in the decision.
+// inlineChecks is how many limits can apply without an allocation.
 const inlineChecks = 8
 
 // A Verdict is the outcome of a decision.
@@ -68,8 +67,8 @@ const (
 type Check[R any] struct {
 	N    uint64 // tokens asked for
 	Tier int    // the tier of the request
-	// Decision is the limit's answer. If the limit did not decide, Decision is the result of [engine.Limiter.Peek], or
-	// zero for a limit in a store.
+	// Decision is the limit's answer. If the limit did not decide, it is a peek ([engine.Limiter.Peek]), or zero for a
+	// limit in a store.
 	Decision engine.Decision
 	Outcome  Outcome
 
@@ -88,7 +87,6 @@ type Check[R any] struct {
 	policy   engine.Policy  // the policy for the request, if the limit has a Quota
 }
 
-// place says where tokens were taken.
 type place uint8
 
 const (
@@ -104,7 +102,6 @@ func (res *Result[R]) at(i int) *Check[R] {
 	return &res.more[i-inlineChecks]
 }
 
-// add makes room for another check.
 func (res *Result[R]) add() *Check[R] {
 	if res.n >= inlineChecks {
 		res.more = append(res.more, Check[R]{})
@@ -123,9 +120,9 @@ func (res *Result[R]) Verdict() Verdict { return res.verdict }
 func (res *Result[R]) Err() error { return res.err }
 
 // Tightest returns the check that is most useful to a client. For an allowed request, it is the check with the smallest
-// Remaining. For a refused request, it is the check with the longest RetryAfter. A check of requests in flight is
-// returned only if there is no other, or if it can never admit the request. Tightest ignores limits in shadow mode and
-// limits that have not decided. ok is false if no check remains.
+// Remaining, for a refused request the one with the longest RetryAfter. It prefers other checks to those of requests in
+// flight, unless these can never admit the request. It ignores limits in shadow mode and limits that have not decided.
+// ok is false if no check remains.
 func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
 	if res.shown < 0 {
 		return nil, false
@@ -133,9 +130,8 @@ func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
 	return res.at(res.shown), true
 }
 
-// RetryAfter returns the time after which a refused request could pass, including jitter. It is [engine.Never] if the
-// request can never pass. It is 0 if the request was not refused. It is also 0 if the time is not known, for example if
-// only a limit of requests in flight refuses.
+// RetryAfter returns the time, including jitter, after which a refused request could pass, or [engine.Never]. It is 0
+// if the request was not refused, or if the time is not known, as for requests in flight.
 func (res *Result[R]) RetryAfter() time.Duration { return res.retry }
 
 // Len returns how many limits apply to the request, including limits in shadow mode.
@@ -144,17 +140,14 @@ func (res *Result[R]) Len() int { return res.n }
 // Check returns the check of the i-th limit that applies, in the order of [New]. It is valid as long as the result.
 func (res *Result[R]) Check(i int) *Check[R] { return res.at(i) }
 
-// Refundable reports whether the request is allowed and a limit may give back its cost at the end. If so, call
-// [Result.Finish] with the outcome.
+// Refundable reports whether the request is allowed and needs [Result.Finish], because a limit may give back its cost.
 func (res *Result[R]) Refundable() bool { return res.needs&mayRefund != 0 && res.verdict == Admitted }
 
-// InFlight reports whether the request is allowed and has places in limits of requests in flight. It keeps these places
-// until [Result.Release] or [Result.Finish].
+// InFlight reports whether the request is allowed and has places in flight, until [Result.Release] or [Result.Finish].
 func (res *Result[R]) InFlight() bool { return res.needs&hasPlaces != 0 && res.verdict == Admitted }
 
-// Release ends an allowed request: limits of requests in flight ([engine.Concurrency]) get back what the request took
-// from them. A request that is not released counts until the limit forgets the request. A second call of Release does
-// nothing, and neither does a call after a refusal.
+// Release ends an allowed request: limits of requests in flight ([engine.Concurrency]) get back its places. Otherwise
+// the request counts until the limit forgets it. Release does nothing after the first call or after a refusal.
 func (res *Result[R]) Release() {
 	if res.needs&hasPlaces == 0 {
 		return
@@ -167,10 +160,8 @@ func (res *Result[R]) Release() {
 	}
 }
 
-// Finish ends an allowed request with an outcome. The request is released, and limits whose Refund function returns
-// true get the cost of the request back. A second call of Finish does nothing, and neither does a call after a refusal.
-//
-// The context ctx may already be done: tokens are given back to a store nevertheless.
+// Finish ends an allowed request with an outcome: it releases the request, and gives its cost back to limits whose
+// Refund returns true. It does nothing after the first call or after a refusal. ctx may already be done.
 func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 	res.Release()
 	if res.needs&mayRefund == 0 || res.verdict != Admitted {
@@ -213,14 +204,13 @@ func (c *Check[R]) Index() int { return c.limit.index }
 // Shadow reports whether the limit is in shadow mode.
 func (c *Check[R]) Shadow() bool { return c.limit.Shadow }
 
-// InFlight reports whether the limit counts requests in flight. The time at which such a limit would admit a refused
-// request is not known: see [engine.Concurrency].
+// InFlight reports whether the limit counts requests in flight: see [engine.Concurrency].
 func (c *Check[R]) InFlight() bool { return c.limit.needs&hasPlaces != 0 }
 
-// Key returns the key in the limit's Limiter from which tokens were taken. It returns the zero Key if there is none.
+// Key returns the key in the limit's Limiter, or the zero Key.
 func (c *Check[R]) Key() engine.Key { return c.key }
 
-// Text returns the text of the key if a source needed it or [Options].Text is set, and "" otherwise.
+// Text returns the text of the key if a source needed it or [Options].Text is set.
 func (c *Check[R]) Text() string { return c.text }
 
 // KeyText makes the text of the key from the request again ([KeyFunc.Text]). It allocates.
@@ -229,17 +219,14 @@ func (c *Check[R]) KeyText(r R) string {
 	return text
 }
 
-// Answered reports whether the limiter or source made the decision. It is false if the source was not called, or if the
-// source failed.
+// Answered reports whether the limiter or source made the decision. It is false if the source was not called or failed.
 func (c *Check[R]) Answered() bool { return c.answered }
 
-// Unlimited reports whether the request was decided under the policy [engine.Unlimited]. Such a check has no numbers to
-// show to a client.
+// Unlimited reports whether [engine.Unlimited] decided, so that there are no numbers for a client.
 func (c *Check[R]) Unlimited() bool {
 	return c.Decision.Limit == unlimited.Limit && c.answered && c.Decision == unlimited // most differ in Limit
 }
 
-// unlimited is the answer of a limiter under the policy [engine.Unlimited].
 var unlimited = engine.Decision{Allowed: true, Limit: engine.Unlimited().Limit(), Remaining: engine.Unlimited().Limit()}
 
 // Policy returns the policy that applies to the request: its quota, the policy of its tier, or the policy of the
@@ -257,7 +244,6 @@ func (c *Check[R]) Policy() engine.Policy {
 // Never reports whether the limit can never admit the request.
 func (c *Check[R]) Never() bool { return c.Decision.RetryAfter == engine.Never }
 
-// ask returns the Ask with which the source of the check is called. i is the index of the check in the result.
 func (c *Check[R]) ask(i int) Ask {
 	a := Ask{Source: c.source, Key: c.text, N: c.N, Hold: c.limit.Hold, check: i}
 	if c.limit.Least != nil {
@@ -271,7 +257,6 @@ func (c *Check[R]) ask(i int) Ask {
 	return a
 }
 
-// sum finds the tightest check of the result, and sets the result's RetryAfter.
 func (res *Result[R]) sum() {
 	decisive := Allowed
 	refused := res.verdict == Limited || res.verdict == Ended
@@ -300,8 +285,7 @@ func (res *Result[R]) sum() {
 	}
 }
 
-// tighter reports whether this check is tighter than other. If both refuse, the check with the longer RetryAfter is
-// tighter. Otherwise, the check with the smaller Remaining is tighter.
+// tighter reports whether this check is tighter than other ([Result.Tightest]).
 func (c *Check[R]) tighter(other *Check[R], refused bool) bool {
 	if c.InFlight() != other.InFlight() && (!refused || c.Never() == other.Never()) {
 		return other.InFlight()

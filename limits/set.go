@@ -11,48 +11,44 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Set has several limits and checks each request against all of them together. Make one with [New]. All its methods
-// are safe for concurrent use.
+// A Set checks each request against several limits together. Make one with [New]. All its methods are safe for
+// concurrent use.
 type Set[R any] struct {
 	limits   []*limit[R]
 	shadowed []*limit[R] // copies of limits in shadow mode; nil without Options.Modes
 	options  Options[R]
 	failures atomic.Uint64
-	waiting  atomic.Int64 // requests that wait for tokens
-	waiters  waiters      // the waiting requests, by key
+	waiting  atomic.Int64
+	waiters  waiters // the waiting requests, by key
 }
 
 // Options change how a set decides. All fields are optional.
 type Options[R any] struct {
 	// Skip reports whether a request is exempt from all limits.
 	Skip func(R) bool
-	// Modes returns a function for a request. That function gets the index of a limit in the list of [New], and returns
-	// how this limit is applied to the request. If Modes is nil or returns nil, all limits are applied as written.
-	// Modes is called once for each request, and the function that it returns is called once for each limit.
+	// Modes returns, for a request, the function by which each limit gets its mode; limit is an index in the list of
+	// [New]. If Modes is nil or returns nil, all limits are applied as written.
 	Modes func(R) func(limit int) Mode
-	// OnLimited is called for every limit that refuses a request, or would refuse it if the limit were not in shadow
-	// mode. It is called in the goroutine of the request.
+	// OnLimited is called, in the goroutine of the request, for every limit that refuses a request, or would without
+	// shadow mode.
 	OnLimited func(R, Check[R])
 	// OnError is called with every error of a [Source] and of [Limit].Quota.
 	OnError func(limit string, err error)
 	// Metrics counts outcomes.
 	Metrics Metrics
-	// Text makes the text of every key ([Check.Text]), and not only of the keys that a source needs. Making the text
-	// allocates.
+	// Text makes the text of every key ([Check.Text]), which allocates, not only of keys that a source needs.
 	Text bool
-	// MaxWaiting is the largest number of requests that may wait for tokens at the same time, for all limits with a
-	// MaxWait together; 0 means 1,000. If that many requests wait, further requests that would have to wait are refused
-	// at once, so that a flood of requests does not occupy many connections. At most an eighth of MaxWaiting, rounded
-	// up, may wait for the same key of a limit, so that one client cannot take all places.
+	// MaxWaiting is the largest number of requests that may wait for tokens at the same time, for all limits together;
+	// 0 means 1,000. Further requests are refused at once, so that a flood does not occupy many connections. At most an
+	// eighth, rounded up, may wait for the same key of a limit, so that one client cannot take all places.
 	MaxWaiting int
-	// Jitter is the longest time that may be added to a RetryAfter. The added time is random, so clients that were
-	// refused together do not come back together. Jitter is at most 1h.
+	// Jitter is the longest random time, at most 1h, that is added to a RetryAfter, so that refused clients do not come
+	// back together.
 	Jitter time.Duration
 	// Random returns numbers in [0, 1) for the jitter. It must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
-	// Pause makes a request wait for a limit with a MaxWait. It returns nil when the duration has passed. If the
-	// context is done before, it returns the error of the context. It must be safe for concurrent use; nil means a
-	// timer. Set it in tests and for simulated time.
+	// Pause makes a request wait. It returns nil when the duration has passed, or the error of the context if that is
+	// done before. It must be safe for concurrent use; nil means a timer. Set it for simulated time.
 	Pause func(context.Context, time.Duration) error
 }
 
@@ -70,9 +66,8 @@ const (
 	NotApplied
 )
 
-// New returns a set of the limits. A request is checked against all limits that match it. If one limit refuses, the
-// request takes nothing from the other limits. If a limit or an option is bad, the error names it and says what is
-// wrong.
+// New returns a set of the limits. A request is checked against all limits that match it, and takes from all or none.
+// If a limit or an option is bad, the error says what is wrong.
 func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 	checked, err := newLimits(limits)
 	if err != nil {
@@ -106,10 +101,10 @@ func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 	return s, nil
 }
 
-// Failures returns how many times so far a [Source] has failed or a limit could not be applied.
+// Failures returns how many times a [Source] has failed or a limit could not be applied.
 func (s *Set[R]) Failures() uint64 { return s.failures.Load() }
 
-// Waiting returns how many requests wait for tokens now, for all limits with a MaxWait together.
+// Waiting returns how many requests wait for tokens now, for all limits together.
 func (s *Set[R]) Waiting() int64 {
 	return min(s.waiting.Load(), int64(s.options.MaxWaiting)) // a request above the bound is about to leave
 }

@@ -63,8 +63,7 @@ func TestBadInput(t *testing.T) {
 	assert.ErrorContains(t, err, `limits 1 and 2 of 2 have the same name, "good"`)
 }
 
-// TestMoreLimitsThanAResultHolds: more limits apply to a request than a result holds inline. The limits from the ninth
-// on take tokens and give them back as the first eight limits do.
+// TestMoreLimitsThanAResultHolds: limits beyond the inline ones take and give back as the others do.
 func TestMoreLimitsThanAResultHolds(t *testing.T) {
 	c := testclock.New()
 	var list []limits.Limit[int]
@@ -87,7 +86,7 @@ func TestMoreLimitsThanAResultHolds(t *testing.T) {
 	}
 }
 
-// TestADecisionDoesNotAllocate: a decision does not allocate for up to eight limits, whether it admits or refuses.
+// TestADecisionDoesNotAllocate: neither an admission nor a refusal allocates, for up to eight limits.
 func TestADecisionDoesNotAllocate(t *testing.T) {
 	c := testclock.New()
 	var list []limits.Limit[int]

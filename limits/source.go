@@ -9,51 +9,47 @@ import (
 )
 
 // A Source decides a limit whose records are outside this process, such as in Redis. It gets keys as text
-// ([KeyFunc.Text]), because it needs exact keys that mean the same in every process. Making the text allocates, but
-// that costs little compared with the call of the store.
-//
-// [NewSource] makes a Source from a [Backend].
+// ([KeyFunc.Text]), because keys must mean the same in every process. [NewSource] makes a Source from a [Backend].
 type Source interface {
 	// Policy returns the policy that the source applies.
 	Policy() engine.Policy
-	// Quota returns the same source with other numbers, or an error if the source does not accept them. It does not
-	// call the store.
+	// Quota returns the same source with other numbers, or an error, without a call to the store.
 	Quota(engine.Policy) (Source, error)
 	// Store returns the store that decides. It must not be nil, and its type must be comparable, such as a pointer.
-	// Sources whose stores are equal (==) are decided in one call.
+	// Sources with equal stores (==) are decided in one call.
 	Store() Store
 }
 
-// A Tiered is a source with several tiers ([Limit].Tier). Requests of different tiers have different limits. All tiers
-// share the keys, so when a key changes its tier, what it has used still counts.
+// A Tiered is a source with several tiers ([Limit].Tier), which share the keys: when a key changes its tier, what it
+// has used still counts.
 type Tiered interface {
 	Source
-	// Tier returns the source of a tier; tier 0 is the source itself. It returns nil for a tier that the source does
-	// not have. It does not call the store.
+	// Tier returns the source of a tier, without a call to the store, or nil for a missing tier. Tier 0 is the source
+	// itself.
 	Tier(tier int) Source
 }
 
-// A Holder is a source that sets Held in an [Ask] and supports Least. The source of a limit must be a Holder if the
-// limit has Hold, or if it counts requests in flight ([engine.Concurrency]).
+// A Holder is a source that sets Held in an [Ask] and supports Least. A limit with Hold, or of requests in flight
+// ([engine.Concurrency]), needs one.
 type Holder interface {
 	Source
-	// Holds reports whether the source actually sets Held and supports Least. A type that implements Holder may return
-	// false.
+	// Holds reports whether the source actually sets Held and supports Least.
 	Holds() bool
 }
 
 // A Store decides several limits of one request together. Its methods are called from many goroutines. They must return
-// soon after the context is done. The store should also have its own timeout.
+// soon after the context is done, and the store should also have its own timeout.
 type Store interface {
-	// TakeAll takes the tokens of all asks or, if one ask is refused, no tokens. TakeAll sets the decision of each ask.
-	// An ask that the store did not reach keeps the zero Decision. An ask that the store could not decide gets an Err,
-	// and the other asks are decided without it. If TakeAll returns an error and no ask is refused, the store decided
-	// nothing, but may have taken tokens. If TakeAll returns an error and an ask is refused, tokens of other asks could
-	// not be given back.
+	// TakeAll takes the tokens of all asks or, if one ask is refused, no tokens. It sets the decision of each ask:
+	//
+	//   - An ask that the store did not reach keeps the zero Decision.
+	//   - An ask that the store could not decide gets an Err, and the other asks are decided without it.
+	//
+	// If TakeAll returns an error and no ask is refused, the store decided nothing, but may have taken tokens. If it
+	// returns an error and an ask is refused, tokens of other asks could not be given back.
 	TakeAll(ctx context.Context, asks []Ask) error
 	// RefundAll gives back the tokens that TakeAll took, and returns when the store has them. For an ask with a Held
-	// that is not settled, it gives back everything that the Held stands for. The context of this call does not end
-	// with the context of the request.
+	// that is not settled, it gives back all of the Held. Its context does not end with the request.
 	RefundAll(ctx context.Context, asks []Ask) error
 }
 
@@ -62,30 +58,27 @@ type Ask struct {
 	Source   Source
 	Key      string // the text of the key
 	N        uint64 // tokens
-	Hold     bool   // N is an estimate: an N above the limit is treated as the limit
+	Hold     bool   // N is an estimate: an N above the limit counts as the limit
 	Least    uint64 // with Hold; if not 0: a key with at least this many tokens gives all that it has, up to N
 	Decision engine.Decision
 	Err      error // the reason why this ask has no decision
-	// Held stands for the tokens that were taken, if the ask is allowed. It is set for an ask with Hold, and for a
-	// source with the policy [engine.Concurrency].
+	// Held stands for the tokens taken, if the ask is allowed and has Hold, or the source's policy is
+	// [engine.Concurrency].
 	Held Held
 
 	check int // index of the check in the result
 }
 
-// A Backend is a limiter in a store that takes from one key at a time. A limiter of package redislimit is one.
+// A Backend is a limiter in a store that takes from one key at a time.
 type Backend interface {
-	// Take takes either n tokens from the key or no token.
+	// Take takes either n tokens from the key or none.
 	Take(ctx context.Context, key string, n uint64) (engine.Decision, error)
 	// Refund gives back n tokens that Take has taken.
 	Refund(ctx context.Context, key string, n uint64) error
 }
 
-// NewSource makes a source from a backend. The source calls the backend for one limit at a time. The policy p is the
-// backend's policy, which fronts show in their answers. The function quota returns the same backend with other numbers,
-// or an error if the backend does not accept these numbers. It is nil for a backend without quotas.
-//
-// A nil backend is an error.
+// NewSource makes a source from a backend. A nil backend is an error. p is the backend's policy, for answers. quota
+// returns the same backend with other numbers, or an error; it is nil for a backend without quotas.
 func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, error)) (Source, error) {
 	if b == nil {
 		return nil, fmt.Errorf("limits: NewSource: the backend of %v is nil", p)
@@ -93,7 +86,7 @@ func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, e
 	return &single{b, p, quota}, nil
 }
 
-// single is the source that NewSource makes from a backend. It is also the store of this source.
+// single is the source that NewSource makes, and its own store.
 type single struct {
 	backend Backend
 	policy  engine.Policy
@@ -115,7 +108,7 @@ func (s *single) Quota(p engine.Policy) (Source, error) {
 
 func (s *single) Store() Store { return s }
 
-// TakeAll takes for one ask after the other. There is more than one ask if two limits of a request share this source.
+// TakeAll gets more than one ask if two limits of a request share this source.
 func (s *single) TakeAll(ctx context.Context, asks []Ask) error {
 	for i := range asks {
 		a := &asks[i]

@@ -7,7 +7,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// checkSpread returns what is wrong with a limit that has a Spread.
 func (l *Limit[R]) checkSpread() error {
 	switch {
 	case l.Spread == nil:
@@ -28,8 +27,6 @@ func (l *Limit[R]) checkSpread() error {
 	return nil
 }
 
-// policy returns the policy that the limiter in memory has for a tier. It returns the zero Policy for a tier that the
-// limiter does not have.
 func (l *limit[R]) policy(tier int) engine.Policy {
 	switch {
 	case l.Spread == nil:
@@ -40,9 +37,9 @@ func (l *limit[R]) policy(tier int) engine.Policy {
 	return engine.Policy{}
 }
 
-// askSpreads checks the limits with a Spread, and reports whether all admit the request. If one refuses, everything is
-// given back. Limits with a Spread take last. If takes is false, they only peek. This is the case before a call to a
-// store, so that no store is called for a request that a Spread refuses.
+// askSpreads checks the limits with a Spread, which take last, and reports whether all admit the request. If one
+// refuses, everything is given back. Before a call to a store, they only peek (takes is false), so that no store is
+// called for a request that a Spread refuses.
 func (res *Result[R]) askSpreads(ctx context.Context, takes bool) bool {
 	for i := range res.n {
 		c := res.at(i)
@@ -63,7 +60,6 @@ func (res *Result[R]) askSpreads(ctx context.Context, takes bool) bool {
 	return true
 }
 
-// takeSpread takes from the Spread of a check, which has no tiers.
 func (c *Check[R]) takeSpread() {
 	if c.Tier != 0 {
 		c.Decision = engine.Decision{RetryAfter: engine.Never}

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// million is the policy of a spread bucket. Its rate is so high that processors hold tokens.
+// million has so high a rate that processors hold tokens of a spread bucket.
 var million = engine.TokenBucket(engine.PerSecond(1e6), 1000)
 
 // TestASpread: a Spread decides as one bucket of a limiter does, for all requests together.
@@ -43,8 +43,7 @@ func TestASpread(t *testing.T) {
 	assert.Equal(t, engine.Never, res.RetryAfter())
 }
 
-// TestASpreadIsAskedLast: if time has passed, a Spread gets back less than was taken from it. So a request that another
-// limit refuses must take nothing from the Spread, whether the other limit is in memory or in a store.
+// TestASpreadIsAskedLast: a refused request must take nothing from a Spread, which would get back less.
 func TestASpreadIsAskedLast(t *testing.T) {
 	c := testclock.New()
 	all, untouched := c.Spread(t, million), c.Spread(t, million)
@@ -70,7 +69,6 @@ func TestASpreadIsAskedLast(t *testing.T) {
 	}
 	assert.Equal(t, 100, db.calls)
 
-	// If a Spread refuses a request, no store is called for it.
 	all.Charge(1000)
 	s, _ := newSet(t, limits.Limit[int]{Name: "all", Spread: all}, far)
 	res := s.Decide(t.Context(), 1)
@@ -89,8 +87,7 @@ func TestTwoSpreads(t *testing.T) {
 	assert.Zero(t, first.Owed())
 }
 
-// TestTheTierOfASpread: a Spread has one tier. A request of another tier is always refused, as a Limiter without that
-// tier would refuse it.
+// TestTheTierOfASpread: a request of another tier than 0 is always refused.
 func TestTheTierOfASpread(t *testing.T) {
 	c := testclock.New()
 	all := c.Spread(t, million)
@@ -139,8 +136,7 @@ func TestASpreadDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestALimitThatIsSpread: when a limit becomes spread, and when it no longer is, the bucket still owes what requests
-// have taken under the previous limits. This includes a debt above the burst.
+// TestALimitThatIsSpread: the debt of a limit stays when the limit becomes spread, or is no longer.
 func TestALimitThatIsSpread(t *testing.T) {
 	c := testclock.New()
 	minutely := engine.TokenBucket(engine.Per(100, time.Minute), 100)
@@ -198,9 +194,8 @@ func TestALimitThatIsSpread(t *testing.T) {
 	require.EqualValues(t, 900, spread.Spread.Owed())
 }
 
-// TestChangesUnderLoad: the clock stands still, and a limit changes again and again from a limiter to a Spread and
-// back. Together, the requests get exactly the burst. In the test, no request is decided by a configuration that was
-// already replaced, because such a request could take tokens that the next configuration also hands out.
+// TestChangesUnderLoad: while a limit changes between a limiter and a Spread, the requests together get exactly the
+// burst. No request is decided by a replaced configuration, which could hand out tokens of the next one, too.
 func TestChangesUnderLoad(t *testing.T) {
 	const burst, changes = 20_000, 200
 	c := testclock.New()
@@ -246,7 +241,6 @@ func TestChangesUnderLoad(t *testing.T) {
 	}
 }
 
-// setOf returns a set of one limit for all requests. The limit uses a live.Limiter.
 func setOf(t *testing.T, l *live.Limiter) *limits.Set[int] {
 	one := limits.Limit[int]{Name: "all", Spread: l.Spread, Formers: l.Formers()}
 	if l.Spread == nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// takeStores takes from the limits in stores, with one call for all limits of one store. It reports whether all admit
-// the request.
+// takeStores takes from the limits in stores, with one call for each store, and reports whether all admit the request.
 func (res *Result[R]) takeStores(ctx context.Context) bool {
 	asks := make([]Ask, 0, inlineChecks)
 	of := make([]int, 0, inlineChecks) // indices of checks; a pointer to a check would move the result to the heap
@@ -26,8 +25,8 @@ func (res *Result[R]) takeStores(ctx context.Context) bool {
 		}
 		err := st.TakeAll(ctx, asks)
 		if err != nil && ctx.Err() != nil && refusals(asks, err) == nil {
-			// The call of the store has ended because the client has gone, and not because the store has failed. OnLoss
-			// does not apply, so that a client cannot avoid being counted by going away.
+			// The client has gone, and the store has not failed. OnLoss does not apply, so that a client cannot avoid
+			// being counted by going away.
 			res.verdict, res.err = Ended, ctx.Err()
 			res.undo(ctx, -1)
 			return false
@@ -49,12 +48,10 @@ func (res *Result[R]) takeStores(ctx context.Context) bool {
 	return true
 }
 
-// unasked reports whether a store decides the check and has not been called for it yet.
 func (c *Check[R]) unasked() bool {
 	return c.source != nil && !c.limit.Shadow && !c.answered && c.Outcome != Failed
 }
 
-// answer copies the decisions of a store to the checks for which the store was called.
 func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 	refuses := refusals(asks, err)
 	for i, j := range of {
@@ -83,9 +80,9 @@ func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 	}
 }
 
-// refusals returns a function that reports whether a decision is a refusal by a source. If no source refuses, refusals
-// returns nil. A zero Decision usually means that the store did not reach the source. A zero Decision counts as a
-// refusal only if no other decision is a refusal and the store returned no error.
+// refusals returns a function that reports whether a decision is a refusal, or nil if none is. A zero Decision usually
+// means that the store did not reach the source. It is a refusal only if no other decision is and the store returned no
+// error.
 func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	refuses := func(d engine.Decision) bool { return !d.Allowed && d != (engine.Decision{}) }
 	zero := false
@@ -101,8 +98,8 @@ func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	return nil
 }
 
-// refund gives tokens back to stores, with one call for each store. If a store fails, its tokens stay taken. If a store
-// panics, the other stores still get their tokens back.
+// refund gives tokens back to stores, with one call for each. If a store panics, the others still get their tokens
+// back.
 func (res *Result[R]) refund(ctx context.Context, asks []Ask) {
 	if len(asks) == 0 {
 		return

@@ -20,7 +20,6 @@ type database struct {
 	take, refund   error // the errors of the next calls
 }
 
-// table is a source of a database.
 type table struct {
 	db      *database
 	limiter *engine.Limiter
@@ -32,7 +31,6 @@ func (t table) Quota(engine.Policy) (limits.Source, error) { return nil, errors.
 
 func (t table) Store() limits.Store { return t.db }
 
-// limiterOf returns the limiter of an ask.
 func limiterOf(a *limits.Ask) *engine.Limiter {
 	if o, ok := a.Source.(odd); ok {
 		return o.limiter
@@ -69,22 +67,18 @@ func (d *database) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return ctx.Err()
 }
 
-// left returns how many tokens a source has left. All requests have the same key.
 func (t table) left() uint64 { return t.limiter.Peek(t.limiter.Key("number:0"), 0).Remaining }
 
-// stored returns a limit in a database, with one key for all requests.
 func stored(t testing.TB, c *testclock.Clock, db *database, name string, burst uint64) (table, limits.Limit[int]) {
 	in := table{db, c.Burst(t, burst)}
 	return in, limits.Limit[int]{Name: name, Source: in, OnLoss: limits.Closed, Key: limits.Everyone[int]}
 }
 
-// inMemory returns a limit in memory, with one key for all requests.
 func inMemory(t testing.TB, c *testclock.Clock, name string, burst uint64) (*engine.Limiter, limits.Limit[int]) {
 	l := c.Burst(t, burst)
 	return l, limits.Limit[int]{Name: name, Limiter: l, Key: limits.Everyone[int]}
 }
 
-// newSet makes a set, and collects its errors.
 func newSet(t testing.TB, list ...limits.Limit[int]) (*limits.Set[int], *[]error) {
 	t.Helper()
 	var failures []error
@@ -93,7 +87,6 @@ func newSet(t testing.TB, list ...limits.Limit[int]) (*limits.Set[int], *[]error
 	return s, &failures
 }
 
-// outcomes returns the outcome of each limit for a request.
 func outcomes(res *limits.Result[int]) (all []limits.Outcome) {
 	for i := range res.Len() {
 		all = append(all, res.Check(i).Outcome)
@@ -101,8 +94,7 @@ func outcomes(res *limits.Result[int]) (all []limits.Outcome) {
 	return all
 }
 
-// TestOneStoreIsAskedOnce: one call decides all limits of a request that are in the same store. Limits in memory decide
-// before this call.
+// TestOneStoreIsAskedOnce: one call decides all limits in a store, after the limits in memory.
 func TestOneStoreIsAskedOnce(t *testing.T) {
 	c, db := testclock.New(), &database{}
 	wide, first := stored(t, c, db, "wide", 9)
@@ -159,8 +151,7 @@ func TestTwoStores(t *testing.T) {
 	}
 }
 
-// TestAStoreThatFailsInTheUndo: if a store fails when tokens are given back, the tokens stay taken. The limit is never
-// exceeded, the error is reported, and the decision stays a refusal.
+// TestAStoreThatFailsInTheUndo: tokens that cannot be given back stay taken, and the decision stays a refusal.
 func TestAStoreThatFailsInTheUndo(t *testing.T) {
 	gone := errors.New("gone")
 	c, one, two := testclock.New(), &database{refund: gone}, &database{}
@@ -177,8 +168,7 @@ func TestAStoreThatFailsInTheUndo(t *testing.T) {
 	assert.EqualValues(t, 2, a.left(), "and come back by themselves")
 }
 
-// TestOneStoreOfSeveralPolicies: when a store with several limits fails, a limit with Closed refuses, and for a limit
-// with Local its Limiter decides.
+// TestOneStoreOfSeveralPolicies: when a store fails, each limit decides by its own OnLoss.
 func TestOneStoreOfSeveralPolicies(t *testing.T) {
 	gone := errors.New("gone")
 	c, db := testclock.New(), &database{take: gone}
@@ -227,7 +217,7 @@ func TestShadowsInAStore(t *testing.T) {
 	assert.Len(t, *failures, 1)
 }
 
-// TestFinishGivesBackToStores: Finish gives tokens back with one call for each store, even if the client has gone.
+// TestFinishGivesBackToStores: Finish makes one call for each store, even if the client has gone.
 func TestFinishGivesBackToStores(t *testing.T) {
 	c, db := testclock.New(), &database{}
 	a, first := stored(t, c, db, "first", 5)
@@ -253,7 +243,6 @@ func TestFinishGivesBackToStores(t *testing.T) {
 	assert.EqualValues(t, []uint64{4, 2}, []uint64{a.left(), b.left()})
 }
 
-// backend is a Backend, which takes from one key at a time.
 type backend struct {
 	*engine.Limiter
 	take, refund error
@@ -295,7 +284,7 @@ func TestABackendTwiceInARequest(t *testing.T) {
 	require.Len(t, *failures, 1)
 	assert.ErrorIs(t, (*failures)[0], gone)
 
-	// If a backend returns a decision and an error, as redislimit.FailClosed does, the decision does not count.
+	// A decision with an error, as redislimit.FailClosed returns, does not count.
 	source, err = limits.NewSource(backend{l, gone, nil}, l.Policy(0), nil)
 	require.NoError(t, err)
 	s, _ = newSet(t, limits.Limit[int]{Name: "a", Source: source, Key: by(1), OnLoss: limits.Closed})
@@ -308,7 +297,7 @@ func TestABackendTwiceInARequest(t *testing.T) {
 	assert.ErrorContains(t, err, "the store has no quotas")
 }
 
-// unsure is a source for which its store cannot decide. The store decides for all its other sources.
+// unsure is a source for which its store cannot decide.
 type unsure struct {
 	table
 	err error
@@ -316,7 +305,6 @@ type unsure struct {
 
 func (u unsure) Store() limits.Store { return partly{u.db} }
 
-// partly is a database that cannot decide the asks of unsure sources.
 type partly struct{ *database }
 
 func (p partly) TakeAll(ctx context.Context, asks []limits.Ask) error {
@@ -346,8 +334,7 @@ func (p partly) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return p.database.RefundAll(ctx, asks)
 }
 
-// TestASourceThatAloneFails: if only one source of a store fails, the OnLoss of the limit with this source decides, and
-// the other limits in the store count as usual.
+// TestASourceThatAloneFails: if one source of a store fails, only its limit follows OnLoss.
 func TestASourceThatAloneFails(t *testing.T) {
 	cause := errors.New("a value of another type")
 	for _, test := range []struct {

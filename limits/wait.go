@@ -15,17 +15,16 @@ type waiting struct {
 	turn   number        // the check whose turn has come, so that the request has its tokens
 }
 
-// A number is the index of a check plus 1; 0 means no check.
+// A number is the index of a check plus 1.
 type number int
 
 const none number = 0
 
-// enforce takes from the limits that are not in shadow mode. If a limit refuses and has a MaxWait, enforce waits. At
-// the end it reports whether all limits admit the request.
+// enforce takes from the limits that are not in shadow mode, and waits if a limit with a MaxWait refuses. It reports
+// whether all limits admit the request.
 //
-// A request waits for one limit at a time, and has no tokens of other limits meanwhile. When its turn has come, the
-// other limits are checked again. This is necessary: if requests took tokens on arrival and used them after the wait,
-// more requests could pass at one time than a limit admits.
+// While a request waits for one limit, it has no tokens of others, which are checked again afterwards. Without this,
+// requests could use tokens that they took on arrival, and more could pass at one time than a limit admits.
 func (res *Result[R]) enforce(ctx context.Context) bool {
 	var w waiting
 	for !res.attempt(ctx, &w) {
@@ -39,8 +38,7 @@ func (res *Result[R]) enforce(ctx context.Context) bool {
 	return true
 }
 
-// patient reports whether the request may wait for the i-th check, which has refused it. If so, and if this wait is the
-// longest so far, it records the check in w.
+// patient reports whether the request may wait for the i-th check, and records the longest such wait in w.
 func (res *Result[R]) patient(ctx context.Context, i int, w *waiting) bool {
 	c := res.at(i)
 	if c.limit.MaxWait == 0 {
@@ -55,8 +53,7 @@ func (res *Result[R]) patient(ctx context.Context, i int, w *waiting) bool {
 	return true
 }
 
-// patience returns how much longer the request may wait for the check's tokens. ok is false if the tokens come too
-// late.
+// patience returns how much longer the request may wait for the check's tokens. ok is false if they come too late.
 func (c *Check[R]) patience(ctx context.Context, waited time.Duration) (longest time.Duration, ok bool) {
 	longest = c.limit.MaxWait - waited
 	if deadline, has := ctx.Deadline(); has {
@@ -65,7 +62,7 @@ func (c *Check[R]) patience(ctx context.Context, waited time.Duration) (longest 
 	return longest, c.Decision.RetryAfter <= longest && !c.Never()
 }
 
-// yield gives everything back before a wait, except places in flight, because a waiting request is in flight.
+// yield gives everything back before a wait, except places in flight.
 func (res *Result[R]) yield(ctx context.Context, w *waiting) {
 	w.turn = none
 	res.giveBackAll(ctx, true)
@@ -76,9 +73,8 @@ func (res *Result[R]) yield(ctx context.Context, w *waiting) {
 	}
 }
 
-// mayWait reports whether the request may wait for the check's key. mayWait takes a place among the waiting requests
-// for the request, unless the request already has one. It returns false if no place is free, or if the key already has
-// its share of the places.
+// mayWait reports whether the request may wait for the check's key: if there is a free place, and the key does not have
+// its share of the places. The request then has a place.
 func (res *Result[R]) mayWait(c *Check[R]) bool {
 	if !res.queued {
 		if res.queued = res.set.waiting.Add(1) <= int64(res.set.options.MaxWaiting); !res.queued {
@@ -89,7 +85,7 @@ func (res *Result[R]) mayWait(c *Check[R]) bool {
 	return c.waits
 }
 
-// waitsNoMore ends the count that mayWait began: the request no longer counts as waiting for the check's key.
+// waitsNoMore ends the count that mayWait began.
 func (res *Result[R]) waitsNoMore(c *Check[R]) {
 	if c.waits {
 		c.waits = false
@@ -97,7 +93,6 @@ func (res *Result[R]) waitsNoMore(c *Check[R]) {
 	}
 }
 
-// leave gives back the request's place among the waiting requests.
 func (res *Result[R]) leave() {
 	if !res.queued {
 		return
@@ -109,9 +104,8 @@ func (res *Result[R]) leave() {
 	}
 }
 
-// wait waits for the limit w.on. For a token bucket, the request waits in the line of the bucket. For other algorithms,
-// it waits until the tokens should be available. The result reports whether the limits may be checked again. If it is
-// false, the request is refused.
+// wait waits for the limit w.on: in the line of a token bucket, or until the tokens of another algorithm should be
+// available. If it returns false, the request is refused.
 func (res *Result[R]) wait(ctx context.Context, w *waiting) bool {
 	i := int(w.on) - 1
 	w.on = none
@@ -144,7 +138,6 @@ func (res *Result[R]) wait(ctx context.Context, w *waiting) bool {
 	return true
 }
 
-// inTurn waits until the check's turn has come.
 func (res *Result[R]) inTurn(ctx context.Context, c *Check[R], w *waiting) error {
 	for {
 		moved, wake := context.WithCancel(ctx)
@@ -166,7 +159,7 @@ func (res *Result[R]) inTurn(ctx context.Context, c *Check[R], w *waiting) error
 	}
 }
 
-// refuse refuses the request because of the i-th check, and gives everything back. It always returns false.
+// refuse refuses the request because of the i-th check, and gives everything back. It returns false.
 func (res *Result[R]) refuse(ctx context.Context, i int, v Verdict) bool {
 	res.verdict = v
 	c := res.at(i)
@@ -175,13 +168,12 @@ func (res *Result[R]) refuse(ctx context.Context, i int, v Verdict) bool {
 	return false
 }
 
-// come ends the turn of a check, and stores the receipt for its tokens.
 func (c *Check[R]) come() {
 	c.receipt, c.turn = c.turn.Come(), nil
 }
 
-// takeAhead is called for a limit in shadow mode that would refuse the request. If the tokens come soon enough,
-// takeAhead takes them in advance, as for a request that waits. The request itself does not wait.
+// takeAhead takes tokens in advance from a limit in shadow mode, as for a request that waits, if they come soon enough.
+// The request does not wait.
 func (c *Check[R]) takeAhead(ctx context.Context) {
 	longest, ok := c.patience(ctx, 0)
 	if !ok {

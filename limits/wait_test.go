@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// patient returns a limit for which requests wait. It uses the simulated time of a synctest bubble.
+// patient returns a limit for which requests wait, in the simulated time of synctest.
 func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 	t.Helper()
 	l, err := engine.New(p, engine.MaxKeys(10), engine.ClockFunc(time.Now))
@@ -25,8 +25,8 @@ func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 		Cost: func(n int) uint64 { return uint64(n) }}
 }
 
-// TestRequestsThatWaitGoWithinEachLimit: ten requests wait for the same refill of one limit. After the refill, they
-// continue only as fast as another limit admits them, whether or not the other limit had tokens when they arrived.
+// TestRequestsThatWaitGoWithinEachLimit: requests that waited for one limit continue only as fast as another limit
+// admits them.
 func TestRequestsThatWaitGoWithinEachLimit(t *testing.T) {
 	for name, apart := range map[string]time.Duration{"come together": 0, "come one by one": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +61,7 @@ func TestRequestsThatWaitGoWithinEachLimit(t *testing.T) {
 	}
 }
 
-// TestAWaitThatAnotherLimitEnds: a request waits for one limit. Another limit has tokens when the request arrives, but
-// none when the request's turn has come. The request is refused, and has taken nothing.
+// TestAWaitThatAnotherLimitEnds: a request whose turn has come takes nothing if another limit has no tokens then.
 func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	c := testclock.New()
 	strict, first := inMemory(t, c, "strict", 1)
@@ -85,9 +84,8 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
-// TestATurnWithoutAWaitThatAnotherLimitEnds: a request must wait for one limit, but when it takes its place in line,
-// the tokens are already there. Meanwhile the tokens of another limit are used up. The request is refused, and takes
-// nothing.
+// TestATurnWithoutAWaitThatAnotherLimitEnds: the same, if the tokens are already there when the request takes its place
+// in line.
 func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	c := testclock.New()
 	strict, first := inMemory(t, c, "strict", 1)
@@ -111,8 +109,7 @@ func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
-// TestAKeyWithoutRoomDoesNotWait: if the table has no room for a key, its request does not wait, because no one knows
-// when there will be room.
+// TestAKeyWithoutRoomDoesNotWait: no one knows when the table has room for a key, so its request does not wait.
 func TestAKeyWithoutRoomDoesNotWait(t *testing.T) {
 	for _, p := range []engine.Policy{engine.FixedWindow(1, time.Minute), engine.TokenBucket(engine.Per(1, time.Minute), 1)} {
 		synctest.Test(t, func(t *testing.T) {

@@ -6,8 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// waiterShare bounds how many of the places for waiting requests one key may have: the total number of places divided
-// by waiterShare.
+// waiterShare is the number by which the places for waiting requests are divided to get the most that one key may have.
 const waiterShare = 8
 
 // waiters counts the waiting requests of each key.
@@ -18,7 +17,6 @@ type waiters struct {
 	of map[waiter]int
 }
 
-// A waiter identifies a key of a limit.
 type waiter struct {
 	limit int
 	key   engine.Key
@@ -35,7 +33,6 @@ func (w *waiters) add(k waiter) bool {
 	return true
 }
 
-// remove stops counting a waiting request of a key.
 func (w *waiters) remove(k waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

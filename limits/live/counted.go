@@ -8,10 +8,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// counted stands for the use of an engine.Limiter by one limit, and counts its owners. Its owners are one [Limiter] and
-// every other Limiter that has this counted among its previous limiters. If several limits with different keys share an
-// engine.Limiter, each limit has its own counted. The engine.Limiter is closed when the last of these counted values
-// has lost its last owner.
+// counted stands for the use of an engine.Limiter by one limit, and counts its owners: the [Limiter] of the limit, and
+// those that have it among their previous limiters. Limits with different keys may share an engine.Limiter, which is
+// closed when none of its counted values has an owner.
 type counted struct {
 	*engine.Limiter                // nil with a Spread
 	Spread          *engine.Spread // replaces Limiter; all requests have the zero Key
@@ -19,17 +18,16 @@ type counted struct {
 	forget          forgetting
 	owners          atomic.Int64
 	users           atomic.Int64 // configurations that use the limit to decide requests
-	// ends is the time from which no key of this limit owes anything. It is set only for a limit that shares its
-	// engine.Limiter, and is nil while a configuration uses the limit.
+	// ends, for a limit that shares its engine.Limiter, is the time from which no key of it owes anything; nil while a
+	// configuration uses the limit.
 	ends atomic.Pointer[time.Time]
-	// most is the largest number of tokens that a key hands over. If the key owes more, the excess is from refused hits
-	// that were counted, too.
+	// most is the largest number of tokens that a key hands over. An excess is from refused hits that were counted,
+	// too.
 	most atomic.Uint64
 
 	mu sync.Mutex // serializes moves
-	// moved maps an engine.Key to a handed, which describes the part of the key's debt that was charged to another
-	// limiter. The entry stays as long as this limiter may still decide requests, or has a debt for which the other
-	// limiter had no room.
+	// moved maps an engine.Key to a handed. The entry stays as long as this limiter may still decide requests, or has a
+	// debt for which the other limiter had no room.
 	moved sync.Map
 }
 
@@ -43,14 +41,12 @@ func (c *counted) release() {
 	}
 }
 
-// raiseMost raises most to n, if it is lower.
 func (c *counted) raiseMost(n uint64) {
 	for most := c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
 	}
 }
 
-// owed returns three results for a key: n is how many tokens the key hands over, counted is how many tokens it owes
-// according to its record, and under is the key with the tier of its record.
+// owed returns how many tokens a key hands over, how many its record counts, and the key with the tier of its record.
 func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 	if c.Spread != nil {
 		counted, under = c.Spread.Owed(), k
@@ -64,13 +60,12 @@ func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 type handed struct {
 	moved uint64 // tokens to take back when no configuration uses the limiter any longer
 	// shared is how many tokens were charged to the other limiter while that limiter had no room for the complete debt.
-	// The key still owes these tokens to this limiter, too. Tokens that come back in this limiter with time are
-	// subtracted from shared first, so the debt does not come back at the sum of both rates.
+	// The key still owes them to this limiter, too. Tokens that come back in this limiter are subtracted from shared
+	// first, so the debt does not come back at the sum of both rates.
 	shared uint64
 	seen   uint64 // tokens that the key owed to this limiter, including moved and shared
 }
 
-// handed returns what was handed over for a key that owes n tokens now.
 func (c *counted) handed(k engine.Key, n uint64) (h handed) {
 	if before, ok := c.moved.Load(k); ok {
 		h = before.(handed)
@@ -81,8 +76,7 @@ func (c *counted) handed(k engine.Key, n uint64) (h handed) {
 	return h
 }
 
-// move charges that part of the debt of the key k which was not charged before. It calls the parameter charge, which
-// charges n tokens and returns how many of them had no room.
+// move calls charge for that part of the debt of k which was not charged before. lost is what had no room.
 func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	n, _, _ := c.owed(k)
 	if n == 0 {
@@ -115,8 +109,8 @@ func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	}
 }
 
-// settle removes from the records of this limiter the tokens that were charged to newer limiters. Call it when no
-// decision uses c as a previous limiter any longer.
+// settle removes from the records the tokens that were charged to newer limiters, when no decision uses c as a previous
+// limiter any longer.
 func (c *counted) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +125,6 @@ func (c *counted) settle() {
 	c.moved.Clear()
 }
 
-// reset makes the key owe nothing, and forgets what was handed over for it.
 func (c *counted) reset(k engine.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +132,6 @@ func (c *counted) reset(k engine.Key) {
 	c.moved.Delete(k)
 }
 
-// forgive makes the record of a key owe nothing.
 func (c *counted) forgive(k engine.Key) {
 	if c.Spread == nil {
 		c.Reset(k)
@@ -149,8 +141,7 @@ func (c *counted) forgive(k engine.Key) {
 	c.Spread.Reset()
 }
 
-// takeBack reduces the debt of a key, which is n tokens, by the number of tokens in the parameter back. No other call
-// may take tokens meanwhile.
+// takeBack reduces the debt n of a key by back. No other call may take tokens meanwhile.
 func (c *counted) takeBack(k engine.Key, n, back uint64) {
 	if c.Spread != nil {
 		c.forgive(k)

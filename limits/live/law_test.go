@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// A lawful has a policy and two numbers of this policy: the rate in tokens per second, and the burst, which is the
-// largest number of tokens that the policy admits at one moment.
+// A lawful has a policy, its rate in tokens per second, and its burst, the most tokens at one moment.
 type lawful struct {
 	policy      engine.Policy
 	rate, burst float64
@@ -23,20 +22,17 @@ func bucket(rate float64, burst uint64) lawful {
 	return lawful{engine.TokenBucket(engine.PerSecond(rate), burst), rate, float64(burst)}
 }
 
-// windowed returns a limit that counts in windows. One window may end and the next may begin at the same moment, so a
-// key can get n twice. The burst is therefore 2n.
+// windowed returns a limit with the burst 2n, because one window may end when the next begins.
 func windowed(of func(uint64, time.Duration) engine.Policy, n uint64, seconds int) lawful {
 	return lawful{of(n, time.Duration(seconds)*time.Second), float64(n) / float64(seconds), 2 * float64(n)}
 }
 
-// An admission is a time, and the number of requests that were admitted at that time.
 type admission struct {
 	at time.Duration
 	n  int
 }
 
-// checkLaw checks that in any period of time no more requests were admitted than the highest burst and the highest rate
-// of the limits allow together.
+// checkLaw checks that in no time more is admitted than the highest burst and the highest rate allow together.
 func checkLaw(t *testing.T, limits []lawful, admitted []admission) {
 	t.Helper()
 	var rate, burst float64
@@ -54,8 +50,6 @@ func checkLaw(t *testing.T, limits []lawful, admitted []admission) {
 	}
 }
 
-// limitsOfLaw returns the limits between which the test moves keys. The rates and bursts of these limits differ so much
-// that one limit has room for only a part of a debt in another limit.
 func limitsOfLaw() []lawful {
 	return []lawful{
 		bucket(10, 100), bucket(10, 4), bucket(2, 100), bucket(1, 5),
@@ -65,9 +59,7 @@ func limitsOfLaw() []lawful {
 	}
 }
 
-// TestADebtComesBackOnce: a key owes a bucket more tokens than the next limit has room for. So the debt is in both
-// limiters for some time. The debt must come back at the faster of the two rates, and not at their sum, even while the
-// previous configuration still decides requests.
+// TestADebtComesBackOnce: a debt that is in two limiters must come back at the faster of their rates, not at the sum.
 func TestADebtComesBackOnce(t *testing.T) {
 	const step, steps = 70 * time.Millisecond, 50
 	for _, first := range limitsOfLaw()[:4] {

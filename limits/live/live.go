@@ -1,10 +1,10 @@
 // Package live preserves what a limit has counted when its configuration changes.
 //
 // A limiter changes its numbers in place ([engine.Limiter.SetPolicy]). A change of the size of the table, of the
-// algorithm, of the number of tiers, or to a longer log needs a new table. The limit then has a new limiter and, for
-// some time, previous limiters. When a request of a key comes, the key's debt in a previous limiter is charged to the
-// new limiter, and the previous limiter forgets it ([Formers.Move]). So a change never gives a key a full bucket. A
-// raised limit takes effect at once, because the tokens that the key has used are compared with the new numbers.
+// algorithm, of the number of tiers, or to a longer log needs a new limiter. For some time, the limit then also has
+// previous limiters. When a request of a key comes, the key's debt in a previous limiter is charged to the new limiter,
+// and the previous limiter forgets it ([Formers.Move]). So a change never gives a key a full bucket, and a raised limit
+// takes effect at once.
 //
 // A previous limiter is dropped when none of its keys owes anything. Until then it takes memory, and each request costs
 // a lookup in it. [MaxFormers] and [MaxBytes] bound this cost.
@@ -24,14 +24,12 @@ import (
 const (
 	// MaxFormers is the largest number of previous limiters of a limit.
 	MaxFormers = 4
-	// MaxBytes is the most memory, in bytes, that the tables of two or more previous limiters may take together. A
-	// single previous limiter may have any size.
+	// MaxBytes is the most memory, in bytes, that the tables of two or more previous limiters may take together.
 	MaxBytes = 1 << 30
 )
 
-// A Limiter is the limiter of one limit, together with its previous limiters. A configuration that uses a Limiter has
-// either made it or calls [Limiter.Acquire]. When the configuration is replaced, it calls [Limiter.Release]. The
-// methods of a Limiter are safe for concurrent use.
+// A Limiter is the limiter of one limit, with its previous limiters. A configuration makes it or calls
+// [Limiter.Acquire], and calls [Limiter.Release] when it is replaced. All methods are safe for concurrent use.
 type Limiter struct {
 	*counted
 	formers *Formers
@@ -42,13 +40,12 @@ func New(l *engine.Limiter) *Limiter {
 	return newLimiter(l, nil, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
-// NewSpread does the same as [New] for a limit that has one bucket on all processors. The embedded Limiter is then nil.
+// NewSpread is [New] for a limit with one bucket on all processors. The embedded Limiter is then nil.
 func NewSpread(s *engine.Spread) *Limiter {
 	return newLimiter(nil, s, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
-// forgetting says how long after the last request the keys of a limit may owe something. It is set only for a limit
-// that shares its engine.Limiter with other limits.
+// forgetting says how long after the last request the keys of a limit that shares its engine.Limiter may owe something.
 type forgetting struct {
 	after time.Duration
 	now   func() time.Time
@@ -63,11 +60,10 @@ func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f for
 	return &Limiter{counted: c}
 }
 
-// Share returns a Limiter for another limit, with the same engine.Limiter as l. The keys of the other limit must differ
-// from the keys of l. The returned Limiter has one user. The parameter after is how long a key of that limit may owe
-// something, and now is the clock for that time. The parameter most is the largest number of owed tokens that a key
-// hands over. It matters for a limit that also counts refused requests: see [Limiter.RaiseMost]. The limits share the
-// previous limiters of l.
+// Share returns a Limiter, with one user, for another limit with the same engine.Limiter and the same previous limiters
+// as l, but different keys. A key of that limit may owe something for the duration after, by the clock now. most is the
+// largest number of tokens that a key hands over; it matters for a limit that also counts refused requests
+// ([Limiter.RaiseMost]).
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
 	to := newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 	if l.formers.Any() {
@@ -78,8 +74,7 @@ func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) 
 	return to
 }
 
-// RaiseMost raises to n the bound on the tokens that a key hands over. It does not change a bound that is already n or
-// more. Call RaiseMost when the limit has been raised.
+// RaiseMost raises to at least n the bound on the tokens that a key hands over, after the limit was raised.
 func (l *Limiter) RaiseMost(n uint64) { l.raiseMost(n) }
 
 // Formers returns the previous limiters, for the field Formers of [limits.Limit]. It returns nil if there are none.
@@ -93,8 +88,8 @@ func (l *Limiter) Acquire() *Limiter {
 	return l
 }
 
-// Release removes a user. The last Release closes the limiter and its previous limiters, except those that are also
-// previous limiters of another limiter.
+// Release removes a user. The last Release closes the limiter and those of its previous limiters that no other limiter
+// has.
 func (l *Limiter) Release() {
 	if l.users.Add(-1) > 0 {
 		return
@@ -109,8 +104,8 @@ func (l *Limiter) Release() {
 	l.release()
 }
 
-// Replace returns a Limiter for the parameter next, with one user. Its keys still owe what they owe l and the previous
-// limiters of l: see [Limiter.HandOver]. If Replace returns an error, it does not close the parameter next.
+// Replace returns a Limiter for next, with one user, to which l hands over ([Limiter.HandOver]). After an error, next
+// is still open.
 func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	to := New(next)
 	if err := l.HandOver(to); err != nil {
@@ -119,12 +114,13 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	return to, nil
 }
 
-// HandOver makes l and the previous limiters of l the previous limiters of the parameter to, so that keys still owe
-// what they owe now. The parameter to must have no previous limiters, and must not decide anything yet. HandOver does
-// not change l, because the new configuration may still fail and be dropped. It sweeps the previous limiters, and drops
-// each one in which no key owes anything. If too many remain, or they take too much memory, it returns an error,
-// because forgetting what keys have used would hand out full buckets. The parameter to may have the same engine.Limiter
-// as l or as one of the previous limiters of l. Then the debts of the keys stay in the records of that engine.Limiter.
+// HandOver makes l and its previous limiters the previous limiters of to, a new Limiter, so that keys still owe what
+// they owe now. The Limiter to must have no previous limiters, and must not decide anything yet. HandOver does not
+// change l, because the new configuration may still fail.
+//
+// HandOver sweeps the previous limiters, and drops each one in which no key owes anything. If too many remain, or they
+// take too much memory, it returns an error, because forgetting them would hand out full buckets. If the new Limiter
+// has the same engine.Limiter as one of them, the debts stay in its records.
 func (l *Limiter) HandOver(to *Limiter) error {
 	all, bytes := l.formers.keep(l.counted), uint64(0)
 	all = slices.DeleteFunc(all, func(f *former) bool {
@@ -176,7 +172,7 @@ type former struct {
 	sweeps uint64 // the number of the limiter's sweeps when it was replaced
 }
 
-// Any reports whether there are previous limiters. If there are, a request must call Move.
+// Any reports whether there are previous limiters. If so, a request must call Move.
 func (fs *Formers) Any() bool { return fs != nil && fs.list.Load() != nil }
 
 func (fs *Formers) all() []*former {
@@ -186,8 +182,7 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
-// keep adds an owner to each previous limiter, and returns these limiters. If the parameter of is not nil, it does the
-// same for that limiter.
+// keep adds an owner to each previous limiter, and to of unless it is nil, and returns them all.
 func (fs *Formers) keep(of *counted) (all []*former) {
 	if of != nil {
 		of.owners.Add(1)
@@ -205,19 +200,17 @@ func (fs *Formers) keep(of *counted) (all []*former) {
 	return all
 }
 
-// Move moves the debt of a request's key from the previous limiters to the limiter l. In l, Move charges the debt to
-// the key in the parameter to. The previous limiters then forget the debt. The function keyOf returns the key that the
-// request has in a previous limiter; false means that the request has no key in that limiter. If l has no room for a
-// debt, or only for a part of it, the debt stays in the previous limiter until l has room for the rest. The debt also
-// stays if the key to is under [engine.Blocked] or [engine.Unlimited]. So a limit that is lowered and raised again
-// hands out no token twice, and a debt does not come back at the rates of both limiters together.
+// Move moves the debt of a request's key from the previous limiters to l, where the key is to. keyOf returns the key
+// that the request has in a previous limiter, or false for none. The part of a debt for which l has no room stays in
+// the previous limiter. The complete debt stays if to is under [engine.Blocked] or [engine.Unlimited]. So a limit that
+// is lowered and raised again hands out no token twice, and a debt does not come back at the rates of both limiters
+// together.
 //
-// No request finds the debt in neither limiter, because Move charges l before the previous limiter forgets the debt.
-// Other requests that find the debt at the same time wait for a lock, so it is charged only once.
+// Move charges l before the previous limiter forgets the debt, so every request finds it. A lock ensures that it is
+// charged only once.
 //
-// While a previous configuration still decides requests, its limiter forgets nothing, so that these requests find what
-// the key has used. The tokens that these requests take are charged to l, too, except tokens that have come back since
-// the key's last request.
+// While a previous configuration still decides requests, its limiter forgets nothing. The tokens of these requests are
+// charged to l, too, except tokens that have come back since the key's last request.
 func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	fs.move(keyOf, func(n uint64) uint64 {
 		_, lost := l.Charge(to, n)
@@ -245,7 +238,7 @@ func (fs *Formers) move(keyOf func(*engine.Limiter) (engine.Key, bool), charge f
 	}
 }
 
-// Forget clears what a key owes the previous limiters. The function keyOf has the same meaning as for Move.
+// Forget clears what a key owes the previous limiters. keyOf has the same meaning as for Move.
 func (fs *Formers) Forget(keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	if !fs.Any() {
 		return
@@ -265,8 +258,8 @@ func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.K
 	return keyOf(f.Limiter)
 }
 
-// hasForgotten reports whether no key owes the limiter anything. A sweep that began before the limiter was replaced
-// does not count.
+// hasForgotten reports whether no key owes the limiter anything. Only sweeps that began after the limiter was replaced
+// count.
 func (f *former) hasForgotten() bool {
 	if f.Spread != nil {
 		return f.users.Load() == 0 && f.Spread.Owed() == 0
@@ -275,7 +268,6 @@ func (f *former) hasForgotten() bool {
 	return s.Keys == 0 && s.Sweeps >= f.sweeps+2 || f.isOver()
 }
 
-// isEmpty sweeps the limiter, and then reports the same as hasForgotten.
 func (f *former) isEmpty() bool {
 	if f.Spread != nil {
 		return f.hasForgotten()
@@ -284,8 +276,7 @@ func (f *former) isEmpty() bool {
 	return f.Stats().Keys == 0 || f.isOver()
 }
 
-// isOver reports whether the keys of a limit that shares its engine.Limiter owe nothing, because no configuration has
-// used the limit for a long enough time.
+// isOver reports whether no configuration has used a limit that shares its engine.Limiter for long enough.
 func (f *former) isOver() bool {
 	ends := f.ends.Load()
 	return ends != nil && !f.forget.now().Before(*ends)
@@ -303,7 +294,6 @@ func (fs *Formers) Limiters() (limiters []*engine.Limiter) {
 	return limiters
 }
 
-// drop removes each previous limiter for which the function in the parameter is returns true.
 func (fs *Formers) drop(is func(*former) bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

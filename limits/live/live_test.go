@@ -85,8 +85,8 @@ func TestDebtAboveTheLimit(t *testing.T) {
 	require.EqualValues(t, 2*time.Hour+6*time.Minute, now.Peek(now.Key("a"), 1).RetryAfter)
 }
 
-// TestALowerLimitInBetween: if the next limiter has no room for a debt, the debt stays in the previous limiter. So a
-// limit that is lowered and raised again hands no token out twice.
+// TestALowerLimitInBetween: a limit that is lowered and raised again hands no token out twice, because a debt without
+// room stays.
 func TestALowerLimitInBetween(t *testing.T) {
 	window := time.Hour
 	of := map[string]func(uint64) engine.Policy{
@@ -125,8 +125,7 @@ func TestALowerLimitInBetween(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatWasLoweredInPlace: the limit of a limiter is lowered below a key's debt, and then the limiter is
-// replaced. The complete debt is handed over, including the part above the lowered limit.
+// TestAPolicyThatWasLoweredInPlace: the debt above a limit that was lowered before is handed over, too.
 func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
 	for name, of := range map[string]func(uint64) engine.Policy{
 		"token bucket":   hourly,
@@ -151,8 +150,8 @@ func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
 	}
 }
 
-// TestTiers: the tier of the last take decides how much a key owes, and the tier of the next request decides how this
-// debt is charged to the new limiter.
+// TestTiers: the tier of the last take decides how much a key owes, and the tier of the next request how this is
+// charged.
 func TestTiers(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2), engine.Tiers(hourly(5), hourly(100))))
@@ -166,8 +165,7 @@ func TestTiers(t *testing.T) {
 	require.False(t, take(now, "a", 1))
 }
 
-// TestAConfigurationThatIsGivenUp: a configuration is dropped before it is used. This does not change the limiter in
-// use.
+// TestAConfigurationThatIsGivenUp: a configuration that is dropped before its use does not change the limiter in use.
 func TestAConfigurationThatIsGivenUp(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2)))
@@ -177,8 +175,7 @@ func TestAConfigurationThatIsGivenUp(t *testing.T) {
 	require.False(t, take(before, "a", 0))
 }
 
-// TestChainAndBound: debts survive MaxFormers replacements. While keys still owe tokens in that many previous limiters,
-// one more replacement is refused. It succeeds after the debts have come back.
+// TestChainAndBound: debts survive MaxFormers replacements. One more is refused until the debts have come back.
 func TestChainAndBound(t *testing.T) {
 	clock := testclock.New()
 	l := live.New(newLimiter(t, clock, hourly(2)))
@@ -203,7 +200,7 @@ func TestChainAndBound(t *testing.T) {
 	replace(t, l, newLimiter(t, clock, hourly(2)))
 }
 
-// TestForgotten: a previous limiter is dropped after it has been swept twice, if no key owes it anything.
+// TestForgotten: a previous limiter to which no key owes anything is dropped after two sweeps.
 func TestForgotten(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2)))
@@ -224,9 +221,8 @@ func TestForgotten(t *testing.T) {
 	require.False(t, now.Formers().Any())
 }
 
-// TestThePreviousConfigurationStillDecides: a request that the previous configuration decides finds the tokens that its
-// key has used, even if they were charged to the next limiter. The tokens that this request takes are charged to the
-// next limiter, too.
+// TestThePreviousConfigurationStillDecides: its requests find the tokens that were handed over, and their tokens are
+// charged to the next limiter, too.
 func TestThePreviousConfigurationStillDecides(t *testing.T) {
 	window := time.Hour
 	for name, p := range map[string]engine.Policy{
@@ -278,8 +274,7 @@ func TestABlockedTier(t *testing.T) {
 	}
 }
 
-// TestMovedOnce: many requests of a key come at the same time. No request finds a full bucket, and the debt is charged
-// only once.
+// TestMovedOnce: of many concurrent requests of a key, none finds a full bucket, and the debt is charged once.
 func TestMovedOnce(t *testing.T) {
 	for range 200 {
 		clock := testclock.New()
@@ -302,9 +297,7 @@ func TestMovedOnce(t *testing.T) {
 	}
 }
 
-// TestASharedLimiter: a limit has some of the keys of a shared limiter. It moves to another limiter and back. After the
-// return, its keys owe the first limiter the debts that were not handed over, and each debt that was handed over is
-// charged once.
+// TestASharedLimiter: when a limit moves from a shared limiter to another and back, each debt is charged once.
 func TestASharedLimiter(t *testing.T) {
 	clock := testclock.New()
 	first := live.New(newLimiter(t, clock, hourly(10)))
@@ -343,9 +336,7 @@ func TestASharedLimiter(t *testing.T) {
 	require.Empty(t, back.Formers().Limiters())
 }
 
-// TestRefusedHitsAreNotHandedOver: a limiter also counts refused hits. Therefore its limit bounds what a key hands
-// over, and raises this bound when its numbers rise. The part of the debt above the bound is forgotten together with
-// the part that was handed over.
+// TestRefusedHitsAreNotHandedOver: a key hands over at most the limit, although refused hits were counted, too.
 func TestRefusedHitsAreNotHandedOver(t *testing.T) {
 	for _, inUse := range []bool{false, true} {
 		clock := testclock.New()

@@ -11,9 +11,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// TestALowerLimitWhileSomebodyWaits: while a reservation is not due, a refund in the previous limiter does nothing.
-// Nevertheless, the debt is split correctly: only the part for which the next limiter has no room stays in the previous
-// limiter.
+// TestALowerLimitWhileSomebodyWaits: although a refund does nothing while a reservation is not due, only the debt
+// without room in the next limiter stays.
 func TestALowerLimitWhileSomebodyWaits(t *testing.T) {
 	const many = 100
 	clock := testclock.New()

@@ -20,7 +20,6 @@ func unused(t *testing.T) *engine.Limiter {
 	return l
 }
 
-// owing makes a key owe the limiter l something, and returns the limiter that replaces l.
 func owing(t *testing.T, l *Limiter) *Limiter {
 	t.Helper()
 	l.Charge(l.Key("a"), 1)
@@ -30,8 +29,7 @@ func owing(t *testing.T, l *Limiter) *Limiter {
 	return next
 }
 
-// TestEveryLimiterIsClosed: a limiter is closed when it has no users, even if several limiters had it among their
-// previous limiters.
+// TestEveryLimiterIsClosed: a limiter without users is closed, even if several limiters had it as a previous limiter.
 func TestEveryLimiterIsClosed(t *testing.T) {
 	first := New(unused(t))
 	second := owing(t, first)
@@ -46,8 +44,7 @@ func TestEveryLimiterIsClosed(t *testing.T) {
 	}
 }
 
-// TestUsersThatEndTogether: if two users release a limiter at the same time, exactly one of them counts as the last and
-// closes it.
+// TestUsersThatEndTogether: of two users that release a limiter at the same time, exactly one closes it.
 func TestUsersThatEndTogether(t *testing.T) {
 	first := New(unused(t))
 	for range 2000 {
@@ -69,8 +66,7 @@ func TestUsersThatEndTogether(t *testing.T) {
 	}
 }
 
-// TestWhatIsHandedOverTwice: a key owes 15. Of these, 10 were handed over while the limiter was in use. Of the other 5,
-// the next limiter first has room for only 2. The remaining 3 stay, and later only these 3 are charged.
+// TestWhatIsHandedOverTwice: only the part of a debt that the next limiter had no room for is charged later.
 func TestWhatIsHandedOverTwice(t *testing.T) {
 	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 100), engine.MaxKeys(1))
 	require.NoError(t, err)

@@ -11,9 +11,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Field reads the limit of a request from a header field that a trusted server has written. The header field has the
-// syntax of RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers, versions 8 to 10). The caller supplies the function
-// that parses the list of items (RFC 9651): see [Read]. A Field is immutable.
+// A Field reads the limit of a request from a header field that a trusted server has written, in the syntax of
+// RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers, versions 8 to 10). A Field is immutable.
 type Field struct {
 	// Limit is the limit of requests without the field. Its Quota is the largest limit that a field may set, in tokens.
 	Limit spec.Limit
@@ -23,26 +22,25 @@ type Field struct {
 	Unit string
 }
 
-// maxField is the largest number of bytes in all lines of a field, maxItems is the largest number of its items, and
-// maxParams is the largest number of parameters of all items together. A field that exceeds one of these bounds is not
-// parsed.
+// maxField, maxItems and maxParams bound the bytes, items and parameters of a field that is parsed.
 const maxField, maxItems, maxParams = 4096, 64, 256
 
-// An Item is an item of the field. Value is a String or a Token, as a Go value of any type whose kind is string. Param
-// returns a parameter of the item. It returns an Integer as an int64.
+// An Item is an item of the field. Value is a String or a Token, of any type whose kind is string. Param returns a
+// parameter, an Integer as an int64.
 type Item struct {
 	Value any
 	Param func(name string) (value any, ok bool)
 }
 
-// Read finds the item whose value is f.Name in the lines of a field, and returns its limit: q tokens in w seconds. If
-// the item has no w, the period of f.Limit's rate is used. A q of 0 refuses all requests. The function parse parses the
-// lines. The function item converts a member of the list, and returns the zero Item if the member is not an item. ok is
-// false if no item has the value f.Name.
+// Read finds the item whose value is f.Name in the lines of a field, and returns its limit: q tokens in w seconds.
+// Without w, the period of f.Limit's rate counts. A q of 0 refuses all requests. ok is false if no item has the value
+// f.Name.
 //
-// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters. It also returns an error for two items
-// whose value is f.Name, and for an item that is not a text. A parameter of another type or out of range is an error,
-// and so is a limit that does not fit ([spec.Limit.Other]).
+// parse parses the list (RFC 9651). item converts a member, and returns the zero Item if it is not an item.
+//
+// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters, for two items whose value is f.Name, and
+// for an item that is not a text. It also returns an error for a parameter of another type or out of range, and for a
+// limit that does not fit ([spec.Limit.Other]).
 func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, error), item func(M) Item) (p engine.Policy, ok bool, err error) {
 	if len(lines) == 0 {
 		return p, false, nil
@@ -82,8 +80,8 @@ func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, erro
 	return p, true, nil
 }
 
-// bounded returns an error for lines whose parsing would take much time or memory. Up to the first syntax error, its
-// counts of items and parameters are never lower than the counts of a parser.
+// bounded returns an error for lines whose parsing would take much time or memory. Up to the first syntax error, it
+// counts at least as many items and parameters as a parser.
 func bounded(lines []string) error {
 	length, items, params := 0, 1, 0
 	for _, line := range lines {
@@ -119,7 +117,6 @@ func bounded(lines []string) error {
 	return nil
 }
 
-// numbers returns the numbers of a limit that an item describes.
 func (f *Field) numbers(item *Item) (n spec.Numbers, err error) {
 	q, ok, err := item.integer("q", 0, spec.MaxBurst)
 	if err == nil && !ok {
@@ -161,8 +158,6 @@ func (f *Field) unit() string {
 	return f.Unit
 }
 
-// integer returns a parameter that is a whole number from low to high. ok is false if the item does not have the
-// parameter.
 func (i *Item) integer(name string, low, high int64) (n int64, ok bool, err error) {
 	value, ok := i.Param(name)
 	if !ok {

@@ -14,7 +14,6 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A params has the parameters of an item in the form in which a library returns them.
 type params map[string]any
 
 func item(value any, p params) quotas.Item {
@@ -24,7 +23,6 @@ func item(value any, p params) quotas.Item {
 	}}
 }
 
-// token is the type for a Token of RFC 9651, as a library may define it.
 type token string
 
 func read(f *quotas.Field, items ...quotas.Item) (engine.Policy, bool, error) {
@@ -35,8 +33,7 @@ func readLines(f *quotas.Field, lines []string, parse func([]string) ([]quotas.I
 	return quotas.Read(f, lines, parse, func(i quotas.Item) quotas.Item { return i })
 }
 
-// TestField: the limit comes from the item whose value is the Name of the Field. Other items are ignored, because they
-// describe other limits.
+// TestField: the limit comes from the item whose value is the Name of the Field.
 func TestField(t *testing.T) {
 	five := uint64(5)
 	bucket := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.Per(60, time.Minute)), Burst: &five}, Quota: 1000}
@@ -73,7 +70,7 @@ func TestField(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// TestBadField: for a value that cannot be a limit, Read returns an error and no limit.
+// TestBadField: Read returns an error for a value that cannot be a limit.
 func TestBadField(t *testing.T) {
 	bucket := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.Per(60, time.Minute))}, Quota: 1000, Cost: 3}
 	window := bucket
@@ -118,8 +115,7 @@ func TestBadField(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestALongField: if a field would take long to parse, Read returns an error before it parses the field. A field that
-// only looks as if it took long is parsed.
+// TestALongField: Read does not parse a field that would take long.
 func TestALongField(t *testing.T) {
 	f := &quotas.Field{Name: "a"}
 	sixty := strings.Repeat("a,", 60)
@@ -154,8 +150,7 @@ func TestALongField(t *testing.T) {
 	}
 }
 
-// TestNamesThatCannotHaveLimits: CheckName refuses header names that have another meaning, and header names that
-// servers may confuse.
+// TestNamesThatCannotHaveLimits: CheckName refuses header names that have another meaning or that servers may confuse.
 func TestNamesThatCannotHaveLimits(t *testing.T) {
 	for _, name := range []string{"RateLimit-Policy", "X-RateLimit-Policy", "x-plan", "Accepted", "X-Forward"} {
 		assert.NoError(t, quotas.CheckName(name))

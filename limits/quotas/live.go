@@ -11,19 +11,18 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Live has the current [Table] of a source, and replaces it when the source has changed. Make one with [Open]. Its
-// methods are safe for concurrent use.
+// A Live has the current [Table] of a source, and replaces it when the source has changed. Its methods are safe for
+// concurrent use.
 type Live struct {
 	table   atomic.Pointer[Table]
 	reading sync.Mutex
 	read    Source
 }
 
-// A Source reads a table. It may return nil if nothing has changed since the last time. A [Live] does not call its
-// Source concurrently.
+// A Source reads a table, or returns nil if nothing has changed. A [Live] does not call it concurrently.
 type Source func(context.Context) (*Table, error)
 
-// Open returns a Live and reads its first table. If the source returns an error, Open returns that error.
+// Open returns a Live with its first table, or the error of the source.
 func Open(ctx context.Context, read Source) (*Live, error) {
 	l := &Live{read: read}
 	t, err := read(ctx)
@@ -40,10 +39,8 @@ func (l *Live) Table() *Table { return l.table.Load() }
 // Of returns the policy of a key: see [Table.Of].
 func (l *Live) Of(key string) (engine.Policy, bool) { return l.table.Load().Of(key) }
 
-// Follow reads the table again and again, at intervals of the duration every, until ctx is done. After an error the
-// current table stays. Follow calls the function told in three cases. It passes each table that differs from the
-// previous table, and each error that differs from the previous error. When reading succeeds again after an error, it
-// passes the current table.
+// Follow reads the table at each interval until ctx is done. After an error the current table stays. told gets each
+// different table and each different error, and the current table when reading succeeds again after an error.
 func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table, error)) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -69,7 +66,6 @@ func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table
 	}
 }
 
-// again reads the table and returns the current one, or the error of the source.
 func (l *Live) again(ctx context.Context) (t *Table, isNew bool, err error) {
 	l.reading.Lock()
 	defer l.reading.Unlock()
@@ -85,14 +81,14 @@ func (l *Live) again(ctx context.Context) (t *Table, isNew bool, err error) {
 	return t, true, nil
 }
 
-// A FileReader reads a file when it has changed. The zero FileReader has read nothing. It is not for concurrent use.
+// A FileReader reads a file when it has changed. It is not for concurrent use.
 type FileReader struct {
 	last   fs.FileInfo // nil if the file must be read
 	failed error
 }
 
 // Read reads the file by [Reader.File] if its identity, size or time has changed. Otherwise it returns a nil Table and
-// the error of the last reading.
+// the last error.
 func (f *FileReader) Read(r Reader, name string) (*Table, error) {
 	info, err := os.Stat(name)
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// TestFollow: a new table replaces a different one. If a table cannot be read, the previous one stays, and each error
-// is reported once. The test runs in synctest's time, so nothing waits.
+// TestFollow: a table that cannot be read does not replace the previous one, and each error is reported once.
 func TestFollow(t *testing.T) {
 	in := reader(t)
 	read := func(texts ...string) quotas.Source {
@@ -44,8 +43,7 @@ func TestFollow(t *testing.T) {
 			defer mu.Unlock()
 			tables, errs = append(tables, t), append(errs, err)
 		})
-		// until lets time pass. Then it returns anna's limit in the table, how often the function told was called
-		// meanwhile, and the last error.
+		// until lets time pass, and returns anna's limit, how often told was called meanwhile, and the last error.
 		until := func(d time.Duration) (p engine.Policy, told int, last error) {
 			mu.Lock()
 			tables, errs = nil, nil
@@ -65,7 +63,7 @@ func TestFollow(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		first := l.Table()
-		p, told, _ := until(10 * time.Minute) // nothing has changed
+		p, told, _ := until(10 * time.Minute)
 		assert.Equal(t, free, p)
 		assert.Zero(t, told)
 		assert.Same(t, first, l.Table())
@@ -94,11 +92,10 @@ func TestFollow(t *testing.T) {
 		assert.Equal(t, paid, p)
 		assert.Equal(t, 1, told)
 		require.NoError(t, err)
-		is(func(context.Context) (*quotas.Table, error) { return nil, nil }) // unchanged
+		is(func(context.Context) (*quotas.Table, error) { return nil, nil })
 		p, told, _ = until(10 * time.Minute)
 		assert.Equal(t, paid, p)
 		assert.Zero(t, told)
-		// If two keys exchange their limits, the table is a different one.
 		is(read("anna", "paid", "berta", "free"))
 		_, told, _ = until(time.Minute)
 		assert.Equal(t, 1, told)
@@ -140,7 +137,7 @@ func TestFileReader(t *testing.T) {
 	require.NoError(t, err)
 	has(t, table, map[string]engine.Policy{"anna": paid})
 	write("anna,gold\n", old.Add(2*time.Second))
-	for range 2 { // the error stays
+	for range 2 {
 		_, err = f.Read(reader(t), name)
 		require.ErrorContains(t, err, `line 1: "gold"`)
 	}
@@ -152,7 +149,7 @@ func TestFileReader(t *testing.T) {
 	require.NoError(t, err)
 	has(t, table, map[string]engine.Policy{"anna": free})
 
-	// A file that has just changed may change again without a new time stamp, so it is read again.
+	// A file that has just changed may change again without a new time stamp.
 	write("anna,paid\n", time.Now())
 	for range 2 {
 		table, err = f.Read(reader(t), name)

@@ -7,24 +7,21 @@ import (
 	"strings"
 )
 
-// connection has the names of header fields that apply to one connection only (RFC 9110, section 7.6.1) or that control
-// HTTP itself.
+// connection has the names of header fields for one connection (RFC 9110, section 7.6.1) or for HTTP itself.
 var connection = []string{
 	"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Max-Forwards", "Proxy-Authenticate", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// meaning has the names of header fields that already have a meaning in requests. They are defined in RFC 9110, 9111,
-// 6265 or 7239, or proxies use them.
+// meaning has the names of header fields with a meaning in requests, by RFC 9110, 9111, 6265 or 7239, or for proxies.
 var meaning = []string{
 	"Accept", "Authorization", "Cache-Control", "Cookie", "Date", "Forwarded", "From", "Origin", "Pragma", "Range", "Referer",
 	"User-Agent", "Via", "X-Real-Ip", "X-Request-Id",
 }
 
-// CheckName returns an error if a header field with this name cannot carry limits. The name may have only letters,
-// digits and hyphens, because some servers treat X_Plan and X-Plan as the same field. Fronts remove the field from the
-// requests of clients. Therefore, the field must not apply to one connection only, and must not have another meaning in
-// requests.
+// CheckName returns an error if a header field with this name cannot carry limits. Fronts remove the field from the
+// requests of clients, so it must not apply to one connection only, or have another meaning. The name may have only
+// letters, digits and hyphens, because some servers treat X_Plan and X-Plan as the same field.
 func CheckName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-'

@@ -21,7 +21,6 @@ import (
 
 var free, paid = engine.TokenBucket(engine.PerSecond(1), 1), engine.TokenBucket(engine.PerSecond(100), 200)
 
-// reader returns a Reader for token buckets with a limit of at most 1,000 tokens.
 func reader(t testing.TB) quotas.Reader {
 	l := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.PerSecond(10))}, Quota: 1000}
 	numbers, err := l.Quotas()
@@ -30,7 +29,6 @@ func reader(t testing.TB) quotas.Reader {
 	return quotas.Reader{Plans: map[string]engine.Policy{"free": free, "paid": paid}, Policy: numbers.Policy}
 }
 
-// has asserts that a table has exactly these keys with these limits.
 func has(t *testing.T, table *quotas.Table, want map[string]engine.Policy) {
 	t.Helper()
 	assert.Equal(t, len(want), table.Len())
@@ -58,7 +56,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// TestNoKeys: for a file without a key, File returns an error, because the file may have been truncated.
+// TestNoKeys: File returns an error for a file without a key, which may have been truncated.
 func TestNoKeys(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "key,plan\n", "# nobody\n", "\ufeff"} {
 		_, err := reader(t).CSV([]byte(text))
@@ -77,7 +75,6 @@ func TestJSON(t *testing.T) {
 	has(t, table, some)
 }
 
-// pairs returns a function that yields keys with their limits. The texts are alternately a key and its limit.
 func pairs(texts ...string) func(func(key, limit string) error) error {
 	return func(yield func(key, limit string) error) error {
 		for i := 0; i < len(texts); i += 2 {
@@ -89,7 +86,7 @@ func pairs(texts ...string) func(func(key, limit string) error) error {
 	}
 }
 
-// TestPairs: Pairs accepts the same texts as File. If a key occurs twice, its last limit applies.
+// TestPairs: Pairs accepts the same texts as File, but the last limit of a key applies.
 func TestPairs(t *testing.T) {
 	table, err := reader(t).Pairs(pairs("anna", "paid", "berta", "paid", `carl, the "second"`, "9/m,4", "dora", "unlimited", "emil", "0",
 		"fred", ",3", "#gerd", "free", "anna", "free", "berta", "paid"))
@@ -116,8 +113,7 @@ func TestPairs(t *testing.T) {
 	assert.ErrorIs(t, err, lost)
 }
 
-// TestALongLimit: an error does not quote a long text in full, no matter where the text is from. A rate with too many
-// digits is an error, too.
+// TestALongLimit: an error does not quote a long text in full. A rate with too many digits is an error, too.
 func TestALongLimit(t *testing.T) {
 	for name, text := range map[string]string{
 		"text": strings.Repeat("x", 1<<20), "rate": strings.Repeat("0", 1<<20) + "1/s", "just": strings.Repeat("x", 256),
@@ -237,8 +233,7 @@ func TestManyKeys(t *testing.T) {
 	}
 }
 
-// TestMemory checks the figures in docs/configuration.md: a key with a plan takes 16 bytes, and a key with its own
-// numbers takes 72 bytes.
+// TestMemory checks the figures in docs/configuration.md.
 func TestMemory(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(engine.Policy{}), uintptr(56)) // 48 on systems with 32-bit pointers
 	const keys = 30_000
@@ -254,7 +249,7 @@ func TestMemory(t *testing.T) {
 		text, err := json.Marshal(values)
 		require.NoError(t, err)
 		in := reader(t)
-		var tables [16]*quotas.Table // many, so that memory that other code frees meanwhile hardly matters
+		var tables [16]*quotas.Table // so that memory that other code frees meanwhile hardly matters
 		before := heap()
 		for i := range tables {
 			tables[i], err = in.JSON(text)

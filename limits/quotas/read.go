@@ -19,33 +19,28 @@ import (
 // MaxBytes is the size of the largest file that is read.
 const MaxBytes = 4 << 30
 
-// The constant maxKey is the length of the longest key. The constant maxLimit is the length of the longest text of a
-// rate or burst. Both are in bytes.
+// maxKey bounds a key, and maxLimit the text of a rate or burst, in bytes.
 const maxKey, maxLimit = 4096, 256
 
 // A Reader reads a [Table]. Its functions are called for each key, from the goroutine that reads.
 type Reader struct {
 	// Plans are the policies of plans by name.
 	Plans map[string]engine.Policy
-	// Policy returns the policy that the numbers describe, or an error that says what is wrong with them. See
-	// [spec.Quotas].
+	// Policy returns the policy of the numbers, or an error that says what is wrong with them. See [spec.Quotas].
 	Policy func(spec.Numbers) (engine.Policy, error)
-	// Key converts a text in the file to the key that requests have. A nil Key means that the text itself is the key.
+	// Key converts a text in the file to the key that requests have; nil means the text itself.
 	Key func(text string) (key string, err error)
 }
 
 // File reads a file of at most [MaxBytes]: JSON if its name ends in .json, otherwise CSV. An error names the line, but
 // no key, because keys may be secrets. Reading needs memory for the complete file.
 //
-// A line of CSV has one of three forms: "key,plan", "key,rate" or "key,rate,burst". An empty burst counts as not set. A
-// first line that is literally one of these three texts is a heading. Lines that begin with # are comments. JSON is an
-// object whose names are keys. Each value is the name of a plan, a rate, or {"rate": "10/s", "burst": 20}, where rate
-// or burst may be missing.
+// A line of CSV has the form "key,plan", "key,rate" or "key,rate,burst". An empty burst counts as not set. A first line
+// that is literally one of these three texts is a heading. Lines that begin with # are comments. JSON is an object
+// whose names are keys. Each value is the name of a plan, a rate, or {"rate": "10/s", "burst": 20}, where rate or burst
+// may be missing. A rate or a burst has at most 256 bytes.
 //
-// A rate or a burst has at most 256 bytes. An error quotes only the beginning of a longer text.
-//
-// A duplicate key is an error, even with the same limit. A file without keys is an error, too. Such a file is probably
-// truncated, and without the error, all keys would get the limit of keys that are not in the table.
+// A duplicate key is an error, even with the same limit, and so is a file without keys: it is probably truncated.
 func (r Reader) File(name string) (*Table, error) {
 	file, info, err := openfile.Regular(name)
 	if err != nil {
@@ -95,7 +90,7 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	if second < 0 {
 		return t.filled()
 	}
-	// Only now, after the error, the line of the duplicate key is searched.
+	// The line of the duplicate key is searched only now.
 	in = csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	in.Comment, in.ReuseRecord, in.FieldsPerRecord = '#', true, -1
 	return nil, eachLine(in, func([]string) error {
@@ -106,10 +101,9 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	})
 }
 
-// Pairs reads keys and their limits, such as the fields of a hash in Redis. It calls the function each, which must call
-// yield for each pair. A limit is "plan", "rate" or "rate,burst", as in a line of CSV. If a key occurs twice, its last
-// limit applies. If there are no keys, Pairs returns an error. An error has the number of the pair. The first pair has
-// the number 1.
+// Pairs reads keys and their limits, such as the fields of a hash in Redis, from each, which calls yield for each pair.
+// A limit is "plan", "rate" or "rate,burst", as in a line of CSV. The last limit of a key applies. It is an error if
+// there are no keys. An error has the number of the pair, from 1.
 func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Table, error) {
 	b, seen := newBuilder(), known{}
 	b.latest = true
@@ -133,7 +127,6 @@ func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Ta
 	return t.filled()
 }
 
-// filled returns the table if it has a key, and an error otherwise.
 func (t *Table) filled() (*Table, error) {
 	if t.keys == 0 {
 		return nil, errors.New("it has no keys: want at least one, because without any all requests would be under another limit")
@@ -141,11 +134,9 @@ func (t *Table) filled() (*Table, error) {
 	return t, nil
 }
 
-// known has the policies that were parsed already. A key of this map consists of two texts. The first is the plan or
-// the rate, and the second is the burst.
+// known has the policies that were parsed already, by the plan or rate, and the burst.
 type known map[[2]string]engine.Policy
 
-// maxKnown is the largest number of policies in known.
 const maxKnown = 4096
 
 func (k known) policy(r Reader, limit, burst string) (p engine.Policy, err error) {
@@ -161,8 +152,7 @@ func (k known) policy(r Reader, limit, burst string) (p engine.Policy, err error
 
 var errTwice = errors.New("its key occurs twice")
 
-// eachLine calls the function each with the fields of each line that is not a heading. Its error has the number of the
-// line.
+// eachLine calls each with the fields of each line except a heading. Its error has the number of the line.
 func eachLine(in *csv.Reader, each func(fields []string) error) error {
 	for first := true; ; first = false {
 		fields, err := in.Read()
@@ -193,7 +183,6 @@ func isHeading(fields []string) bool {
 	return false
 }
 
-// add adds a key, given as its text in the file.
 func (r Reader) add(b *builder, text string, p engine.Policy) (err error) {
 	if text == "" || len(text) > maxKey {
 		return fmt.Errorf("a key of %d bytes: want 1 to %d", len(text), maxKey)
@@ -206,7 +195,6 @@ func (r Reader) add(b *builder, text string, p engine.Policy) (err error) {
 	return b.add(text, p)
 }
 
-// policy returns the policy of a plan, or of a rate and a burst.
 func (r Reader) policy(limit, burst string) (engine.Policy, error) {
 	if p, ok := r.Plans[limit]; ok && burst == "" {
 		return p, nil
@@ -243,7 +231,6 @@ func (r Reader) numbers(n spec.Numbers) (engine.Policy, error) {
 	return p, nil
 }
 
-// describe returns numbers as text for an error.
 func describe(n spec.Numbers) string {
 	text := "no rate"
 	if n.Rate != (spec.Rate{}) {
@@ -286,7 +273,7 @@ func (r Reader) JSON(text []byte) (*Table, error) {
 	})
 }
 
-// eachMember calls the function each for each member of a JSON object. Its error has the number of the line.
+// eachMember calls each for each member of a JSON object. Its error has the number of the line.
 func eachMember(text []byte, each func(key string, value json.RawMessage) error) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	fail := func(err error) error {
@@ -326,7 +313,6 @@ func eachMember(text []byte, each func(key string, value json.RawMessage) error)
 	return nil
 }
 
-// value returns the policy of a JSON value.
 func (r Reader) value(text json.RawMessage) (engine.Policy, error) {
 	var limit string
 	if json.Unmarshal(text, &limit) == nil && text[0] == '"' {
@@ -360,7 +346,6 @@ func (r Reader) value(text json.RawMessage) (engine.Policy, error) {
 	return r.policy(n.Rate, burst)
 }
 
-// short returns the text, truncated if it is long.
 func short(text []byte) string {
 	const most = 60
 	if len(text) > most {

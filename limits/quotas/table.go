@@ -1,6 +1,6 @@
-// Package quotas has the limits of many keys. A [Table] maps a key to a policy. It is read from a file or from a hash
-// in Redis. For each key, the file or the hash has the name of a plan, or numbers. A [Field] reads the limit that a
-// request brings in a header. The function [limits.Limit.Quota] can return these policies.
+// Package quotas has the limits of many keys, for [limits.Limit.Quota]. A [Table] maps a key to a policy, by the name
+// of a plan or by numbers, from a file or from a hash in Redis. A [Field] reads the limit that a request brings in a
+// header.
 package quotas
 
 import (
@@ -15,13 +15,11 @@ import (
 // MaxKeys is the largest number of keys in a [Table].
 const MaxKeys = 100_000_000
 
-// A Table has the policy of each of its keys. A Table does not change, so any number of goroutines may use it.
+// A Table has the policy of each of its keys. It does not change, so any number of goroutines may use it.
 //
-// Instead of a key, it stores a 64-bit hash of the key with a secret seed. A key takes 16 bytes, and each different
-// policy takes 56 bytes. So a table of plans takes 16 bytes per key, and a table in which each key has its own policy
-// takes 72 bytes per key. Two keys may have the same hash, but no one can predict which keys. An example: if a table
-// has a million keys and is asked for a million other keys, the chance that it finds a policy for at least one of these
-// other keys is about 1 in 18 million.
+// Instead of a key, it stores a 64-bit hash with a secret seed. A key takes 16 bytes, and each different policy takes
+// 56 bytes. No one can predict which keys have the same hash. If a table of a million keys is asked for a million
+// others, the chance that it finds any of these is about 1 in 18 million.
 type Table struct {
 	seed     maphash.Seed
 	hashes   []uint64 // a hash is at the place that its value gives, or at the next free place; 0: free
@@ -55,11 +53,9 @@ func (t *Table) Bytes() uint64 {
 	return uint64(len(t.hashes))*(hash+number) + uint64(cap(t.policies))*policy
 }
 
-// hash returns the hash of a key. It is never 0.
 func (t *Table) hash(key string) uint64 { return max(maphash.String(t.seed, key), 1) }
 
-// place returns the place of a hash in hashes. If the hash is not there, it returns the free place where it would be
-// stored.
+// place returns the place of a hash in hashes, or the free place where it would be stored.
 func (t *Table) place(hash uint64) int {
 	high, _ := bits.Mul64(hash, uint64(len(t.hashes)))
 	i := int(high)
@@ -81,7 +77,6 @@ type builder struct {
 	latest bool     // if a key occurs twice, its last policy counts; otherwise that is an error
 }
 
-// marking is the seed of the checksums of tables.
 var marking = maphash.MakeSeed()
 
 func newBuilder() *builder {
@@ -90,7 +85,7 @@ func newBuilder() *builder {
 
 var errTooMany = errors.New("too many keys: want at most 100,000,000")
 
-// add adds a key. It does not notice a key that was added before: the method build does.
+// add adds a key. Only build notices a key that was added before.
 func (b *builder) add(key string, p engine.Policy) error {
 	if len(b.hashes) == MaxKeys {
 		return errTooMany
@@ -106,7 +101,7 @@ func (b *builder) add(key string, p engine.Policy) error {
 	return nil
 }
 
-// build makes the table. If a key was added twice, build returns the number of the second call of add for this key.
+// build makes the table, or returns the number of the second add of a key.
 func (b *builder) build() (t *Table, second int) {
 	of := b.table // a copy with exactly the needed capacity
 	t = &of

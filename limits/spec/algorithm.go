@@ -71,8 +71,8 @@ func List() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// ParseAlgorithm returns the algorithm that has a name. It is one of [Algorithms]; "" means the token bucket. For any
-// other text, the error lists the names.
+// ParseAlgorithm returns the one of [Algorithms] that has a name; "" means the token bucket. For any other text, the
+// error lists the names.
 func ParseAlgorithm(text string) (engine.Algorithm, error) {
 	if text == "" {
 		return engine.AlgorithmTokenBucket, nil

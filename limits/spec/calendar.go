@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// calendar returns the policy for the parameter n, whose rate has a period of the calendar.
+// calendar returns the policy for n, whose rate has a period of the calendar.
 func (l *Limit) calendar(es *Errors, tier string, n Numbers) engine.Policy {
 	before := len(*es)
 	if l.Algorithm != engine.AlgorithmFixedWindow {
@@ -34,8 +34,8 @@ func (l *Limit) calendar(es *Errors, tier string, n Numbers) engine.Policy {
 	return engine.CalendarWindow(uint64(n.Rate.Tokens), n.Rate.per, zone)
 }
 
-// ParseZone returns the time zone with a name of the tz database, such as Europe/Berlin; "" means UTC. "Local", the
-// zone of the machine, is an error: with it, the same configuration would mean different periods on different machines.
+// ParseZone returns the time zone with a name of the tz database, such as Europe/Berlin; "" means UTC. "Local" is an
+// error, because it would mean different periods on different machines.
 func ParseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {

@@ -16,7 +16,7 @@ type Error struct {
 // Error returns the message, after the name of the tier.
 func (e *Error) Error() string { return e.of("tier") }
 
-// of returns the text of Error, but with the parameter word instead of "tier".
+// of returns the text of Error, with word instead of "tier".
 func (e *Error) of(word string) string {
 	if e.Tier != "" {
 		return fmt.Sprintf("%s %q: %s", word, e.Tier, e.Message)
@@ -36,11 +36,9 @@ func (es Errors) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// ofPlans has the errors of a limit whose tiers are plans for quotas. The text of these errors therefore says "plan"
-// instead of "tier".
+// ofPlans has the errors of a limit whose tiers are called plans.
 type ofPlans struct{ Errors }
 
-// Error returns one sentence for each error, as [Errors.Error] does.
 func (o ofPlans) Error() string {
 	all := make([]string, len(o.Errors))
 	for i, e := range o.Errors {
@@ -49,10 +47,9 @@ func (o ofPlans) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// Unwrap returns the errors.
 func (o ofPlans) Unwrap() error { return o.Errors }
 
-// ErrorsOf returns the [Errors] that an error of [Limit.Policies] contains. It returns nil for nil.
+// ErrorsOf returns the [Errors] that an error of [Limit.Policies] contains, or nil for nil.
 func ErrorsOf(err error) Errors {
 	var es Errors
 	errors.As(err, &es)

@@ -9,19 +9,19 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// MaxTiers is the largest number of tiers that a limiter can have. A limit with more tiers gives each request a quota
-// instead ([engine.Limiter.Quota]). Its limiter is then made with the [Room] for these quotas.
+// MaxTiers is the largest number of tiers of a limiter. A limit with more gives each request a quota instead
+// ([engine.Limiter.Quota]), and its limiter is made with the [Room] for them.
 const MaxTiers = 14
 
-// DefaultQuota is the largest limit, in tokens, that a quota may have if the configuration sets no other number.
+// DefaultQuota is the largest limit, in tokens, of a quota if the configuration sets no other number.
 const DefaultQuota = 1_000_000
 
-// LongestQuota is the longest time that a bucket of a quota may take to fill in a store. Up to this length, a store
-// counts time in nanoseconds, as a limiter in memory does.
+// LongestQuota is the longest time that a bucket of a quota may take to fill in a store. Up to it, a store counts in
+// nanoseconds, as memory does.
 const LongestQuota = 26 * 24 * time.Hour
 
-// StoredPolicy returns the policy for a limiter in a store whose requests bring quotas. The parameter base is one of
-// the limit's policies, and must be a policy that counts requests.
+// StoredPolicy returns the policy for a limiter in a store whose requests bring quotas, from one of the limit's
+// policies that count requests.
 func StoredPolicy(base engine.Policy) engine.Policy {
 	if base.Algorithm() == engine.AlgorithmTokenBucket {
 		return engine.TokenBuckets(LongestQuota)
@@ -29,8 +29,7 @@ func StoredPolicy(base engine.Policy) engine.Policy {
 	return base
 }
 
-// Room returns the argument of [engine.MaxQuota] for a limiter whose requests may have quotas. The parameter own is the
-// policy of the limiter, and the parameter most is the largest quota in tokens.
+// Room returns the argument of [engine.MaxQuota] for a limiter with the policy own and quotas of up to most tokens.
 func Room(own engine.Policy, most uint64) uint64 {
 	if own.Algorithm() == engine.AlgorithmTokenBucket {
 		return MaxBurst // for these algorithms, this takes no more memory than a room of 1
@@ -50,8 +49,8 @@ func Highest(policies ...engine.Policy) (most uint64) {
 
 func counts(p engine.Policy) bool { return p != engine.Blocked() && p != engine.Unlimited() }
 
-// base returns the policy with which the limiter of the limit is made. It also returns the policies of all tiers that
-// count requests.
+// base returns the policy with which the limiter of the limit is made, and the policies of all tiers that count
+// requests.
 func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Policy, counted []engine.Policy) {
 	counted = slices.DeleteFunc(slices.Clone(tiers), func(p engine.Policy) bool { return !counts(p) })
 	switch base = own; {
@@ -91,8 +90,8 @@ func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.
 	}
 }
 
-// Quotas checks numbers that come from outside the configuration for one limit, such as the numbers in a file of
-// customers. [Limit.Quotas] makes it. It is safe for concurrent use.
+// Quotas checks numbers that come from outside the configuration for one limit, such as from a file of customers. It is
+// safe for concurrent use.
 type Quotas struct {
 	limit   Limit
 	probe   *engine.Limiter
@@ -100,8 +99,8 @@ type Quotas struct {
 	end     func()
 }
 
-// Quotas returns a checker of numbers for the limit. The limit's Quota must not be 0, and its [Limit.Policies] must
-// have no errors. The caller closes the checker.
+// Quotas returns a checker of numbers for the limit, which must have a Quota, and no errors of [Limit.Policies]. The
+// caller closes the checker.
 func (l *Limit) Quotas() (*Quotas, error) {
 	own, tiers, err := l.Policies()
 	if err != nil {
@@ -136,8 +135,8 @@ func (q *Quotas) Close() {
 	q.end()
 }
 
-// Policy returns the policy that [Limit.Other] makes from the numbers. It returns an error if Other returns one, or if
-// a limiter does not accept the policy. The error says what is wrong with the numbers.
+// Policy returns the policy of the numbers ([Limit.Other]), if a limiter accepts it. The error says what is wrong with
+// the numbers.
 func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	p, err := q.limit.Other(n)
 	if err != nil {
@@ -146,9 +145,9 @@ func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	return p, q.takes(p)
 }
 
-// Other returns the policy for numbers that come with a request. The limit's Quota must not be 0. If the rate or the
-// burst is missing, Other uses the limit's own, as for a [Tier]. The error says what is wrong with the numbers. A
-// limiter may still not accept the policy: [engine.Limiter.Quota] checks that.
+// Other returns the policy for numbers that come with a request. The limit must have a Quota. If the rate or the burst
+// is missing, Other uses the limit's own, as for a [Tier]. A limiter may still not accept the policy
+// ([engine.Limiter.Quota]).
 func (l *Limit) Other(n Numbers) (engine.Policy, error) {
 	of := *l
 	if of.Algorithm == engine.NoAlgorithm {
@@ -162,7 +161,6 @@ func (l *Limit) Other(n Numbers) (engine.Policy, error) {
 	return p, of.checkOther(p)
 }
 
-// checkOther returns an error for a policy whose limit is above the limit's Quota, or below the cost of a request.
 func (l *Limit) checkOther(p engine.Policy) error {
 	switch {
 	case !counts(p):
@@ -181,7 +179,6 @@ func (q *Quotas) check(p engine.Policy) error {
 	return q.takes(p)
 }
 
-// takes returns an error if a limiter does not accept the policy.
 func (q *Quotas) takes(p engine.Policy) error {
 	if !counts(p) {
 		return nil

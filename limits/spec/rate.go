@@ -12,10 +12,7 @@ import (
 )
 
 // A Rate is a number of tokens in a period, or one of the fixed rates [Blocked] and [Unlimited]. The zero Rate means
-// that no rate is set.
-//
-// The period may be a period of the calendar: see [Rate.Calendar]. The embedded [engine.Rate] then has a period of 1, 7
-// or 31 days.
+// that no rate is set. With a period of the calendar ([Rate.Calendar]), the embedded [engine.Rate] has 1, 7 or 31 days.
 type Rate struct {
 	engine.Rate
 	fixed string
@@ -58,7 +55,7 @@ func ParseRate(text string) (Rate, error) {
 // Of returns the Rate of an [engine.Rate].
 func Of(rate engine.Rate) Rate { return Rate{Rate: rate} }
 
-// Calendar returns the calendar period of the rate. ok is false if the rate has no calendar period.
+// Calendar returns the calendar period of the rate. ok is false if it has none.
 func (r Rate) Calendar() (per engine.Period, ok bool) { return r.per, r.per != 0 }
 
 // IsFixed reports whether the rate is [Blocked] or [Unlimited].
@@ -76,7 +73,6 @@ func (r Rate) String() string {
 	return text
 }
 
-// policy returns the policy of a fixed rate.
 func (r Rate) policy() engine.Policy {
 	if r == Unlimited {
 		return engine.Unlimited()
@@ -84,15 +80,14 @@ func (r Rate) policy() engine.Policy {
 	return engine.Blocked()
 }
 
-// whole returns "" if the rate gives a whole number of tokens in its period. For any other rate, whole returns a text
-// that proposes the same rate in such a form.
+// whole returns "" if the rate gives a whole number of tokens in its period, and otherwise a text that proposes such a
+// form.
 func whole(r engine.Rate) (remedy string) {
 	if r.Tokens == math.Trunc(r.Tokens) && r.Tokens < 1<<64 {
 		return ""
 	}
 	remedy = "write one, in a longer period"
-	// The number is read as the decimal number that was written, and not as the nearest binary one: 0.7 is seven
-	// tenths.
+	// 0.7 is seven tenths, as it was written, and not the nearest binary number.
 	tokens, ok := new(big.Rat).SetString(strconv.FormatFloat(r.Tokens, 'g', -1, 64))
 	if ok {
 		if longer := new(big.Int).Mul(tokens.Denom(), big.NewInt(int64(r.Period))); longer.IsInt64() {

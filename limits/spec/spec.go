@@ -1,9 +1,8 @@
-// Package spec describes a limit as people write it. It defines the numbers of a limit with their units and defaults,
-// and makes a policy of package engine from them. Only this package knows which numbers fit together. Flags, rule
-// files, Caddyfiles, the configuration of Envoy's service and commands of Redis parse their own syntax into a [Limit].
-// [Limit.Policies] checks the numbers. It returns all problems as [Errors], and each error has the key of the wrong
-// number. If a limit comes with each request, the front uses [PolicyOf], which does not check the numbers. Instead, the
-// engine checks them when it makes a quota from them.
+// Package spec describes a limit as people write it, and makes a policy of package engine from its numbers. Only this
+// package knows which numbers fit together. Flags, rule files, Caddyfiles, the configuration of Envoy's service and
+// commands of Redis are parsed into a [Limit]. [Limit.Policies] checks the numbers, and returns all problems as
+// [Errors], with the keys of the wrong numbers. For a limit that comes with each request, [PolicyOf] does not check the
+// numbers, because the engine does.
 package spec
 
 import (
@@ -20,35 +19,33 @@ import (
 const (
 	// MaxBurst is the largest burst, and the largest cost of a request.
 	MaxBurst = 1 << 32
-	// MinWait and MaxWait bound how long a request may wait for tokens. A wait must end because a client occupies a
-	// connection meanwhile.
+	// MinWait and MaxWait bound how long a request, and thus its connection, may wait for tokens.
 	MinWait = time.Millisecond
 	MaxWait = time.Minute
 	// MinWindow and MaxWindow bound windows. MaxWindow is also the longest time in which a bucket may fill.
 	MinWindow = time.Microsecond
 	MaxWindow = 365 * 24 * time.Hour
-	// MaxJitter is the longest time that may be added to the time after which a refused client may come back.
+	// MaxJitter bounds the time added to the time after which a refused client may come back.
 	MaxJitter = time.Hour
 	// InFlight is the shortest time for which a request in flight counts unless it ends. A server knows when each of
-	// its requests ends, so no request should be forgotten before its end.
+	// its requests ends, so none should be forgotten before.
 	InFlight = MaxWindow
 	// IPv6Prefix is the default number of leading bits of an IPv6 address that identify a client. A provider usually
-	// assigns all addresses that share these bits, or even more addresses, to one customer.
+	// assigns at least all addresses with these bits to one customer.
 	IPv6Prefix = 64
 )
 
 // Numbers are the numbers of a limit or of one of its tiers.
 type Numbers struct {
 	Rate Rate
-	// Burst is the number of tokens in a full bucket, 1 to [MaxBurst]. A nil Burst means the number of tokens that the
-	// rate gives in its period, but at least 1. Windows have no burst.
+	// Burst is the number of tokens in a full bucket, 1 to [MaxBurst]. nil means the tokens that the rate gives in its
+	// period, but at least 1. Windows have no burst.
 	Burst *uint64
 	// Concurrency is how many requests may be in flight. It replaces the rate; 0 means that there is no such limit.
 	Concurrency uint64
 }
 
-// A Tier has other numbers for some requests of a limit. For a number that a tier does not set, the limit's number
-// applies.
+// A Tier has other numbers for some requests. The limit's number applies if the tier sets none.
 type Tier struct {
 	Name string
 	Numbers
@@ -69,15 +66,14 @@ type Limit struct {
 	Overflow  engine.OverflowPolicy
 	Spread    bool // one bucket on all processors ([engine.Spread])
 	Stored    bool // the limit is in a store that machines share
-	// InStore makes a limiter in the store. The policy of this limiter is the [StoredPolicy] of the parameter base, and
-	// the parameter room is its [Room]. The result check is a function that returns an error if the limiter does not
-	// accept a quota. The result end is a function that closes the limiter. InStore is nil if the limit is not Stored,
-	// or has no Quota.
+	// InStore makes a limiter in the store, for a Stored limit with a Quota; otherwise it is nil. The limiter has the
+	// [StoredPolicy] of base and room for quotas ([Room]). check returns an error if the limiter does not accept a
+	// quota, and end closes the limiter.
 	InStore func(base engine.Policy, room uint64) (check func(engine.Policy) error, end func(), err error)
 }
 
-// Policies returns the policy of the limit's own numbers, and the policies of its tiers in their order. The policy of a
-// fixed rate is [engine.Blocked] or [engine.Unlimited]. [ErrorsOf] returns the problems that the error contains.
+// Policies returns the policy of the limit's own numbers, and the policies of its tiers. A fixed rate gives
+// [engine.Blocked] or [engine.Unlimited]. [ErrorsOf] returns all problems.
 func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error) {
 	var es Errors
 	if l.checkKind(&es); l.Rate == (Rate{}) && l.Concurrency == 0 {
@@ -107,8 +103,7 @@ func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error)
 	return own, tiers, nil
 }
 
-// Counts reports whether the limit counts any request. A limit counts no request if all its rates are [Blocked] or
-// [Unlimited] and requests cannot bring other rates.
+// Counts reports whether the limit counts any request: not if all its rates are fixed and requests cannot bring others.
 func (l *Limit) Counts() bool {
 	counted := func(n Numbers) bool { return !n.Rate.IsFixed() }
 	return l.Quota > 0 || counted(l.Numbers) || slices.ContainsFunc(l.Tiers, func(t Tier) bool { return counted(t.Numbers) })
@@ -120,8 +115,7 @@ func (l *Limit) Policy() (engine.Policy, error) {
 	return own, err
 }
 
-// checkKind adds errors for two mistakes: a number that needs a rate in a limit without a rate, and a limit with
-// neither a rate nor a Concurrency.
+// checkKind adds errors for a number that needs a rate, and for a limit with neither a rate nor a Concurrency.
 func (l *Limit) checkKind(es *Errors) {
 	switch {
 	case l.Rate == Rate{} && l.Concurrency == 0:
@@ -133,7 +127,6 @@ func (l *Limit) checkKind(es *Errors) {
 	}
 }
 
-// policy returns the policy of the limit's own numbers or of the numbers of a tier.
 func (l *Limit) policy(es *Errors, tier string, n Numbers) engine.Policy {
 	if n.Concurrency != 0 && n.Rate == (Rate{}) {
 		l.checkInFlight(es, tier, n)
@@ -168,9 +161,9 @@ func (l *Limit) policy(es *Errors, tier string, n Numbers) engine.Policy {
 	return PolicyOf(l.Algorithm, n, l.Aligned)
 }
 
-// PolicyOf returns the policy of some numbers without checking them. If [Limit.Policies] has not accepted the numbers
-// before, the caller must check the policy with [engine.Policy.Check] or [engine.Limiter.Quota]. For an algorithm
-// without a rate, PolicyOf returns the zero Policy. PolicyOf does not allocate.
+// PolicyOf returns the policy of some numbers without checking them. If [Limit.Policies] has not accepted them, the
+// caller must check the policy with [engine.Policy.Check] or [engine.Limiter.Quota]. For an algorithm without a rate,
+// the policy is zero. PolicyOf does not allocate.
 func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
 	if n.Rate.IsFixed() {
 		return n.Rate.policy()
@@ -199,7 +192,7 @@ func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
 	return engine.Policy{}
 }
 
-// tier returns the policy of a tier. The numbers of the tier must be of the same kind as the limit's own numbers.
+// tier returns the policy of a tier. Its numbers must be of the same kind as the limit's own numbers.
 func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
 	inFlight := l.Concurrency != 0 && l.Rate == Rate{}
 	switch {
@@ -233,7 +226,6 @@ func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
 	return l.policy(es, t.Name, t.Numbers)
 }
 
-// checkInFlight adds errors for numbers that do not apply to a limit of requests in flight.
 func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
 	const noRate = "it needs a rate, and the limit has none: leave it out"
 	if n.Burst != nil {
@@ -250,7 +242,6 @@ func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
 	}
 }
 
-// checkOwn adds errors for the limit's own numbers, not those of its tiers, if they do not fit its policy.
 func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
 	if l.MaxWait != 0 && (l.MaxWait < MinWait || l.MaxWait > MaxWait) {
 		es.add("", "max_wait", "max_wait %v: want %v to %v", l.MaxWait, MinWait, MaxWait)
@@ -269,7 +260,6 @@ func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
 	}
 }
 
-// checkSpread adds errors for features that a bucket on all processors cannot have.
 func (l *Limit) checkSpread(es *Errors, own engine.Policy) {
 	if a := own.Algorithm(); a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
 		es.add("", "spread", "spread: only a token-bucket can be divided among processors, and this is a %s: leave spread out", Name(a))
@@ -305,7 +295,6 @@ func (l *Limit) notStored(own engine.Policy) string {
 	return ""
 }
 
-// checkEngine adds errors for policies that the engine does not accept. Blocked and Unlimited are always accepted.
 func (l *Limit) checkEngine(es *Errors, own engine.Policy, tiers []engine.Policy) {
 	key := "rate"
 	if own.Algorithm() == engine.AlgorithmConcurrency {
@@ -342,7 +331,6 @@ func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
 }
 
-// checkCost adds errors for limits that are lower than the cost of a request.
 func (l *Limit) checkCost(es *Errors, own engine.Policy, tiers []engine.Policy) {
 	for i, p := range append([]engine.Policy{own}, tiers...) {
 		if l.Cost <= p.Limit() || p == engine.Blocked() {

@@ -11,7 +11,6 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// of(t, a, rate) returns a limit of the algorithm a. The rate is given as text.
 func of(t *testing.T, a engine.Algorithm, rate string) Limit {
 	t.Helper()
 	r, err := ParseRate(rate)
