@@ -1,6 +1,5 @@
-// Package shard holds the table. The table maps the fingerprint of a key to the slot that holds the key's bucket. It
-// decides when a key gets a slot and when the key loses the slot. It knows fingerprints and state words. It does not
-// know the text of keys, and it has no clock of its own.
+// Package shard holds the table. It maps the fingerprint of a key to the slot that holds the key's bucket, and decides
+// when a key gets and loses a slot. It does not know the text of keys, and it has no clock of its own.
 //
 // This comment is the protocol. The code refers to its rules by number. doc_shared.go has R17 to R23, R26, R28 and R29,
 // about tables of several processes, quotas and windows of the clock. doc_examples.go has an example of each long rule.
@@ -14,8 +13,8 @@
 //	home           the line of the home slot
 //	order          the position of the home slot in its line, 0 to 3
 //	probe window   the 32 slots that a search for a key may visit: eight lines, of which the home is the first.
-//	               Slot i of the window is slot i XOR order, counted from the start of the home. Windows do not wrap
-//	               around: behind its last home a shard has the lines that complete the window of that home
+//	               Slot i of the window is slot i XOR order from the start of the home. Behind its last home a shard
+//	               has the lines that complete that home's window
 //	probe bound    how many slots of the probe window may hold a live record of a home's keys (R11)
 //	stride         an eighth of the probe window. Probe bounds are counted in strides
 //	record         a slot that holds a key's bucket, and the slot's ring or prices if the algorithm has them
@@ -24,10 +23,10 @@
 //	fingerprint    the 64-bit hash of a key, without the four bits in which the key word holds the tier (R24)
 //	label          the content of a key word: a fingerprint and a tier
 //	tenure         the time from one claim of a slot to the next claim
-//	version        seven bits of the state word. R3 lists what changes them
-//	transition     a named change of a state word. Each is a method of atomicbucket.Word
-//	page           256 slots, the usual size of a memory page. A page is marked before its first slot is used (R12)
-//	plan           an algorithm, and a quota for each tier. A replacement makes another plan the current one
+//	version        seven bits of the state word (R3)
+//	transition     a change of a state word: a method of atomicbucket.Word
+//	page           256 slots, the usual size of a memory page (R12)
+//	plan           an algorithm, and a quota for each tier. It can be replaced (R9)
 //	quota          the limit of a call: the limit of a tier of the plan, or numbers that the call brings
 //	unit           identifies the scale in which the numbers of a quota are given (R13)
 //	tick           the unit of time of a plan's algorithm, in which payloads count
@@ -40,14 +39,14 @@
 //	watermark      a time that has certainly been reached. It never falls (R7)
 //	circle         the range of a payload, whose numbers wrap around modulo 2^54
 //	skew           the largest distance of two times that one call may compare: a sixteenth of the circle
-//	trust          in a shared table, how far the clock of a call may be ahead of the watermark before the call checks
-//	               the clock of the machine: 15 s, or the skew if that is less (R23)
+//	trust          in a shared table, how far a call's clock may be ahead of the watermark before the call checks the
+//	               machine's clock: 15 s, or the skew if that is less (R23)
 //
 // # Why a table this simple is enough
 //
 // For a limiter, a key with a full bucket and a key without a bucket are the same. So an idle record may be replaced in
-// place by a record of another key, and nothing is lost. Nothing is copied, the table never grows, and no memory is
-// freed while another goroutine reads it. But the word that is compared and swapped must identify the tenure.
+// place by another key's record. Nothing is copied, the table never grows, and no memory is freed while another
+// goroutine reads it. But the word that is compared and swapped must identify the tenure.
 //
 // # The words of a slot
 //
@@ -76,8 +75,8 @@
 //	hit     Search for the key's LIVE record. If it has the tokens, take them by one compare-and-swap (move). If it
 //	        does not, refuse and write nothing.
 //	insert  If there is no record: claim a slot of the probe window that is free, never used or idle; write the key;
-//	        publish the record as TENT; settle it. Slots without a record are preferred to idle ones. Of idle ones,
-//	        the one that has been idle longest is preferred, because its key is least likely to come back.
+//	        publish the record as TENT; settle it. Slots without a record are preferred, then the record that has
+//	        been idle longest, because its key is least likely to come back.
 //	settle  Extend the probe bound of the home to the record, and search for other records of the key. If there is
 //	        none, commit, which also charges the take. Otherwise abort and start over. A call that meets a TENT of
 //	        its own key settles it in the same way, with its own take.
@@ -87,269 +86,255 @@
 //
 // # The rules, each with what breaks without it
 //
-// R1. A call reads the state before the key of a slot. If its compare-and-swap from that state succeeds, the slot did
-// not change hands in between, so the call charges the key that it read. If it read the key first, the key could belong
-// to the previous owner and the state to the next one, so a stranger's key would be charged.
+// R1. A call reads the state of a slot before its key. If its compare-and-swap from that state succeeds, the slot did
+// not change hands in between, so the call charges the key that it read. In the other order, the state could be the
+// next owner's, and a stranger would be charged.
 //
-// R2. A refusal, or any other answer that writes nothing, reads the state a second time. The answer counts only if the
-// state has not changed. The call takes effect at that second read. Without it, the state and the key could belong to
-// two tenures, and a key could be refused because of a stranger's bucket.
+// R2. An answer that writes nothing, such as a refusal, reads the state a second time. It counts only if the state has
+// not changed, and takes effect at that second read. Without it, state and key could belong to two tenures, and a
+// stranger's bucket could refuse a key.
 //
-// R3. Each claim changes the version. The fingerprint is written only under CLAIM, before TENT. Without the version, a
-// compare-and-swap that was prepared in one tenure could succeed in a later one. If the key were written after TENT, a
-// call could find and settle the record under the label of the slot's previous owner. Three other changes also change
-// the version: a conversion (R9), a refund that takes something out of a log (R10), and a refund of a token bucket. The
-// exception is the first refund of a take after which nothing else was taken (see TokenBucket.Refund).
+// R3. Each claim changes the version, and the fingerprint is written only under CLAIM, before TENT. Without the
+// version, a compare-and-swap that was prepared in one tenure could succeed in a later one. If the key were written
+// after TENT, a call could settle the record under the previous owner's label. The version also changes at a conversion
+// (R9), at a refund that takes something out of a log (R10), and at a refund of a token bucket, except the first one of
+// a take after which nothing else was taken (TokenBucket.Refund).
 //
-// R4. An insert publishes first and searches second. Suppose that two goroutines insert one key at the same time. Both
-// publish before they search, and Go's atomics are sequentially consistent, so at least one of them sees the other's
-// record. If both searched first, neither would see it: the key would have two records and twice the burst.
+// R4. An insert publishes first and searches second. If two goroutines insert one key at the same time, both publish
+// before they search. Go's atomics are sequentially consistent, so at least one of them sees the other's record. If
+// both searched first, the key could get two records and twice the burst.
 //
-// R5. A search ends at a slot that was never used. A search for the key's own record ends there or at the probe bound
-// (R11), and nowhere else. (Hit is an exception: it may stop anywhere, because it then leaves the decision to another
-// call.) A claim takes no slot beyond the first one that was never used, and a used slot never becomes unused again, so
-// no record of the key lies further on. Claims and searches visit the slots in the same order, the order of the key.
-// Searches skip FREE slots and slots of other keys. If they stopped there, a record behind such a slot would not be
-// found, and the key would be inserted twice.
+// R5. A search for the key's own record ends at the first slot that was never used or at the probe bound (R11), and
+// nowhere else. (Hit may stop anywhere, because it then leaves the decision to another call.) No record of the key lies
+// further on: claims visit the slots in the same order, the order of the key, and take none beyond the first one that
+// was never used. A used slot never becomes unused again. Searches skip FREE slots and slots of other keys. If they
+// stopped there, they would miss a record behind, and the key would be inserted twice.
 //
 // R6. If a key has two records, a LIVE one wins over a TENT one, and of two TENT ones the one with the lower index
-// wins. The other record is aborted by its own goroutine, or by the goroutine of the winner. Commit and both kinds of
-// abort are compare-and-swaps from the same word, so each tentative record has exactly one outcome. (A replacement of
-// the plan, R9, and a sweep, R7, also abort tentative records, without a winner.) If the winner's call fails to abort
-// the other record, that record was decided in the meantime, so the call searches again. A search skips a slot in
-// CLAIM: the claimer will publish, then search, and see this record (R4). Suppose that the lower record did not abort
-// the higher one. The higher one could have searched before the lower one was published, and both would commit.
+// wins. The loser is aborted by its own goroutine or by the winner's. (R7 and R9 abort tentative records without a
+// winner.) Commits and aborts are compare-and-swaps from the same word, so each tentative record has exactly one
+// outcome. If the winner's call fails to abort the loser, that record was decided in the meantime, so the call searches
+// again. A search skips a slot in CLAIM: the claimer will publish, then search, and see this record (R4). If the lower
+// record did not abort the higher one, the higher one could have searched before the lower one was published, and both
+// would commit.
 //
-// R7. A record is forgotten as idle, by a claim or by a sweep, only if it is idle at the watermark. A claim that wants
-// a record that became idle later first moves the watermark. If the payload shows to the nanosecond when the record
-// became idle, the watermark moves to that moment, otherwise to the time of the claim. (The earlier time is preferred
-// because the ranks of claims still distinguish records that became idle after it.) A commit reads the watermark after
-// the search that found no record. The new bucket starts full at the watermark or at the time of the take, whichever is
-// later. A take whose time is before the watermark is decided at the watermark.
+// R7. A record is forgotten as idle, by a claim or by a sweep, only if it is idle at the watermark. A commit reads the
+// watermark after the search that found no record, and its bucket starts full at the watermark or at the time of the
+// take, whichever is later. A take whose time is before the watermark is decided at the watermark.
 //
-// Clocks differ: a goroutine can be suspended after it has read its clock. Without the watermark, such a goroutine
-// could find no record although, at its own time, the forgotten record was not yet idle. It would then start a full
-// bucket in the past, and the same interval of time would refill the key twice. For the same reason a peek or a refund
-// reads the watermark after its search, and starts over if the watermark has passed the time for which it would answer.
-// Otherwise the call could report that a key without a record is full at a time at which the key was not yet full.
+// The reason is that a goroutine can be suspended after it has read its clock. Without the watermark, it could find no
+// record although, at its own time, the forgotten record was not yet idle. It would start a full bucket in the past,
+// and the same interval of time would refill the key twice. For the same reason a peek or a refund reads the watermark
+// after its search, and starts over if the watermark has passed the time for which it would answer. Otherwise it could
+// report a key as full too early.
+//
+// A claim of a record that became idle after the watermark first moves the watermark: to that moment if the payload
+// shows it to the nanosecond, otherwise to the time of the claim. (With the earlier time, the ranks of claims still
+// distinguish the other idle records.)
 //
 // A refund by the limiter's clock (RefundBy) reads the clock after the record, and starts over if the state has changed
-// since. So no take that was charged to the record is later than the refund. Otherwise a goroutine that is suspended
-// after it has read its clock could give back tokens that had already come back with time before a later take.
+// since. So no take of the record is later than the refund. Otherwise a suspended goroutine could give back tokens that
+// had already come back with time before a later take.
 //
-// The watermark also bounds how far apart two ticks can be when a call subtracts them modulo 2^54. If the clock of a
-// call is ahead of the watermark by more than a skew, the call first moves the watermark to its clock. If the watermark
-// is already more than a skew ahead of the last complete sweep, the call sweeps before it moves the watermark. A move
-// by more than four skews (a leap) is made in steps, each of any number of whole turns of the circle plus at most four
-// skews. After such a step, every record that is idle in truth also looks idle on the circle. A sweep reads the
-// watermark after each state. The last take of the record cannot be far ahead of that time, so the sweep judges the
-// record correctly. A sweep also aborts tentative records, because the call that is about to commit one read the
-// watermark earlier and would start a bucket at that earlier time. Such a call may still commit if the sweep began
-// before its record was published. Then the watermark is ahead of the commit by at most one step of four skews, so by
-// at most five skews in all, and the record is still judged correctly.
+// The watermark also bounds how far apart two ticks can be when a call subtracts them modulo 2^54. A call whose clock
+// is more than a skew ahead of the watermark first moves the watermark to its clock. If the watermark is already more
+// than a skew ahead of the last complete sweep, the call sweeps first. A move by more than four skews (a leap) is made
+// in steps, each of any number of whole turns of the circle plus at most four skews. After such a step, every record
+// that is idle in truth also looks idle on the circle. A sweep reads the watermark after each state. The record's last
+// take cannot be far ahead of that time, so the sweep judges the record correctly. It also aborts tentative records,
+// because the call that is about to commit one read the watermark earlier, and would start a bucket at that time. A
+// record that is published during the sweep may still be committed. The watermark is then ahead of the commit by at
+// most one step of four skews, so by at most five skews in all, which is still judged correctly.
 //
-// The skew in the previous paragraph is the pace: a word that is read at each step. It is not the skew of the plan with
-// which the call decided how far to move. While a plan is replaced, the pace is the smaller skew of the two plans, and
-// steps include no whole turns, because records follow both plans and the two circles differ. If a step used the skew
-// of the other plan, a record could go once around its circle and look indebted although it is idle. In a table of one
-// process, a call may have read the previous pace and still be about to make a larger step. So calls that may move the
-// watermark are counted. If there is such a call when the pace has been set, the replacement moves the watermark by one
-// nanosecond, and the compare-and-swap of that call fails. In a table of several processes the pace is the skew of the
-// current plan, read while no replacement is under way, and a replacement moves the watermark itself (R22).
+// The skew of such a step is the pace, a word that is read at each step. While a plan is replaced, records follow two
+// plans with different circles, so the pace is the smaller skew, and steps include no whole turns. A step by the larger
+// skew could take an idle record once around its circle, so that it looks indebted. In a table of one process, a call
+// may still be about to make a larger step by the previous pace. So calls that may move the watermark are counted. If
+// there is one when the pace has been set, the replacement moves the watermark by one nanosecond, and that call's
+// compare-and-swap fails. In a table of several processes the pace is the skew of the current plan, read while no
+// replacement is under way, and a replacement moves the watermark itself (R22).
 //
 // SweepEpoch leaves records that have been idle for less than a skew, so that keys that come back find them. If more
-// than half of the slots hold a record, it leaves such a record only if the record was not idle at the last complete
-// sweep. The next complete sweep visits such a record at most five skews later, because the watermark moves by up to
-// four skews when it is within one skew of the last complete sweep. A call may be one skew ahead of the watermark, and
-// a refund may move the time at which the record became idle back by two skews. With the first skew, this makes nine
-// skews. A payload is recognized as past for thirteen skews. If sweeps left records for longer, those records would
-// look indebted again.
+// than half of the slots hold a record, it also frees those that were idle at the last complete sweep. A record that
+// stays is visited again at most five skews later: four by which the watermark moves when it is within one skew of the
+// last complete sweep. A call may be one skew ahead of the watermark, and a refund may move the time at which the
+// record became idle back by two. With the first skew, this makes nine. A payload is recognized as past for thirteen
+// skews; records that stay for longer would look indebted again.
 //
-// A caller may supply a time that is ahead of the limiter's clock. That time applies only to the decision of this call.
-// The watermark follows only the clock. So a record that is idle only at the supplied time is not forgotten, and other
-// calls are not affected. (The record may then be charged ahead of the watermark, by at most a skew.)
+// A time that a caller supplies ahead of the limiter's clock applies only to the decision of this call. The watermark
+// follows only the clock, so a record that is idle only at the supplied time is not forgotten. (But it may be charged
+// ahead of the watermark, by at most a skew.)
 //
-// R8. The call that commits a record is charged. The commit writes LIVE together with the bucket after the call's own
-// take. If the commit wrote a full bucket, and a second compare-and-swap charged the take, other calls could drain the
-// bucket in between, each time. If the commit charged the take of the claimer, a claimer that finds its record
-// committed could not know whether it was admitted.
+// R8. The call that commits a record is charged: the commit writes LIVE together with the bucket after the call's own
+// take. If a second compare-and-swap charged the take, other calls could drain the bucket in between, each time. If the
+// commit charged the claimer's take, a claimer that finds its record committed could not know whether it was admitted.
 //
-// R9. A call reads the plan after the state to which it applies the plan. The plan may be replaced while the table is
-// in use. The tag of a record (LIVE or LIVE') says which of two plans it follows: the current one or the previous one.
-// There are never three, because one replacement ends before the next begins. A call that meets a record of the
-// previous plan converts it. The replacement converts all records, and aborts tentative ones, so that no call can
-// commit by a plan that it read earlier. If a state and the plan that was read after it agree, they belong together.
-// Otherwise the slot no longer holds that state, and the compare-and-swap fails. A plan may be changed and changed
-// back, so a conversion changes the version, as a claim does. Without this rule a call would read a bucket by the
-// numbers of another plan, and see more or fewer tokens than it has.
+// R9. A call reads the plan after the state to which it applies the plan, because the plan may be replaced at any time.
+// The tag of a record (LIVE or LIVE') says which of two plans it follows: the current one or the previous one. There
+// are never three, because one replacement ends before the next begins. A call that meets a record of the previous plan
+// converts it. The replacement converts all records, and aborts tentative ones, so that no call can commit by a plan
+// that it read earlier. If a state and the plan that was read after it agree, they belong together. Otherwise the slot
+// no longer holds that state, and the compare-and-swap fails. Because a plan may be changed and changed back, a
+// conversion changes the version. Without this rule a call would read a bucket by the numbers of another plan.
 //
 // A conversion preserves at least the tokens that the key has taken (R24). So whatever plans follow each other, a key
-// gets in any interval at most what a bucket with the highest limit and the highest rate of that interval would grant.
-// The reason is that a debt in tokens is at least the debt of such a bucket from which the same tokens were taken. An
-// idle record owes no tokens by any plan, so it may be forgotten whatever plan comes next. R24 says at which time the
-// tokens are counted.
+// gets in any interval at most what a bucket with the highest limit and the highest rate of that interval would grant:
+// its debt in tokens is at least the debt of such a bucket. An idle record owes no tokens by any plan, so it may be
+// forgotten whatever plan comes next.
 //
 // R10. The last change of a sliding log, a request or a refund, is stored only in the state. The next call that changes
-// the state first enters that last change in the ring. A request is one entry for each of its tokens. A refund keeps
-// some of the newest entries. The other entries are marked as gone, the oldest first, so that if an entry is gone, all
-// entries behind it are gone, too. An entry is changed by a compare-and-swap from a value that was read before the
-// state was read again. So the state cannot change before the entries of its last change are made.
+// the state first enters that change in the ring. A request is one entry for each of its tokens. A refund marks all but
+// some of the newest entries as gone, the oldest first, so that if an entry is gone, all entries behind it are gone,
+// too. An entry is changed by a compare-and-swap from a value that was read before the state was read again. So the
+// state cannot change before the entries of its last change are made.
 //
 // An entry never returns to an earlier value: a tenure starts by clearing the ring under CLAIM, with its version; ticks
 // only grow within a version; and a refund changes the version. So a compare-and-swap that was prepared for a past
-// state, or for an earlier tenure of the ring, fails. If an entry were made after the next change, or by a plain store,
-// a late call could overwrite a new tick with an old one, and requests would leave the window too early. If a refund
-// were made in the ring instead of the state, a late call could remove a request of another key from its log.
+// state or tenure fails. If an entry were made after the next change, or by a plain store, a late call could overwrite
+// a new tick with an old one, and a request would leave the window too early. If a refund were made in the ring instead
+// of the state, a late call could remove a request of another key.
 //
-// A refund by a receipt first removes the oldest ticks by its change of the state. It then exchanges them, one by one,
-// for the ticks of its own take, so that the ticks of its take are gone in the end. If windows were longer before, the
-// ring may still have ticks that have left the window. Then any refund removes these ticks first, and exchanges them
-// for the oldest ticks of the window. (If ticks that have left the window fill the ring, older ones may have been
-// overwritten, so nothing is given back.) Each exchange makes an entry older, but never older than it will be in the
-// end. The refund stops when the version has changed. So at every moment any window holds at least as many requests as
-// it should. If an exchange makes room while another call decides on a refusal, that call decides again.
+// A refund by a receipt removes the oldest ticks by its change of the state. It then exchanges them, one by one, for
+// the ticks of its own take. If windows were longer before, the ring may have ticks that have left the window. Any
+// refund removes these first, and exchanges them for the oldest ticks of the window. (If they fill the ring, older ones
+// may have been overwritten, so nothing is given back.) An exchange makes an entry older, but never older than it will
+// be in the end, and the refund stops when the version has changed. So at every moment any window holds at least as
+// many requests as it should. If an exchange makes room while another call decides on a refusal, that call decides
+// again.
 //
 // R11. A live record lies within the probe bound of its home, and a search for a key's record ends at that bound. The
 // first stride is always within the bound. A call that settles a record beyond the bound extends the bound to the
 // record's slot, then searches. The search reads the bound when it has finished the first stride. So "publish" in R4
 // means: publish and extend.
 //
-// A home has two bounds, and the larger one counts. One of them is the target: published records extend it. A call
-// reads which of the two is the target after it has published its record. Only one sweep at a time lowers probe bounds.
-// This sweep switches the target, visits every slot, aborts TENT records (R7), extends the target for LIVE records, and
-// then clears the other bound. If a call read the target before the switch, it had already published its record, so the
-// sweep visits the record. If it read the target after the switch, it extends the bound that is not cleared. A sweep
-// that stops early clears nothing, and the next one continues with the same target. Searches would still be right if
-// the next sweep switched the target again, but then the other bound would never be cleared.
+// A home has two bounds, and the larger one counts. Published records extend one of them, the target. A call reads
+// which one is the target after it has published its record. One sweep at a time lowers probe bounds: it switches the
+// target, visits every slot, aborts TENT records (R7), extends the target for LIVE records, and then clears the other
+// bound. If a call read the target before the switch, the sweep visits its record. If it read the target after, it
+// extends the bound that is not cleared. A sweep that stops early clears nothing, and the next one continues with the
+// same target: if it switched again, the other bound would never be cleared.
 //
-// If a call extended the bound before it published the record, a whole sweep could run in between and clear the bound.
-// If only the claimer extended the bound, another call could commit the record first. In both cases searches would miss
-// a live record, and the key would get a second one. If settle extended the bound after its search, two inserts could
-// miss each other.
+// If a call extended the bound before it published the record, a whole sweep could clear the bound in between. If only
+// the claimer extended the bound, another call could commit the record first. Either way searches would miss a live
+// record, and the key would get a second one. If settle extended the bound after its search, two inserts could miss
+// each other.
 //
 // R12. A page is marked before a slot in it is claimed for the first time, and so before a record there is published.
-// Sweeps and replacements of the plan skip unmarked pages. A skipped page has no record that was published before its
-// mark was read. A record that is published later is treated like one in a slot that the sweep had already visited: R7,
-// R9 and R11 cover that case. Marks are permanent, because a used slot never becomes unused again (R5). If a page were
-// marked after the record is published, a live record could be skipped: it would grow older than the circle, follow an
-// old plan, or lose its probe bound. If the page were marked after the claim, a claimer that dies in between would
-// leave a slot that sweeps skip (R17).
+// Sweeps and replacements of the plan skip unmarked pages. A record that is published there later is treated like one
+// in a slot that the sweep has already visited (R7, R9, R11). Marks are permanent, because a used slot never becomes
+// unused again (R5). If a page were marked after the record is published, a live record could be skipped: it would grow
+// older than the circle, follow an old plan, or lose its probe bound. If the page were marked after the claim, a
+// claimer that dies in between would leave a slot that sweeps skip (R17).
 //
 // R13. A quota with its own numbers names the unit of those numbers. A call compares it with the unit of the plan that
-// the state follows (R9). A quota of another unit grants nothing. A unit belongs to one table. A new plan keeps the
-// unit if the numbers mean the same under it. Without this rule a limit could be applied in ticks of another length, or
-// to a payload that has no room for this limit. A record can be judged and forgotten without the quota of its key,
-// because the payload gives the time at which it is full, whatever a token cost.
+// the state follows (R9), and a quota of another unit grants nothing. A unit belongs to one table. A new plan keeps it
+// if the numbers mean the same. Without this rule a limit could be applied in ticks of another length, or to a payload
+// that has no room for it. Judging a record needs no quota, because the payload says when it is full, whatever a token
+// cost.
 //
 // R14. A charge takes as many tokens as fit under a bound, even if the bucket does not have them. It is one
-// compare-and-swap like any take. The first charge of a key is part of its commit (R8). The bound is a multiple of the
-// limit, as far as the payload has room: at most two skews for a bucket, so that R7 holds. The charge for a refusal is
-// made in the same step as the refusal, from the state that refused. If a second compare-and-swap made the charge,
-// tokens could have come back in between, and a request that could have been admitted would be charged. A request for
-// more than the limit is refused by any state, so it may be charged in a separate step. A take may name a least and a
-// most number of tokens. It compares the least with the state from which it takes. If it compared the least with an
-// earlier state, and other calls took in between, it could take less than the least.
+// compare-and-swap like any take, and the first charge of a key is part of its commit (R8). The bound is a multiple of
+// the limit, as far as the payload has room: at most two skews for a bucket, so that R7 holds. The charge for a refusal
+// is one step with the refusal, from the state that refused. In a second step, tokens that came back in between could
+// make it a charge of a request that the bucket can admit. (Any state refuses a request for more than the limit, so
+// that charge may be a separate step.) A take with a least and a most number of tokens compares the least with the
+// state from which it takes; otherwise it could take less than the least.
 //
 // R15. A refund gives back tokens of its own take, and nothing else. The record alone does not always show whether it
-// still includes the take. A refund therefore also reads words outside the record, after it has read the record.
+// still includes the take, so a refund also reads words outside the record, after the record.
 //
-// A receipt belongs to a take of one tenure. A tenure ends in one of two ways. If it ends because the record is idle,
-// everything that the record owed has come back with time. A record of a later tenure shows this, because the time at
-// which the take's tokens were back, or its window, or its tick, is past. If the tenure is ended by force, by a reset
-// or an eviction, the later record does not show that. So forced ends are counted, in one word for a group of homes. An
-// end counts as begun before the compare-and-swap that makes it, and counts as under way until after that. A call that
-// wants a receipt reads this word before it takes. A refund reads the word after the record. If no end was under way at
-// the take, and none has begun since, no tenure was ended by force between the take and the refund. Otherwise nothing
-// is given back. The word is shared by several homes, so less may be given back than possible, but never more.
+// A receipt belongs to a take of one tenure. If the tenure ends because the record is idle, everything that it owed has
+// come back with time. A record of a later tenure shows this: the time at which the take's tokens were back, or its
+// window, or its tick, is past. It does not show a tenure that was ended by force, by a reset or an eviction. So forced
+// ends are counted, in one word for a group of homes. An end counts as begun before the compare-and-swap that makes it,
+// and as under way until after that. A call that wants a receipt reads this word before it takes, and a refund reads it
+// after the record. If an end was under way at the take, or one has begun since, nothing is given back. Because homes
+// share the word, this may be less than possible, but never more.
 //
-// The order of these steps matters. If an end were counted only after it is made, a refund could see the next tenure
-// and no count. If an end stopped counting as under way before it is made, a take of the old tenure could read it as
-// past. (The compare-and-swap of the end then fails because of the take, unless a refund of another take restores the
-// state.) If the call read the word after its take, it would miss an end in between. A call may itself evict records
-// near its key to make room. Those evictions end before its take, so its receipt counts them as past. Otherwise every
-// receipt of such a take would be void.
+// If an end were counted only after it is made, a refund could see the next tenure and no count. If it stopped counting
+// as under way before it is made, a take of the old tenure could read it as past. (The end then fails because of the
+// take, unless a refund of another take restores the state.) If the call read the word after its take, it would miss an
+// end in between. A call's own evictions end before its take, so its receipt counts them as past; otherwise every such
+// receipt would be void.
 //
-// A receipt also names the plan of its take, by a number that is unique among the plans of the table. After a
-// conversion (R9) the share of a single take is unknown, so a receipt of an earlier plan is void. Logs are the
-// exception: a conversion does not change their requests.
+// A receipt also names the plan of its take, by a number that is unique in the table. After a conversion (R9) the share
+// of a single take is unknown, so a receipt of an earlier plan is void. Logs are the exception: a conversion does not
+// change their requests.
 //
 // If a bucket is, to the bit, what the take left, every later take in it has been given back: within a version the
-// payload grows by takes and falls only by refunds of the latest take. So the refund sets the bucket to what it would
-// be if the take had taken less. That is right at any time, and no clock is read. Three other buckets could look the
-// same: one of another tenure, one of another plan, and one of a later turn of the circle. The receipt identifies the
-// first two as above. (There is one gap. If an earlier take of the tenure was given back, the bucket is full before the
-// tick that this take left, and a later tenure may reach the same tick. Then only the version distinguishes them. In
-// another slot the version is the same in one of 128 cases.) The third cannot occur if the watermark, read after the
-// record, is at most a skew later than the take: no take is more than a skew ahead of the watermark, and a take of the
-// next turn would be at least 14 skews later than this one. Without this check, a refund could forgive a later take.
+// payload grows by takes and falls only by refunds of the latest take. So the refund makes the bucket what it would be
+// if the take had taken less. That is right at any time, and no clock is read. Buckets of another tenure, of another
+// plan, or of a later turn of the circle could look the same. The receipt excludes the first two as above. (There is
+// one gap: if an earlier take of the tenure was given back, a later tenure may reach the same tick. Then only the
+// version distinguishes them, which in another slot is the same in one of 128 cases.) The third is impossible if the
+// watermark, read after the record, is at most a skew later than the take: no take is more than a skew ahead of the
+// watermark, and a take of the next turn would be at least 14 skews later. Without this check, a refund could forgive a
+// later take.
 //
-// If tokens come back with time before a later take, that later take has used them. So a refund is calculated at a time
-// that is not before any take of the record: its own time, which it reads from the clock after the record (R7), or the
-// latest time at which a request ahead of its clock was granted, if that is later. The call that grants such a request
-// records that time before its compare-and-swap.
+// A later take has used the tokens that came back with time before it. So a refund is calculated at a time that is not
+// before any take of the record: its own time, read from the clock after the record (R7), or the latest time at which a
+// request ahead of its clock was granted, if that is later. The call that grants such a request records that time
+// before its compare-and-swap.
 //
-// R16. A receipt of tokens in flight stays valid after a change of the plan, and after a forced end of another key's
-// tenure. It is valid for its whole cost, whatever the key's limit is now. Otherwise tokens that no longer belong to
-// any caller would stay in flight for as long as they are remembered. So R15 does not decide to which tenure the
-// receipt belongs. The record does: its payload holds how many forced ends nearby had begun when it was committed,
-// modulo 2^16. The commit reads this number after the search that found no record, so it includes an end that made room
-// for the commit, and does not include the end of this tenure. A record may drop tokens that were never given back. The
-// call whose compare-and-swap drops them counts them afterwards.
+// R16. A receipt of tokens in flight stays valid, for its whole cost, after a change of the plan or the limit, and
+// after a forced end of another key's tenure. Otherwise tokens that no longer belong to any caller would stay in flight
+// for as long as they are remembered. So the record, not R15, decides to which tenure the receipt belongs: its payload
+// holds how many forced ends nearby had begun when it was committed, modulo 2^16. The commit reads this number after
+// the search that found no record, so it includes an end that made room for the commit, and not the end of this tenure.
+// The call whose compare-and-swap drops tokens that were never given back counts them afterwards.
 //
-// R25. A reservation is due at the end of its wait, and all tokens that are taken or due fit the limit. To check this,
-// sum up the takes, each at its time, and the reservations, each at the time at which it is due, without what was given
-// back. Over any time t this sum is at most the limit plus what comes back in t. A bucket holds only the tick at which
-// it is full, so the rule must follow from that tick: the debt at any time is at least what was taken for that time or
-// later. A take or a reservation adds its cost at all times. A refund may subtract only as much as keeps this true. For
-// the time of its own take and for earlier times, it may subtract the cost of the take. For a later time, it may
-// subtract what the bucket would owe at that time by its take alone, because the rest of the debt may have been taken
-// for that time. So a refund is calculated at the latest time at which a reservation nearby is due, if that is later
-// than the time of R15. A call that grants a reservation records the end of its wait before its compare-and-swap, and a
-// refund reads that time after the state.
+// R25. A reservation is due at the end of its wait, and all tokens that are taken or due fit the limit: over any time
+// t, the takes, each at its time, and the reservations, each when it is due, without what was given back, are at most
+// the limit plus what comes back in t. A bucket holds only the tick at which it is full, so this must follow from that
+// tick: the debt at any time is at least what was taken for that time or later. A take or a reservation adds its cost
+// at all times. A refund may subtract only as much as keeps this true: for times up to its own take, the cost of the
+// take; for a later time, what the bucket would owe then by that take alone, because the rest of the debt may have been
+// taken for that time. So a refund is calculated at the latest time at which a reservation nearby is due, if that is
+// later than the time of R15. A call that grants a reservation records the end of its wait before its compare-and-swap,
+// and a refund reads that time after the state. At its own time, a refund could give back tokens at the time for which
+// others have reserved.
 //
 // There is one exception. If nothing else was taken since, a refund of a take, or of a part of it, makes the bucket
-// what it would be if the take had taken less. That is right at any time, so no clock is read. (Earlier refunds of the
-// same take that were made in this way do not matter.) So the last reservation in line can be given back in whole or in
-// part. A reservation in the middle of the line gives back only what the line behind it does not need. The rest is
-// lost, because the payload cannot represent a gap in the line. If a refund were calculated at its own time, the tokens
-// that it gives back could be taken at the time for which others have reserved.
+// what it would be if the take had taken less. That is right at any time, so no clock is read. (Earlier refunds of this
+// kind, of the same take, do not matter.) So the last reservation in line can be given back in whole or in part. One in
+// the middle gives back only what the line behind it does not need: the payload cannot represent a gap.
 //
 // R24. A conversion uses the numbers of the record's own tier. Four bits of the key word name the tier under which the
-// key last took, or say that it took under a quota with its own numbers. If records have no prices (R27), a token costs
-// the same under such a quota as under tier 0, before and after the change. A call under another tier than the key word
-// names first writes its own tier there, by a compare-and-swap of the key's own label, and then takes. So a call that
-// reads the state after that take, and then the key word, finds the tier of the take or a tier under which another call
-// has asked since. (In the latter case the key was under that tier before the plan changed.) Hit compares the whole key
-// word, and leaves a key with another tier to the calls that write the tier. Searches compare the fingerprint only.
-// Without the tier, each debt would be scaled by the numbers of tier 0, and a change of these numbers would forgive or
-// multiply the debts of other tiers. If the tier were written after the take, a conversion between the two writes would
-// do the same.
+// key last took, or say that it was a quota with its own numbers. (Without prices, R27, a token of such a quota costs
+// the same as under tier 0.) A call under another tier first writes its own tier to the key word, by a compare-and-swap
+// of the key's own label, and then takes. So a call that reads the state after that take, and then the key word, finds
+// the tier of the take or of a later request, which the key was under before the plan changed. Hit compares the whole
+// key word, and leaves other tiers to the calls that write the tier. Searches compare the fingerprint only. Without the
+// tier, or if it were written after the take, a conversion could scale a debt by the numbers of another tier, and
+// forgive or multiply it.
 //
-// A record may be charged for times after its conversion. There are three cases: requests ahead of their clock,
-// reservations that are due later, and requests that read their clock while a replacement is suspended after it has
-// read its own clock. So a conversion counts the owed tokens at two times, and keeps the later of the two resulting
-// ticks at which the bucket is full. The first time is the watermark, because no later call is decided before it. The
-// second is the earlier of two times: the latest time for which the record may have been charged, and the moment at
-// which it owes nothing by the previous plan. The latest time is the maximum of three times: the latest at which a
-// request ahead of its clock was granted, the latest until which a reservation near by waits (both are read after the
-// state: R15), and a time of the clock that was read while the new plan was current. (A request that was decided by the
-// previous plan read its clock before it read the plan.) The first call that converts a record reads that clock. If the
-// new rate is slower, the first time gives the later tick; if it is faster, the second does. With the first time alone,
-// tokens that were taken for a later time would have come back by that time.
+// A record may be charged for times after its conversion, by requests ahead of their clock, by reservations that are
+// due later, and by requests that read their clock while a replacement is suspended after it has read its own. So a
+// conversion counts the owed tokens at two times, and keeps the later of the two resulting ticks at which the bucket is
+// full: the first if the new rate is slower, the second if it is faster.
 //
-// A key may owe more at the watermark than any limit that it ever had, because of reservations or charges. That excess
-// takes as long to come back as before, until the latest reservation near by is due. Until then the bucket grants only
-// what a higher limit adds to the highest previous one. If the excess were converted to tokens of a slower rate, the
-// next caller would wait longer than the callers before it. If the current limit were used instead of the highest one,
-// what was taken under a higher limit would be forgiven. (R28 says which limits count.)
+//   - The first time is the watermark, because no later call is decided before it. With this time alone, tokens that
+//     were taken for a later time would have come back by that time.
+//   - The second is the latest time for which the record may have been charged, or the moment at which it owes nothing
+//     by the previous plan, if that is earlier.
 //
-// Records of windows preserve the tokens that were taken in a window, whatever the tier, so their key words name no
-// tier. If the length of the windows changes, a window becomes shorter only to the time in which its tokens come back
-// under the limit that the key has then. That may be any limit, so the lowest limit of all tiers counts, or one token
-// if a quota was ever made (Largest, R28). The time is at most the longest window since New, and counts from the latest
-// time (see above). If windows ended with the new length instead, limits of 1000 per hour and 20 per minute in turn
-// would admit 1000 per minute. If the time were counted from the watermark, tokens that were taken ahead of it would
-// come back sooner.
+// The latest time is the maximum of three: the latest at which a request ahead of its clock was granted, the latest
+// until which a reservation near by waits (both read after the state: R15), and a time of the clock that the first
+// converting call read while the new plan was current. (A request decided by the previous plan read its clock before
+// the plan.)
+//
+// A key may owe more at the watermark than any limit that it ever had (R28 says which limits count), because of
+// reservations or charges. Until the latest reservation near by is due, that excess takes as long to come back as
+// before, and the bucket grants only what a higher limit adds to the highest previous one. If the excess became tokens
+// of a slower rate, the next caller would wait longer than those before it. If only the current limit counted, what was
+// taken under a higher limit would be forgiven.
+//
+// Records of windows preserve the tokens that were taken in a window, whatever the tier. If the length of the windows
+// changes, a window becomes shorter only to the time in which its tokens come back under the limit that the key has
+// then. That may be any limit, so the lowest limit of all tiers counts, or one token if a quota was ever made (Largest,
+// R28). The time is at most the longest window since New, and counts from the latest time (see above): counted from the
+// watermark, tokens that were taken ahead of it would come back sooner. If windows ended with the new length, limits of
+// 1000 per hour and 20 per minute in turn would admit 1000 per minute.
 //
 // R27. If a table has limits with several rates, it preserves the tokens that a key has taken. A payload is a time, and
 // only the price of a token converts it to tokens. So a record has two words with prices: one for even versions, one
@@ -358,92 +343,91 @@
 // it offers its price for that version, by a compare-and-swap of the other price word from a value that was read before
 // the state was read again. So the price word of the record's current version never changes. (A record leaves version v
 // only when the word of version v+1 holds an offer. A late call that would replace this offer read another value of the
-// word before it read a state of version v, so its compare-and-swap fails.) Within a version tokens are only taken, so
-// a past state does not return. (A refund changes the version, even one of the latest take.)
+// word before it read a state of version v, so it fails.) A past state does not return: within a version tokens are
+// only taken, and here every refund changes the version.
 //
-// An offer holds twelve bits of the state for which it was made. A call that finds an offer for the state that it has
-// read uses that price for its own take, so no two calls can block each other. It counts the debt of the record as a
-// call with that price counts it, at both times (see below), and adds its own tokens. If it scaled everything at its
-// own time, tokens that are taken for a later time would be forgiven. An offer for another state with the same twelve
-// bits is equally valid. If the record has no room for its debt at that price, the call adds a tick to the payload, so
-// the offer is for another state. (There is one gap. A call can be suspended while it offers. Other calls can reach a
-// state with the same twelve bits (one of 4096 states has them), and use the offer before the call overwrites it. This
-// changes a record's price.)
+// An offer holds twelve bits of the state for which it was made; an offer for another state with the same bits is
+// equally valid. A call that finds an offer for the state that it has read uses that price for its own take, so no two
+// calls can block each other. It counts the debt of the record as a call with that price does, at both times (see
+// below), and adds its own tokens. Scaled at its own time alone, tokens that are taken for a later time would be
+// forgiven. If the record has no room for its debt at that price, the call adds a tick to the payload, so the offer is
+// for another state. (There is one gap. While a call is suspended in its offer, others can reach a state with the same
+// twelve bits, one of 4096, and use the offer before the call overwrites it. This changes a record's price.)
 //
-// A record is committed at the price of the call that claimed it. If a call with another price settles this record, it
+// A record is committed at the price of the call that claimed it. If a call with another price settles it, that call
 // commits a full bucket and starts over. Hit ignores tables with prices. HitQuota and HitTier compare the price with
-// the state that they read before it. Without prices, 100 tokens taken at 100/s would count as one token of 1/s. So in
-// a table without prices all tokens cost the same, and a quota with another price is an error. If the price were
-// written after the state, or by a plain store, a debt could be read at a price at which it was not charged.
+// the state that they read before it. Without prices, 100 tokens taken at 100/s would count as one token of 1/s, so
+// such a table accepts only one price. If the price were written after the state, or by a plain store, a debt could be
+// read at a price at which it was not charged.
 //
-// A debt comes back at the price of its record. A refused request leaves the price unchanged, unless the request's own
-// price is lower: then it converts the record to its price and takes nothing. A refused reservation does the same, and
-// so does a charge of which no token fits. Otherwise a key under a fast quota would wait for a token of a slow one.
+// A debt comes back at the price of its record. A refused request leaves the price unchanged, unless its own price is
+// lower: then it converts the record to its price and takes nothing. So does a refused reservation, or a charge of
+// which no token fits. Otherwise a key under a fast quota would wait for a slow token.
 //
-// Tokens are counted at two times, as in R24. If the new price is higher, they are counted at the earliest time at
-// which a later call may be decided: the time of the call's clock. The call first moves the watermark there, unless the
-// record is idle by the watermark. So no late call treats tokens that came back at the lower price as if they had come
-// back at the higher one. If the new price is lower, they are counted at the latest time for which the record may have
-// been charged: the latest at which a request ahead of its clock was granted, the latest until which a reservation near
-// by waits, or the time of the clock, which is read after the state.
+// Tokens are counted at two times, as in R24:
 //
-// A replacement of the plan offers prices in ticks of the next plan. So a call that meets another call's offer then
-// reads the plan, and starts over if that is not the plan by which it decides. A replacement that meets another call's
-// offer adds a tick to the payload. Otherwise a price could be read in ticks other than its own, and a debt would come
-// back at a rate that no limit has.
+//   - If the new price is higher, at the earliest time at which a later call may be decided: the time of the call's
+//     clock. The call first moves the watermark there, unless the record is idle by the watermark. So no late call
+//     counts, at the higher price, tokens that came back at the lower one.
+//   - If the new price is lower, at the latest time for which the record may have been charged: the maximum of the
+//     first two times of R24 and the time of the clock, which is read after the state.
 //
 // A debt may be larger at a price than a record has room for. A call with that price then sees, at its own time, as
-// much debt as the largest limit, and is refused. If the debt were cut off at the earlier time, a call ahead of its
-// clock would see less.
+// much debt as the largest limit, and is refused. Cut off at the earlier time, the debt would look smaller to a call
+// ahead of its clock.
 //
-// A replacement of the plan also converts the price of a record. If that is the price of the tier that the key word
-// names, and the record has room for its tokens at the tier's new price, the record gets the new price. Then no part of
-// the debt counts as above all limits of the key (R24), since it may be tokens of another tier, or of a quota.
-// Otherwise the record owes the same time at the same price: a plan has room for the debt of any quota, or the
-// replacement is refused. If the part above the tier's own highest limit kept its time, a change of a slow tier would
-// forgive what was taken under another tier. Cutting off a debt for which the record has no room would also forgive it.
+// A replacement of the plan offers prices in ticks of the next plan. So a call that meets another call's offer then
+// reads the plan, and starts over if it decides by another one. A replacement that meets such an offer adds a tick to
+// the payload. Otherwise a price could be read in ticks of another plan, and a debt would come back at a rate that no
+// limit has.
+//
+// A replacement also converts the price of a record. If that is the price of the tier that the key word names, and the
+// record has room for its tokens at the tier's new price, the record gets the new price. Then no part of the debt
+// counts as above all limits of the key (R24), since it may be tokens of another tier, or of a quota. If such a part
+// kept its time, a change of a slow tier would forgive what was taken under another tier. Otherwise the record owes the
+// same time at the same price: a plan has room for the debt of any quota, or the replacement is refused. Cutting a debt
+// off would forgive it.
 //
 // A refund counts in tokens of the record. A receipt with the record's version has the record's price, unless the
-// version has come round after 128 changes of the price (R15). In that case the refund may also give back what has come
-// back with time since the take, but in all no more than the receipt is for, once. For a receipt of another version,
-// the refund assumes that tokens have come back since the take at the lowest price of all conversions of the table,
-// which is the fastest. A word of the table holds that price, and is written before each conversion.
+// version has come round after 128 changes of the price (R15). Then the refund may also give back what has come back
+// with time since the take, but in all no more than the receipt is for, once. For a receipt of another version, tokens
+// count as having come back since the take at the lowest (the fastest) price of all conversions of the table. A word
+// holds that price, and is written before each conversion.
 //
 // # Why it is right
 //
-// One record for each key (I3). A record becomes LIVE only by a commit. Suppose that two commits for one key come from
-// slots a and b, and that a was published and within its bound (R11) first. The search of b's commit came after b was
-// published (R4), and so after a was published. If a was decided by then, either a was LIVE and b aborts, or a had been
-// forgotten and b is the only record. If a was TENT, there are two cases. If b is the higher one, b aborts. If b is the
-// lower one, b aborts a, or fails to because a is LIVE by now, and aborts itself (R6).
+// One record for each key (I3). A record becomes LIVE only by a commit. Of two records of one key in slots a and b, let
+// a be published and within its bound (R11) first. The search of b's commit came after b was published (R4), and so
+// after a was. If a was decided by then, either a was LIVE and b aborts, or a had been forgotten and b is the only
+// record. If a was TENT, the higher one is aborted (R6): either b, or a by b. If b fails to abort a, a is LIVE by now,
+// and b aborts itself.
 //
 // Charged once, to its own key (I2). A hit is one compare-and-swap from a state that was read before the key (R1). A
 // commit is one compare-and-swap and includes its own take (R8).
 //
-// Never above the limit (I1). If calls for one key have different limits, the limit of each call applies to this call.
-// Within a tenure the payload rises only by takes that the bucket admits and by charges (R14), and falls only by
-// refunds. Between two tenures of a key the record was idle at the watermark, and the next tenure starts no earlier
-// than the watermark (R7): the payload is what it would be if the record had stayed. Evictions are the exception, and
-// they are counted.
+// Never above the limit of the call (I1). Within a tenure the payload rises only by takes that the bucket admits and by
+// charges (R14), and falls only by refunds. Between two tenures of a key the record was idle at the watermark, and the
+// next tenure starts no earlier than the watermark (R7): the payload is what it would be if the record had stayed.
+// Evictions are the exception, and they are counted.
 //
-// A refusal writes nothing (I4), unless the plan charges for refusals (R14). The second read of R2 is only a read. A
-// key that is refused already has a record, since a full bucket admits every cost up to the burst.
+// A refusal writes nothing (I4), unless the plan charges for refusals (R14). A key that is refused already has a
+// record, since a full bucket admits every cost up to the burst.
 //
 // Lock-free (I5). No call waits for CLAIM: searches skip it. Any call can settle TENT. If any other compare-and-swap
-// fails, another call has succeeded: with a take, a commit, a claim, an extended or cleared bound, or an abort. Aborts
-// come from a sweep, or in favor of a record that stays or of another key's record that has just taken the slot. A
-// goroutine that stops forever inside a claim costs one slot. A goroutine that stops inside a sweep keeps probe bounds
-// from being lowered. If its process is dead, both last only until the next sweep (R17, R18). A replacement of the plan
-// is completed by the next call that meets it (R22), except for its first three steps: a process that stops there keeps
-// others from replacing the plan, and blocks nothing else.
+// fails, another call has succeeded: with a take, a commit, a claim, an extended or cleared bound, or an abort (by a
+// sweep, or in favor of a record that stays or of another key's record that has just taken the slot). A goroutine that
+// stops forever inside a claim costs one slot, and inside a sweep it keeps probe bounds from being lowered, both at
+// most until a sweep after the death of its process (R17, R18). The next call that meets an unfinished replacement of
+// the plan completes it (R22). A process that stops in its first three steps keeps others from replacing the plan, and
+// blocks nothing else.
 //
 // # Time and memory
 //
 // A hit usually costs one cache line, and 1.34 lines on average if 0.6 of the table is live records. An insert searches
-// twice more, as far as the probe bound of its home. The bound is one or two lines, if a sweep has run since the table
-// was last fuller. Nothing is allocated after New, slots hold no pointers, and large tables lie outside the Go heap. No
-// call waits for the sweeper (Sweep). It counts records, lowers probe bounds, and frees idle records before they are
-// older than the circle allows.
+// twice more, up to the probe bound: one or two lines, if a sweep has run since the table was last fuller. Nothing is
+// allocated after New, slots hold no pointers, and large tables lie outside the Go heap. No call waits for the sweeper
+// (Sweep), which counts records, lowers probe bounds, and frees idle records before they are older than the circle
+// allows.
 //
 // # Stability
 //
