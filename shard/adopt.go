@@ -2,13 +2,12 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// Adopt replaces the plan of a table that is not shared, while the table is in use. For each key, the tokens that it
-// has taken still count (R24). The function clock returns the time. It is called before and after the plan is replaced,
-// by this call or by concurrent calls. The new plan must have the algorithm of the old plan, and must not be in use.
-// Only one call of Adopt may run at a time.
+// Adopt replaces the plan of a table that is not shared, while the table is in use. The tokens that a key has taken
+// still count (R24). Concurrent calls decide by one plan or the other; when Adopt returns, every record follows the new
+// plan. It takes some nanoseconds per slot.
 //
-// Concurrent calls decide by one plan or the other. When Adopt returns, every record follows the new plan. Adopt takes
-// some nanoseconds per slot.
+// The function clock returns the time; this call or concurrent calls run it before and after the plan is replaced. The
+// new plan must have the algorithm of the old plan, and must not be in use. Calls of Adopt must not overlap.
 func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	before := t.plan.Load()
 	t.raise(t.catchUp(clock())) // records are converted at the watermark
@@ -27,7 +26,6 @@ func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	t.pace.Store(plan.skew)
 }
 
-// adoptAll makes every slot follow the current plan, or a later plan.
 func (t *Table) adoptAll() {
 	for slots := range t.memory.marked() { // R12
 		for i := range slots {
@@ -36,7 +34,7 @@ func (t *Table) adoptAll() {
 	}
 }
 
-// adopt makes a slot follow the current plan: R9.
+// adopt makes a slot follow the current plan (R9).
 func (t *Table) adopt(sl *slot) {
 	for {
 		s := sl.state.Load()
@@ -46,7 +44,7 @@ func (t *Table) adopt(sl *slot) {
 				return
 			}
 		case s.Tag() == atomicbucket.Tentative:
-			// A call that is about to commit this record may have read the previous plan. That call will start over.
+			// The call that is about to commit this record may have read the previous plan. It will start over.
 			if sl.state.Abort(s) {
 				return
 			}
@@ -56,10 +54,9 @@ func (t *Table) adopt(sl *slot) {
 	}
 }
 
-// convert makes a live record follow the current plan. The caller has read the state s, and then a plan that s does not
-// follow. convert reports whether this call converted the record. Another replacement may have begun since s was read.
-// Then the replacement before it has ended, so the record was converted or has changed in another way (R9). In this
-// case the numbers of s may belong to neither plan, but the compare-and-swap fails.
+// convert makes a live record follow the current plan, and reports whether it did. The caller has read the state s, and
+// then a plan that s does not follow. If another replacement has begun since, s may follow neither plan, but then s is
+// outdated (R9), so the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	plan, key := t.current(), sl.key.Load()
 	token, known := t.price(sl, s)
@@ -75,9 +72,8 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	return ok
 }
 
-// converted returns the result of a conversion, to the given plan, of a record that follows the previous plan: the
-// payload from the time now on, and the price. The parameter key is the record's key word (R24). The parameter token is
-// the previous price of the record, if known is true.
+// converted computes how a record of the previous plan continues under the given plan: its payload from the time now
+// on, and its price. key is the record's key word (R24). token is the record's previous price, if known is true.
 func (t *Table) converted(
 	plan *Plan, s atomicbucket.State, token uint64, known bool, key uint64, now int64,
 ) (payload, price uint64) {
@@ -95,8 +91,8 @@ func (t *Table) converted(
 	return plan.algorithm.Convert(plan.from, s, now, change), price
 }
 
-// since returns a time of the clock that was read while p was the current plan. No request that was decided by the
-// previous plan has read a time later than the result (R24). The first call of since reads the clock.
+// since returns a time of the clock that was read while p was the current plan. No request that the previous plan
+// decided has read a later time (R24). The first call reads the clock.
 func (p *Plan) since(now int64) int64 {
 	if p.clock == nil {
 		return now

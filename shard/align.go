@@ -6,12 +6,11 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// When the length of the windows of the clock changes, a key may have had a window that was over before the change, so
-// that the tokens taken in it are forgotten. Therefore the first window of each key after the change lasts at least as
-// long as a whole window (R29).
+// When the length of the windows of the clock changes, the table may already have forgotten a key's last window of the
+// old length. So the first window of each key after the change lasts at least as long as a whole window (R29).
 
-// take calls the algorithm's Take, without an indirect call for the algorithms listed here. A new aligned window may
-// then end later (R29).
+// take calls the algorithm's Take, without an indirect call for the algorithms listed here. It may end a new aligned
+// window later (R29).
 func (t *Table) take(plan *Plan, r atomicbucket.Record, now int64, d atomicbucket.Demand) (payload uint64, ok bool) {
 	switch algorithm := plan.algorithm.(type) {
 	case *atomicbucket.FixedWindow:
@@ -31,7 +30,6 @@ func (t *Table) take(plan *Plan, r atomicbucket.Record, now int64, d atomicbucke
 	return plan.algorithm.Take(r, plan.algorithm.Ticks(now), d)
 }
 
-// firstTake returns the payload after the first take of a key.
 func (t *Table) firstTake(plan *Plan, nanos int64, d atomicbucket.Demand) (payload uint64) {
 	if plan.isBucket {
 		now := plan.bucket.Ticks(nanos)
@@ -43,11 +41,10 @@ func (t *Table) firstTake(plan *Plan, nanos int64, d atomicbucket.Demand) (paylo
 	return payload
 }
 
-// alignedSince returns an instant. Since that instant, the windows of the clock have the length of plan. A forgotten
+// alignedSince returns an instant since which the windows of the clock have the length of the given plan. A forgotten
 // window of another length ended at that instant or earlier, because it was over at the watermark (R7). The caller must
-// have read the plan first, and then found that the key has no current window. If the time in the word realigned is
-// later than the watermark, alignedSince returns the watermark. The word has such a time only if the time was copied
-// from a table with another clock ([Table.AlignAs]), or if no process wrote the word (R20).
+// have read the plan first, and then found no current window of the key. The result is at most the watermark, in case
+// the word realigned was copied from a table with another clock ([Table.AlignAs]), or no call wrote it (R20).
 func (t *Table) alignedSince(plan *Plan) int64 {
 	if plan.realigns && t.converting(plan) {
 		return t.Watermark()
@@ -55,8 +52,8 @@ func (t *Table) alignedSince(plan *Plan) int64 {
 	return int64(min(t.realigned.Load(), t.watermark.Load()))
 }
 
-// converting reports whether some records may still follow the plan that the parameter plan has replaced. The parameter
-// plan is the current plan, or was the current plan before.
+// converting reports whether some records may still follow the plan that the given plan replaced. The given plan is, or
+// was, the current plan.
 func (t *Table) converting(plan *Plan) bool {
 	if t.owner != nil {
 		return t.change.Load() == plan.planned<<changeShift|changing
@@ -64,8 +61,8 @@ func (t *Table) converting(plan *Plan) bool {
 	return t.pace.Load()&replacing != 0
 }
 
-// AlignAs copies from another table the time from which on windows of the clock have their current length. A table that
-// takes over the debts of another table needs this time.
+// AlignAs copies from another table the time since which windows of the clock have their current length. A table that
+// takes over the debts of another table needs that time.
 func (t *Table) AlignAs(from *Table) {
 	defer runtime.KeepAlive(t)
 	raiseTo(&t.realigned, from.alignedSince(from.current())) // a process may have died while records were converted

@@ -11,10 +11,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestNewWindowsOfTheClockCountFromTheLastForgottenOneAtEveryStep (I1): R29. A call changes the length of the windows.
-// Before one of its atomic operations, a window of the old length ends, and a sweep visits its record. The test tries
-// this before each operation. If the record was not converted before the sweep, the key then owes nothing. In this case
-// windows of the new length must count from the end of the old window on, or from a later time.
+// TestNewWindowsOfTheClockCountFromTheLastForgottenOneAtEveryStep (I1): R29. Before any operation of a change of the
+// windows' length, a window of the old length ends and a sweep forgets it. The key then owes nothing, but its new
+// window must not count from an earlier time than the end of the old one.
 func TestNewWindowsOfTheClockCountFromTheLastForgottenOneAtEveryStep(t *testing.T) {
 	aligned := func(window time.Duration) *Plan {
 		algorithm, err := atomicbucket.NewRoomyWindow(10, 10, window, 2*time.Minute, true)

@@ -13,13 +13,11 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// alignedNumbers are the numbers of aligned windows.
 func alignedNumbers(limit uint64, window time.Duration) []uint64 {
 	return []uint64{0, uint64(window), limit}
 }
 
-// realignedTable returns a shared table of aligned windows of 61s, five tokens each, which were windows of 60s at the
-// start.
+// realignedTable returns a shared table of aligned windows of 61s, which were windows of 60s at the start.
 func realignedTable(t *testing.T) *Table {
 	t.Helper()
 	plan, err := kinds[2].build(alignedNumbers(5, time.Minute))
@@ -39,8 +37,8 @@ func windowOf(t *testing.T, table *Table, key uint64, now int64) time.Duration {
 	return status.ResetAfter
 }
 
-// TestAnAnnouncedPlanMakesNoWindowLonger: R29. A process announces a plan with another limit and dies. The announcement
-// does not make windows longer that begin under the plan that is still current.
+// TestAnAnnouncedPlanMakesNoWindowLonger: R29. A process announces a plan with another limit and dies. Windows that
+// begin under the current plan do not become longer.
 func TestAnAnnouncedPlanMakesNoWindowLonger(t *testing.T) {
 	const later = start + 600*second
 	table := realignedTable(t)
@@ -64,8 +62,8 @@ func TestTimesOfRealignedThatNobodyWrote(t *testing.T) {
 	}
 }
 
-// TestACopyOfAHalfMadeChange (I1): R29. A process changed the length of the windows, and died while it converted
-// records. In a copy of the table, the windows have their current length from the watermark on.
+// TestACopyOfAHalfMadeChange (I1): R29. A process dies while it converts records to another length of the windows. In a
+// copy of the table, the windows have their current length from the watermark on.
 func TestACopyOfAHalfMadeChange(t *testing.T) {
 	table, to := realignedTable(t), realignedTable(t)
 	table.realigned.Store(0)
@@ -75,8 +73,8 @@ func TestACopyOfAHalfMadeChange(t *testing.T) {
 	assert.EqualValues(t, table.Watermark(), to.realigned.Load())
 }
 
-// TestTheTimeOfAChangeOfWindowsNeverFalls (I1): R29. A process that completes a change late tries to enter an earlier
-// time than the time that is already entered. Then the later time stays, so that a first window does not end too early.
+// TestTheTimeOfAChangeOfWindowsNeverFalls (I1): R29. A process that completes a change late does not replace the
+// recorded time by an earlier one. Otherwise a first window could end too early.
 func TestTheTimeOfAChangeOfWindowsNeverFalls(t *testing.T) {
 	table := realignedTable(t)
 	since := table.realigned.Load()

@@ -7,7 +7,7 @@ import (
 )
 
 // TestWhatACallGoesByWhenItsClockIsAhead (R23): a call whose clock is ahead of the machine's clock uses the machine's
-// clock. If the caller has supplied the time of the decision, the call still uses that time.
+// clock, but a time that the caller has supplied stays.
 func TestWhatACallGoesByWhenItsClockIsAhead(t *testing.T) {
 	for name, c := range map[string]struct{ now, clock, machine, wantNow, wantClock int64 }{
 		"its clock is ahead":                  {100, 100, 50, 50, 50},

@@ -12,10 +12,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestChargesBesideATakeAtEveryStep (I2): before any operation of a call that may charge more tokens than the key has,
-// another call takes a token from the same key. At the end the key has taken the tokens that the first call reports as
-// charged, and the other call's token if that call was admitted. If the first call started over, the table counts a
-// retry.
+// TestChargesBesideATakeAtEveryStep (I2): before any operation of a call that may charge more than the key has, another
+// call takes from the key. The key has then taken exactly what the two calls report, and a call that started over
+// counts as a retry.
 func TestChargesBesideATakeAtEveryStep(t *testing.T) {
 	const now = start
 	quota := func(tb *Table, tokens uint64) Quota {
@@ -112,7 +111,7 @@ func TestChargesBesideATakeAtEveryStep(t *testing.T) {
 	}
 }
 
-// algorithmsOfTen returns one algorithm of each kind, with a limit of five tokens. Their records have room for ten.
+// algorithmsOfTen returns one algorithm of each kind, with a limit of five tokens and records with room for ten.
 func algorithmsOfTen(t *testing.T) map[string]atomicbucket.Algorithm {
 	all := algorithmsOfFive(t)
 	fixed, err := atomicbucket.NewFixedWindow(5, 10, 5*time.Second, false)

@@ -12,10 +12,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAnExchangeBesideARefusalAtEveryStep (R10): a refund by a receipt has removed the older of two requests from a
-// log. Before any operation of a take, the refund exchanges the times of the two requests. The remaining request has
-// then left the window, so there is room for the take. If the take is refused, it was decided before the exchange. Then
-// it returns how long to wait, and is charged the tokens that were left before the exchange.
+// TestAnExchangeBesideARefusalAtEveryStep (R10): before any operation of a take, a refund's exchange of times in the
+// log makes room for the take. A refusal is valid only if it was decided before: it then returns a wait, and charges
+// what was left at that time.
 func TestAnExchangeBesideARefusalAtEveryStep(t *testing.T) {
 	const now = start + 7*second
 	for name, refusals := range map[string]RefusalCharge{"that costs nothing": Nothing, "that costs": Penalty} {

@@ -11,10 +11,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund for a key that has taken
-// something, time leaps. After the leap, one of two things is true: the key is idle and forgotten, or it has a new
-// record that is too far ahead of the time that the call has read. The call must return the answer that is right after
-// the leap.
+// TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund, time leaps, so that the key is
+// forgotten, or has a record too far ahead of the time that the call has read. The call must return the answer that is
+// right after the leap.
 func TestALeapBesideALookAtEveryStep(t *testing.T) {
 	for name, taken := range map[string]uint64{"forgotten": 0, "taken again": 3} {
 		later := start + 2*int64(aPlan(t, 1, 5).skew)
@@ -53,7 +52,7 @@ func TestALeapBesideALookAtEveryStep(t *testing.T) {
 }
 
 // tentativeIn makes a tentative record of a key in a slot of its probe window, as a call does that is suspended
-// afterwards. It returns a function that commits the record with a take under the current plan.
+// afterwards. commit commits the record with a take under the current plan.
 func tentativeIn(t *testing.T, tb *Table, key, index uint64) (commit func() bool) {
 	p, plan := tb.Find(key), tb.Plan()
 	sl := p.at(index)
@@ -69,8 +68,8 @@ func tentativeIn(t *testing.T, tb *Table, key, index uint64) (commit func() bool
 	}
 }
 
-// TestACommitBesideAChangeOfPlanAtEveryStep (I1): R9. Before any operation of a replacement of the plan, a call that
-// has read the previous plan commits. When the replacement has returned, the record follows the new plan.
+// TestACommitBesideAChangeOfPlanAtEveryStep (I1): R9. A call that has read the previous plan commits before any
+// operation of a replacement. When the replacement returns, the record follows the new plan.
 func TestACommitBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	committed := map[bool]int{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -94,8 +93,7 @@ func TestACommitBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 }
 
 // TestACommitBesideASweepAtEveryStep (I3): R11. Before any operation of a sweep that lowers probe bounds, a call
-// commits a record far from its home, after the call has extended the home's bound to it. Searches still find the
-// record.
+// commits a record far from its home. Searches still find the record.
 func TestACommitBesideASweepAtEveryStep(t *testing.T) {
 	committed := map[bool]int{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -118,9 +116,8 @@ func TestACommitBesideASweepAtEveryStep(t *testing.T) {
 	require.Positive(t, committed[false])
 }
 
-// TestAStrangersBucketRefusesNobodyAtEveryStep (I9): R2. Before any operation of a call, another key, which is drained,
-// loses its slot to the call's key, which has tokens. The call is not refused because of what it has read from the
-// other key's record.
+// TestAStrangersBucketRefusesNobodyAtEveryStep (I9): R2. Before any operation of a call, its key gets the slot of
+// another, drained key. The call is not refused because of the other key's record.
 func TestAStrangersBucketRefusesNobodyAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for verb, call := range map[string]func(tb *Table) Verdict{
@@ -161,8 +158,8 @@ func TestAStrangersBucketRefusesNobodyAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTwoProbeBoundsAreExtendedAtEveryStep: R11. The bounds of several homes share a word. No extension is lost when
-// two are made at the same time. If both extend the bound of one home, the larger bound counts.
+// TestTwoProbeBoundsAreExtendedAtEveryStep: R11. Of two concurrent extensions of bounds in one word, none is lost. If
+// both extend the same bound, the larger one counts.
 func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 	tb := newTable(t, 64, 16, nil)
 	var places []Place
@@ -186,8 +183,8 @@ func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAnInsertBesideASweepAtEveryStep (I7): R7. The watermark moves before any operation of the first take of a key. If
-// the key's record is not committed yet, it starts full at the new watermark.
+// TestAnInsertBesideASweepAtEveryStep (I7): R7. The watermark moves before any operation of the first take of a key. A
+// record that is not committed yet starts full at the new watermark.
 func TestAnInsertBesideASweepAtEveryStep(t *testing.T) {
 	later := start + int64(aPlan(t, 1, 5).skew)/2
 	injected(t, func() (call, other func(), check func(string)) {
@@ -210,7 +207,7 @@ func TestAnInsertBesideASweepAtEveryStep(t *testing.T) {
 }
 
 // TestAnInsertBesideARefundToItsVictimAtEveryStep (I7): before any operation of an insert into a full probe window, the
-// record that the insert would evict becomes idle. The insert reclaims this record, and no eviction is counted.
+// record that it would evict becomes idle. The insert reclaims the record, and no eviction is counted.
 func TestAnInsertBesideARefundToItsVictimAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 1, 1, nil)
@@ -224,8 +221,7 @@ func TestAnInsertBesideARefundToItsVictimAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestTwoRaisesAtEveryStep: if two calls raise a word to two times at the same time, the word has the later time at the
-// end.
+// TestTwoRaisesAtEveryStep: if two calls raise a word at the same time, the later time stays.
 func TestTwoRaisesAtEveryStep(t *testing.T) {
 	for _, other := range []int64{3, 7} {
 		injected(t, func() (call, beside func(), check func(string)) {
@@ -238,7 +234,8 @@ func TestTwoRaisesAtEveryStep(t *testing.T) {
 }
 
 // TestAnInsertBesideALeapAtEveryStep (I7): before any operation of an insert, time leaps, and the key whose slot the
-// insert wants takes all its tokens. By the insert's own clock, that record would look idle.
+// insert wants takes all its tokens. The insert must not forget that record, although it looks idle by the insert's own
+// clock.
 func TestAnInsertBesideALeapAtEveryStep(t *testing.T) {
 	const later = start + 1<<53
 	injected(t, func() (call, other func(), check func(string)) {

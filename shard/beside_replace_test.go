@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A process is owner 1 or 2. It knows whether the other owner is dead. Owners with any other number count as dead.
+// A process is owner 1 or 2, and knows whether the other is dead. Owners with any other number count as dead.
 type process struct {
 	claimant uint64
 	died     *bool // whether process 1 has died
@@ -33,9 +33,8 @@ func (p process) Dead(claimant uint64) bool {
 func numbersOf(burst uint64) []uint64 { return []uint64{burst, burst} }
 
 // processes returns a table of one line as two processes see it: one token per second, burst 5, and one token taken.
-// The result dies is a function that makes a call in the first process. Its parameter at is the number of an operation
-// of the call: the process dies before this operation, if the call has that many. The function dies returns whether the
-// process died.
+// The function dies makes a call in the first process, which dies before the operation with the given number. It
+// reports whether the call had that many operations.
 func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies func(at int, call func()) bool) {
 	cfg = Config{Plan: aPlan(t, 1, 5), Slots: 1, Shards: 1, ProbeWindow: 1, Overflow: Refuse, Start: start}
 	bytes, err := cfg.SharedBytes()
@@ -74,12 +73,10 @@ func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies
 	}
 }
 
-// burst returns the burst of a plan.
 func burst(plan *Plan) uint64 { return plan.Quota(0).Tokens }
 
-// TestTheOperationsOfAReplacement (R21, R22) checks the reads and writes, in order, of three calls: a call that
-// replaces the plan of a shared table, a call that completes a replacement from each stage, and a call that follows a
-// replacement.
+// TestTheOperationsOfAReplacement (R21, R22) checks the order of the reads and writes when a call replaces the plan of
+// a shared table, completes a replacement from each stage, or follows one.
 func TestTheOperationsOfAReplacement(t *testing.T) {
 	announced := func(tb *Table) {
 		tb.areas.write(2, numbersOf(6))
@@ -120,9 +117,8 @@ func TestTheOperationsOfAReplacement(t *testing.T) {
 	}
 }
 
-// TestTwoCallsFollowAtEveryStep (R21): before any operation of a call that follows a replacement, another call of the
-// process follows it. Both calls get the same plan with the same unit, so a quota made for one call is valid for the
-// other.
+// TestTwoCallsFollowAtEveryStep (R21): two calls of a process follow a replacement at the same time. Both get a plan
+// with the same unit, so a quota made for one call is valid for the other.
 func TestTwoCallsFollowAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		_, _, one, tb, _ := processes(t)
@@ -136,9 +132,8 @@ func TestTwoCallsFollowAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAPlanIsFollowedBesideReplacementsAtEveryStep (R21): before any operation of a call that follows a replacement,
-// there are two more replacements, so the area that the call reads is rewritten. Whichever plan the call builds, that
-// plan has the numbers that were announced under its own plan number.
+// TestAPlanIsFollowedBesideReplacementsAtEveryStep (R21): two more replacements rewrite the area that a call reads to
+// follow a replacement. The plan that the call builds still has the numbers that belong to its plan number.
 func TestAPlanIsFollowedBesideReplacementsAtEveryStep(t *testing.T) {
 	followed := map[uint64]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -159,9 +154,8 @@ func TestAPlanIsFollowedBesideReplacementsAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[uint64]bool{2: true, 4: true}, followed)
 }
 
-// TestNumbersAreReadBesideReplacementsAtEveryStep (R21): before any operation of a call that reads the numbers of the
-// current plan, there are two replacements. The call checks the word planned at the end, and returns the numbers of the
-// plan that is current at that time.
+// TestNumbersAreReadBesideReplacementsAtEveryStep (R21): two replacements run while a call reads the numbers of the
+// current plan. The call returns the numbers of the plan that is current at its end.
 func TestNumbersAreReadBesideReplacementsAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		cfg, memory, one, _, _ := processes(t)
@@ -179,8 +173,8 @@ func TestNumbersAreReadBesideReplacementsAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAReplacementBesideAnotherAtEveryStep (R22): before any operation of a replacement, another process makes another
-// replacement. Each of the two either is made or reports that it was not made. A replacement that was made is complete.
+// TestAReplacementBesideAnotherAtEveryStep (R22): of two concurrent replacements, each is either complete or reports
+// that it was not made.
 func TestAReplacementBesideAnotherAtEveryStep(t *testing.T) {
 	replaced := map[[2]bool]bool{}
 	injected(t, func() (call, also func(), check func(string)) {
@@ -207,9 +201,8 @@ func TestAReplacementBesideAnotherAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[[2]bool]bool{{true, true}: true, {true, false}: true}, replaced)
 }
 
-// TestAReplacementBesideOneThatBeginsAtEveryStep (R22): before any operation of a replacement, another process tries to
-// enter its number in the word setting, and then does nothing more. Exactly one of the two processes may then write the
-// numbers.
+// TestAReplacementBesideOneThatBeginsAtEveryStep (R22): of two processes that begin a replacement at the same time,
+// exactly one may write the numbers.
 func TestAReplacementBesideOneThatBeginsAtEveryStep(t *testing.T) {
 	replaced := map[bool]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -230,9 +223,9 @@ func TestAReplacementBesideOneThatBeginsAtEveryStep(t *testing.T) {
 	assert.Len(t, replaced, 2)
 }
 
-// TestAProcessDiesAtEveryStepOfAReplacement (R22): if a process dies after it has announced a replacement, the other
-// process completes it. If the process dies earlier, the replacement has no effect. Then the other process replaces the
-// plan itself.
+// TestAProcessDiesAtEveryStepOfAReplacement (R22): if a process dies after it has announced a replacement, another
+// process completes it. If the process dies earlier, the replacement has no effect, and the other process can replace
+// the plan itself.
 func TestAProcessDiesAtEveryStepOfAReplacement(t *testing.T) {
 	left := map[bool]bool{}
 	for at := 1; ; at++ {
@@ -254,9 +247,9 @@ func TestAProcessDiesAtEveryStepOfAReplacement(t *testing.T) {
 	assert.Len(t, left, 2)
 }
 
-// TestTheWatermarkBesideADeathAtEveryStepOfAReplacement (R7, R22): before any operation of a call that is about to move
-// the watermark, another process dies in some step of a replacement. The call may move the watermark only by the skew
-// of a plan that all records follow.
+// TestTheWatermarkBesideADeathAtEveryStepOfAReplacement (R7, R22): a process dies in some step of a replacement while a
+// call of another process is about to move the watermark. The call may move it only by the skew of a plan that all
+// records follow.
 func TestTheWatermarkBesideADeathAtEveryStepOfAReplacement(t *testing.T) {
 	for at, more := 1, true; more; at++ {
 		injected(t, func() (call, other func(), check func(string)) {
@@ -272,8 +265,8 @@ func TestTheWatermarkBesideADeathAtEveryStepOfAReplacement(t *testing.T) {
 	}
 }
 
-// TestAStepTowardsAPlanThatIsPresentByThen (R7, R22): before any operation of a call that moves the watermark as a step
-// of a replacement, another process completes the replacement. After that, this call does not move the watermark.
+// TestAStepTowardsAPlanThatIsPresentByThen (R7, R22): another process completes a replacement before any operation of a
+// call that moves the watermark for it. After that, the call does not move the watermark.
 func TestAStepTowardsAPlanThatIsPresentByThen(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		_, _, one, tb, _ := processes(t)

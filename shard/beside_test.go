@@ -14,7 +14,6 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// taken returns how many tokens a key has taken.
 func taken(tb *Table, key uint64, now int64) uint64 {
 	record, plan, sl := tb.record(tb.Find(key))
 	if sl == nil {
@@ -24,7 +23,7 @@ func taken(tb *Table, key uint64, now int64) uint64 {
 }
 
 // TestCallsBesideATakeAtEveryStep (I2): before any operation of a call, another call takes a token from the same key.
-// Both calls take effect once. If the first call started over, the table counts a retry.
+// Both take effect once, and a call that started over counts as a retry.
 func TestCallsBesideATakeAtEveryStep(t *testing.T) {
 	const now = start
 	var status atomicbucket.Status
@@ -100,7 +99,7 @@ func TestAHitIsDecidedBesideATakeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestASweepBesideATakeAtEveryStep (I7): before any operation of a sweep, a key comes back. Its take is not forgotten,
+// TestASweepBesideATakeAtEveryStep (I7): a key comes back before any operation of a sweep. Its take is not forgotten,
 // and the sweep counts exactly the records that it freed.
 func TestASweepBesideATakeAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
@@ -133,7 +132,7 @@ func TestASweepBesideATakeAtEveryStep(t *testing.T) {
 }
 
 // TestTwoInsertsOfAKeyAtEveryStep (I1, I2, I3): before any operation of the first take of a key, another call takes
-// from the same key. At the end the key has one record, which includes both takes.
+// from the same key. The key then has one record, which includes both takes.
 func TestTwoInsertsOfAKeyAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -159,7 +158,7 @@ func TestTwoInsertsOfAKeyAtEveryStep(t *testing.T) {
 }
 
 // TestAnInsertBesideATakeOfItsVictimAtEveryStep (I7): before any operation of an insert, another call takes from the
-// key whose idle record the insert will claim. One of the two calls finds no room, or the eviction is counted.
+// idle record that the insert will claim. One of the two calls finds no room, or the eviction is counted.
 func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for _, overflow := range []Overflow{Refuse, Evict, Admit} {
@@ -222,8 +221,8 @@ func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
 								return
 							}
 							assert.LessOrEqual(t, uint64(4), o.Plan.Quota(0).Tokens, "I1, %s", what)
-							// The record follows the plan by which the reservation was decided, so it was read at a
-							// time that is not too far from the watermark.
+							// The record follows the plan by which the reservation was decided, so it was read near the
+							// watermark.
 							assert.Equal(t, o.State.Tag(), o.Plan.Live(), what)
 							assert.LessOrEqual(t, o.Overdrawn(0), patience, what)
 						}
@@ -233,9 +232,8 @@ func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAReservationBesideARefundAtEveryStep (R25): before any operation of a reservation, a refund gives tokens back.
-// Then the reservation does not wait, and records no end of a wait. If the reservation has already recorded the end of
-// its wait, the refund gives nothing back, and the reservation waits.
+// TestAReservationBesideARefundAtEveryStep (R25): a refund gives tokens back before any operation of a reservation.
+// Either the reservation need not wait, or it has recorded the end of its wait and the refund gives nothing back.
 func TestAReservationBesideARefundAtEveryStep(t *testing.T) {
 	promised := map[bool]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -255,10 +253,8 @@ func TestAReservationBesideARefundAtEveryStep(t *testing.T) {
 	assert.Len(t, promised, 2)
 }
 
-// TestARecordIsCommittedBesideAnotherAtEveryStep (I2, I3): a key has two tentative records, and a call settles one of
-// them. Before any operation of this call, another call commits a take. It commits the take in the record with the
-// higher index, or in the settling call's own record after that call has aborted the record with the lower index. The
-// take is charged, and there is one record.
+// TestARecordIsCommittedBesideAnotherAtEveryStep (I2, I3): a call settles one of two tentative records of a key, while
+// another call commits a take in either of them. The take is charged, and one record remains.
 func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
 	for name, mine := range map[string]uint64{"the higher one": 0, "its own": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -300,8 +296,8 @@ func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAChangeOfPlanBesideATakeAtEveryStep (R9): before any operation of a change of plan, a call that has read the
-// previous plan takes a token. When the change has ended, the record follows the new plan and includes the take.
+// TestAChangeOfPlanBesideATakeAtEveryStep (R9): a call that has read the previous plan takes a token before any
+// operation of a change of plan. After the change the record follows the new plan and includes the take.
 func TestAChangeOfPlanBesideATakeAtEveryStep(t *testing.T) {
 	charged := map[uint64]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -328,9 +324,8 @@ func TestAChangeOfPlanBesideATakeAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[uint64]bool{1: true, 3: true}, charged)
 }
 
-// TestTheEndsOfACallAtEveryStep (R15): before one operation of a call, another call takes from its key. Before a later
-// operation, time passes, and a sweep frees the records that are idle by then. Each call reports how many tenures it
-// has ended by force itself, however often it started over.
+// TestTheEndsOfACallAtEveryStep (R15): other calls make a call start over at any two operations. Each call still
+// reports how many tenures it has ended by force itself.
 func TestTheEndsOfACallAtEveryStep(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for name, call := range map[string]func(tb *Table, p Place) Outcome{
@@ -372,7 +367,7 @@ func TestTheEndsOfACallAtEveryStep(t *testing.T) {
 }
 
 // TestAnInsertBesideAChangeOfPlanAtEveryStep (R9): if the plan changes after an insert has published its record, the
-// record is aborted. The insert starts over, and this is counted as a retry.
+// record is aborted. The insert starts over, and this counts as a retry.
 func TestAnInsertBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	retries := map[uint64]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -389,9 +384,8 @@ func TestAnInsertBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[uint64]bool{0: true, 1: true}, retries)
 }
 
-// TestAnInsertThatIsAbortedTakesNoOtherTake (I2): between two operations of the first take of a key, the plan is
-// replaced, so the take starts over. Between two later operations, another call takes from the record that the first
-// call has published. Each admitted take is charged once.
+// TestAnInsertThatIsAbortedTakesNoOtherTake (I2): a replacement of the plan makes a first take start over, and another
+// call takes from the record that it publishes then. Each admitted take is charged once.
 func TestAnInsertThatIsAbortedTakesNoOtherTake(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for name, c := range map[string]struct {
@@ -437,8 +431,8 @@ func TestAnInsertThatIsAbortedTakesNoOtherTake(t *testing.T) {
 	}
 }
 
-// TestThePlanMayFallTwiceAtEveryStep: before one operation of an insert, the skew becomes smaller, so the insert starts
-// over. Before a later operation, the limit becomes smaller, so the insert gives up. It leaves no tentative record.
+// TestThePlanMayFallTwiceAtEveryStep: a smaller skew makes an insert start over, and a smaller limit then makes it give
+// up. It leaves no tentative record.
 func TestThePlanMayFallTwiceAtEveryStep(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for first := 1; first < 40; first++ {
@@ -468,8 +462,8 @@ func TestThePlanMayFallTwiceAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTwoSweepsAtEveryStep: before any operation of a sweep, another sweep is made at an earlier or a later time.
-// Afterwards, the recorded time of the last sweep is the later of the two times.
+// TestTwoSweepsAtEveryStep: of two concurrent sweeps, the one at the later time determines the recorded time of the
+// last sweep.
 func TestTwoSweepsAtEveryStep(t *testing.T) {
 	for _, other := range []int64{5, 15} {
 		injected(t, func() (call, also func(), check func(string)) {
@@ -487,8 +481,8 @@ func TestTwoSweepsAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestProbeBoundsFallBesideOthersAtEveryStep (R11): before any operation of a sweep that clears probe bounds, the bound
-// of another home in the same word is extended. The old bounds are cleared, and the extended bound keeps its new value.
+// TestProbeBoundsFallBesideOthersAtEveryStep (R11): a call extends a bound before any operation of the sweep that
+// clears the old bounds in the same word. The old bounds are cleared, and the extension stays.
 func TestProbeBoundsFallBesideOthersAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 8*lineSlots, 4*lineSlots, nil)
@@ -506,8 +500,8 @@ func TestProbeBoundsFallBesideOthersAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestTwoPagesAreMarkedAtEveryStep (R12): before any operation of an insert, another insert claims a slot of another
-// page for the first time. Both pages are marked.
+// TestTwoPagesAreMarkedAtEveryStep (R12): if two inserts claim slots of different new pages at the same time, both
+// pages are marked.
 func TestTwoPagesAreMarkedAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 4*pageSlots, 4, nil)

@@ -8,8 +8,7 @@ import (
 )
 
 // A candidate is the best slot to claim that the search of an insert has met so far. Any slot that may be claimed is a
-// correct choice (R5, R7). The choice only affects how often a key that comes back still finds its record. Such keys
-// matter because a key that stays below its limit is idle whenever it comes back.
+// correct choice (R5, R7). A good choice keeps the records of keys that come back.
 type candidate struct {
 	slot  *slot
 	state atomicbucket.State
@@ -29,14 +28,13 @@ const (
 	unowned         rank = 1 << 63
 )
 
-// nearSlots is the number of slots among which an insert looks for the best one: two lines, as far as [Table.Hit]
+// nearSlots is the number of slots among which an insert looks for the best one: two lines, as many as [Table.Hit]
 // searches. Beyond them it takes the first slot that may be claimed.
 const nearSlots = hitLines * lineSlots
 
-// atHome returns a candidate in the home line of p, if the records are token buckets and the line has a slot that may
-// be claimed. It prefers a slot without a record, then the slot that has been idle longest at the watermark. If it
-// finds none, the result has no slot, and the search of the insert must find one. Like Hit, atHome calls no other
-// function, so its values stay in registers.
+// atHome returns a candidate in the home line of p: a slot without a record, else the slot that has been idle longest
+// at the watermark. The result has no slot if the line has none to claim, or if the records are not token buckets. Like
+// Hit, atHome calls no other function, so its values stay in registers.
 func (t *Table) atHome(p Place) (c candidate) {
 	for i := range min(t.near, lineSlots) {
 		sl := p.at(i)
@@ -55,11 +53,10 @@ func (t *Table) atHome(p Place) (c candidate) {
 	return c
 }
 
-// indebted skips the slots at the start of p's probe window that an insert may not claim. These slots hold live records
-// of other keys. The records follow the given plan, and owe something at the time nanos. The table must have token
-// buckets, and the given plan must be its current plan. indebted returns the number of the first slot that it does not
-// skip. It also returns the skipped record that owes the least, if it skipped any record. It computes the tick once,
-// and calls no other function in its loop.
+// indebted skips the slots at the start of p's probe window that an insert may not claim: live records of other keys,
+// which follow the given plan and owe something at the time nanos. The plan must be current and have token buckets.
+// indebted returns the number of the first slot that it does not skip, and the skipped record that owes the least, if
+// any. For speed, it calls no function in its loop.
 func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least victim) {
 	line, order, tick := p.line(), p.order(), plan.bucket.Ticks(nanos)
 	at, state, owes := uint64(0), atomicbucket.State(0), uint64(math.MaxUint64)
@@ -89,9 +86,8 @@ func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least vict
 	return 0, victim{owed: math.MaxUint64}
 }
 
-// rank returns the rank of a slot for a request whose clock reads the time now. The caller does not call rank for a
-// token bucket that has a debt at that time. Such a bucket has the rank 0: the watermark is not later than that time,
-// so the bucket also has a debt at the watermark.
+// rank returns the rank of a slot for a request whose clock reads now. It is not called for token buckets with a debt
+// at now. Those have rank 0: the watermark is not later, so they also owe at the watermark.
 func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
 	if s.Tag() <= atomicbucket.Free {
 		return unowned
@@ -105,7 +101,7 @@ func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
 	return plan.idleFor(s, now)
 }
 
-// A victim is the live record that an insert may evict from a probe window that has no slot to claim.
+// A victim is the live record that an insert may evict if its probe window has no slot to claim.
 type victim struct {
 	slot  *slot
 	state atomicbucket.State
@@ -113,15 +109,14 @@ type victim struct {
 	owed  uint64
 }
 
-// consider makes a slot the candidate if its rank is higher.
 func (c *candidate) consider(sl *slot, s atomicbucket.State, r rank) {
 	if r > c.rank {
 		*c = candidate{sl, s, r}
 	}
 }
 
-// suffices reports whether the insert may claim the candidate without reading slot i of the probe window and the slots
-// behind it. If the candidate was idle at the watermark, no further line is loaded.
+// suffices reports whether the insert may claim the candidate without reading the probe window from slot i on. For a
+// candidate that is idle at the watermark, no further line is loaded.
 func (c *candidate) suffices(i uint64) bool {
 	return c.rank >= unowned || c.rank >= idleAtWatermark && i%lineSlots == 0 || c.rank > 0 && i >= nearSlots
 }

@@ -9,8 +9,7 @@ import (
 )
 
 // TestWhichSlotIsClaimed: an insert claims the best slot of the first two lines, or the first slot beyond them that may
-// be claimed. The buckets have a burst of 5 and get one token per second, so a bucket from which n tokens were taken is
-// full again after n seconds.
+// be claimed. A bucket from which n tokens were taken is full again after n seconds.
 func TestWhichSlotIsClaimed(t *testing.T) {
 	const swept, now = start + 10*second, start + 20*second
 	indebted := func(slot int) int64 { return now - 1 } // the time of a request whose tokens have not come back yet
@@ -75,9 +74,8 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 	}
 }
 
-// TestALateClockDoesNotMakeIdle (R7): during a call, the watermark passes the time that the call has read from its
-// clock. A debt of two skews was charged a skew ahead. This debt ends so far after the time of the call that the record
-// looks idle at the time of the call. The record must not be claimed.
+// TestALateClockDoesNotMakeIdle (R7): the watermark passes the time of a call during the call. By then a record may owe
+// for a time so far ahead of the call's clock that it looks idle by that clock. The record must not be claimed.
 func TestALateClockDoesNotMakeIdle(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Overflow = Refuse; c.Plan.SetCharges(1<<32, Nothing) })
 	skew, now := int64(table.Plan().skew), start+2*second
@@ -90,7 +88,7 @@ func TestALateClockDoesNotMakeIdle(t *testing.T) {
 }
 
 // TestTheLongestIdleIsClaimed: the slot that has been idle longest is claimed, for records of every algorithm, even if
-// the payload's circle wrapped around between the times at which they became idle.
+// the payload's circle wrapped around in between.
 func TestTheLongestIdleIsClaimed(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		t.Run(kind, func(t *testing.T) {

@@ -30,12 +30,12 @@ const (
 	Penalty
 )
 
-// DefaultMaxDebt bounds the debt of a token bucket, as a multiple of its limit, if [Plan.SetCharges] is not called. It
-// also applies to token buckets that are refilled in batches.
+// DefaultMaxDebt bounds the debt of a token bucket, as a multiple of its limit, unless [Plan.SetCharges] is called.
+// This includes token buckets that are refilled in batches.
 const DefaultMaxDebt = 10
 
-// SetCharges sets two numbers: the bound of the debt that a key may have because of [Table.Charge], as a multiple of
-// its limit, at least 1, and what refusals cost. The plan must not be in use.
+// SetCharges sets what refusals cost, and how much a key may owe because of [Table.Charge]: at most maxDebt times its
+// limit, maxDebt >= 1. The plan must not be in use.
 func (p *Plan) SetCharges(maxDebt uint64, refusals RefusalCharge) {
 	p.maxDebt, p.refusals = maxDebt, refusals
 	if refusals != Nothing { // Hit leaves every refusal to the slower hit
@@ -46,8 +46,8 @@ func (p *Plan) SetCharges(maxDebt uint64, refusals RefusalCharge) {
 // MaxDebt returns the bound of a key's debt, as a multiple of its limit.
 func (p *Plan) MaxDebt() uint64 { return p.maxDebt }
 
-// bound returns how much a key may owe after a request with mode m, in units of the algorithm: the limit or a multiple
-// of it, but at most what a record has room for.
+// bound returns how much a key may owe after a request with mode m, in units of the algorithm. That is the limit or a
+// multiple of it, but at most what a record has room for.
 func (p *Plan) bound(q quota, m mode) uint64 {
 	if m >= draining {
 		return q.limit
@@ -79,12 +79,11 @@ func (p *Plan) room(r atomicbucket.Record, nanos int64, q quota, bound uint64) u
 	return p.algorithm.Status(r, nanos, atomicbucket.Demand{Limit: bound, Token: q.Token}).Remaining
 }
 
-// charge returns the demand for n tokens under a bound.
 func (q *quota) charge(n, bound uint64) atomicbucket.Demand {
 	return atomicbucket.Demand{Cost: n * q.Token, Limit: bound, Token: q.Token}
 }
 
-// first returns the demand that a request takes from a key that has taken nothing, and the number of tokens charged.
+// first returns the demand of the request for a key that has taken nothing, and the number of tokens charged.
 func (r *request) first(p *Plan, q quota) (d atomicbucket.Demand, charged uint64) {
 	if r.mode < charging {
 		return q.Demand(r.n), 0
@@ -102,8 +101,8 @@ func (r *request) tooMuch(q quota) bool {
 	return q.Tokens == 0
 }
 
-// enough returns how many tokens a key must have for a request that takes what fits: the field least of the request, or
-// the limit if that is smaller.
+// enough returns how many tokens a key must have for a request that takes what fits: r.least, or the limit if that is
+// smaller.
 func (r *request) enough(q quota) uint64 {
 	if r.mode != filling {
 		return 1
@@ -111,8 +110,8 @@ func (r *request) enough(q quota) uint64 {
 	return min(r.least, q.Tokens)
 }
 
-// asks returns the demand to which the status of an admitted request refers. After a charge, the demand is for one more
-// token, so that the client learns when the key is admitted again. Otherwise the demand is for no token.
+// asks returns the demand to which the status of an admitted request refers. After a charge this is one more token, so
+// that the client learns when the key is admitted again; otherwise no token.
 func (r *request) asks(q quota) atomicbucket.Demand {
 	if r.mode < charging || r.mode == filling {
 		return q.Demand(0)
@@ -120,8 +119,8 @@ func (r *request) asks(q quota) atomicbucket.Demand {
 	return q.Demand(1)
 }
 
-// HitCharge does for [Table.Charge] what [Table.Hit] does for Take. It handles the common case: a key with a token
-// bucket that has a record and room for the whole charge. The verdict is Admitted or Undecided.
+// HitCharge is to [Table.Charge] what [Table.Hit] is to Take. It handles the common case: the key has a token bucket
+// with room for the whole charge. The verdict is Admitted or Undecided.
 func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	sl, label := p.home, t.label(p, q)
 	for i := uint64(0); i < t.hits; { // as in Hit
@@ -165,21 +164,20 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 	return 0, nil, Undecided
 }
 
-// Charge takes n tokens, n >= 1, from the key at p, even if the key does not have them. If the key would then owe more
-// than the plan allows ([Plan.SetCharges]) or than its record has room for, Charge takes fewer tokens. It returns how
-// many tokens it took. The verdict is Admitted if it took any token, and Refused if the key already owed the maximum.
-// It takes nothing if there is no room for a record, or under a quota that grants nothing or everything. Charge sets
-// the parameter status to the status, after the charge, for a request for one token.
+// Charge takes n tokens, n >= 1, from the key at p, even if the key does not have them. It takes fewer if the key would
+// otherwise owe more than the plan allows ([Plan.SetCharges]) or than its record has room for. Charge returns the
+// number of tokens taken. The verdict is Admitted if there were any, and Refused if the key already owed the maximum.
+// Nothing is taken if there is no room for a record, or under a quota that grants nothing or everything. *status
+// becomes the status, after the charge, for a request for one token.
 func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) (o Outcome, charged uint64) {
 	return t.takeWhatFits(p, request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging})
 }
 
-// TakeUpTo takes as many tokens from the key at p as the key has, up to the parameter most, in one step, and returns
-// their number. The parameters most and least are at least 1. If the key has fewer tokens than least, and less than its
-// whole limit, the verdict is Refused and nothing is taken. If the call read no record, or there was no room for a
-// record, the verdict is the same as the verdict of [Table.TakeAt], and taken is 0. If the call took tokens, TakeUpTo
-// sets the parameter status to the status after the take. Otherwise it sets it to the status for a request for as many
-// tokens as the parameter least says.
+// TakeUpTo takes as many tokens from the key at p as the key has, up to most, in one step, and returns their number. If
+// the key has fewer tokens than least, and fewer than its whole limit, the verdict is Refused and nothing is taken.
+// Both numbers are at least 1. If the call read no record, or there was no room for one, the verdict is that of
+// [Table.TakeAt] and nothing is taken. *status becomes the status after the take or, without a take, for a request for
+// least tokens.
 func (t *Table) TakeUpTo(
 	p Place, now, clock int64, least, most uint64, q Quota, status *atomicbucket.Status,
 ) (o Outcome, taken uint64) {
@@ -230,8 +228,8 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	}
 }
 
-// moveBy takes a demand from a record that has room for it, and sets the status for the demand in the parameter asks. A
-// demand for nothing is refused, and nothing is written. The outcome is undecided if the record has changed.
+// moveBy takes the demand d from a record that has room for it, and sets the status for the demand asks. If d is for
+// nothing, the request is refused and nothing is written. The verdict is Undecided if the record has changed.
 func (t *Table) moveBy(
 	p Place, seen view, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand,
 ) (atomicbucket.State, Verdict) {
@@ -268,9 +266,9 @@ func (t *Table) moveBy(
 	return 0, Undecided
 }
 
-// penalize charges a record for a request that it refuses, under a plan that charges for refusals. The charge and the
-// refusal are one step, so a request that could have been admitted is never charged as refused. The outcome is
-// undecided if the record has changed.
+// penalize charges a record for a request that it refuses, if the plan charges for refusals. Charge and refusal are one
+// step, so that a request which could have been admitted is never charged as refused. The outcome is undecided if the
+// record has changed.
 func (t *Table) penalize(p Place, seen view, plan *Plan, sl *slot, r *request, quota quota) Outcome {
 	m := charging
 	if plan.refusals == TheRest {
@@ -292,8 +290,8 @@ func (t *Table) penalize(p Place, seen view, plan *Plan, sl *slot, r *request, q
 	return Outcome{State: after, Plan: plan, At: r.now, Verdict: Refused}
 }
 
-// penalizeTooMuch charges for a request for more than the limit. No record could have admitted the request, so this
-// charge may be a separate step, like any other charge (R14).
+// penalizeTooMuch charges for a request for more than the limit. No record could have admitted it, so the charge may be
+// a step of its own, like any other charge (R14).
 func (t *Table) penalizeTooMuch(p Place, r request) {
 	var charged uint64
 	r.mode, r.status, r.charged = charging, nil, &charged

@@ -10,11 +10,10 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// clockAt returns a clock that stands still.
 func clockAt(now int64) func() int64 { return func() int64 { return now } }
 
-// TestTheWatermarkFollowsTheEarlierOfTwoTimes (R7): the watermark moves to the time of a call or to the time of the
-// call's clock, whichever is earlier. It moves only if the call would otherwise be too far ahead of the watermark.
+// TestTheWatermarkFollowsTheEarlierOfTwoTimes (R7): the watermark moves to the time of a call or to its clock,
+// whichever is earlier, and only if the call would otherwise be too far ahead of the watermark.
 func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 	skew := int64(planOf(t, perSecond(t, 1, 5)).skew)
 	for name, call := range map[string]func(tb *Table, now, clock int64) int64{
@@ -53,8 +52,7 @@ func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 	}
 }
 
-// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): a call was suspended while the plan was replaced twice, and
-// now wants to claim a record. To read this record, it uses the new plan, which has the same tag. By this plan, it
+// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): a call reads a record by a later plan with the same tag, and
 // computes a time before the origin to which it raises the watermark. The watermark must not change. (The
 // compare-and-swap of such a claim fails.)
 func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
@@ -66,9 +64,8 @@ func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
 	assert.Equal(t, start, table.Watermark())
 }
 
-// TestAnInsertFarAheadOfTheWatermarkClaimsNothing (R7): an insert that is more than a skew ahead of the watermark is
-// undecided, and leaves no record. This happens if, during the call, the plan is replaced by a plan with a smaller
-// skew.
+// TestAnInsertFarAheadOfTheWatermarkClaimsNothing (R7): an insert more than a skew ahead of the watermark is undecided
+// and leaves no record. This happens if a plan with a smaller skew becomes current during the call.
 func TestAnInsertFarAheadOfTheWatermarkClaimsNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	for ahead, want := range map[int64]Verdict{0: Admitted, 1: Undecided} {
@@ -132,7 +129,7 @@ func TestALeapTakesFewSweeps(t *testing.T) {
 	assert.LessOrEqual(t, table.Stats().Epoch, uint64(circle/leapStep+1))
 }
 
-// TestVerdicts checks which verdicts admit a request, and which verdicts report that tokens are missing.
+// TestVerdicts checks which verdicts admit a request, and which report that tokens are missing.
 func TestVerdicts(t *testing.T) {
 	for verdict, want := range map[Verdict][2]bool{
 		Refused: {false, true}, Doubtful: {false, true}, Admitted: {true, false}, NoRoom: {false, false},
@@ -143,8 +140,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestDecideTellsTheStatus: after an admitted take and for a refused request, Decide sets the status. In all other
-// cases, the status is unchanged.
+// TestDecideTellsTheStatus: Decide sets the status after an admitted take and for a refused request, and leaves it
+// unchanged otherwise.
 func TestDecideTellsTheStatus(t *testing.T) {
 	for kind, plan := range map[string]*Plan{"bucket": planOf(t, perSecond(t, 1, 5)), "log": logOf(t, 5)} {
 		table := newTable(t, 1, 1, func(c *Config) { c.Plan, c.Overflow = plan, Refuse })

@@ -6,15 +6,14 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Debts calls the function visit for every key that owes something at the time now, as [Table.Survey] counts these
-// keys. The function gets the key's label, the debt, and the price of a token. (The price is 0 if records have no
-// prices: R27.) If the parameter "in" is nil, the debt is in units of the table's plan. Otherwise the parameter "in" is
-// a plan that can follow the table's algorithm and is not in use. The debt is then in units of this plan: it is the
-// debt that the record would have if this plan replaced the table's plan at that time. A slot that changes hands during
-// the call may be left out. Debts writes nothing to the table.
+// Debts calls visit for every key that owes something at the time now, as [Table.Survey] counts these keys. visit gets
+// the key's label, its debt, and the price of a token (0 if records have no prices, R27). The debt is in units of the
+// table's plan. If another plan is given (the parameter in), it is the debt, in that plan's units, that the record
+// would have if that plan replaced the table's plan at the time now. Such a plan must be able to follow the table's
+// algorithm, and must not be in use. Debts may leave out a slot that changes hands during the call. It writes nothing
+// to the table.
 //
-// If the result all is false, the plan of the table was replaced during the call, and the caller must ignore everything
-// that the function visit got.
+// If all is false, the plan of the table was replaced during the call, and the caller must ignore what visit got.
 func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)) (all bool) {
 	defer runtime.KeepAlive(t)
 	plan, at := t.current(), t.judge(now)
@@ -56,12 +55,11 @@ func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)
 	return t.current() == plan
 }
 
-// Owe makes the key of a label owe at least the given debt at the time now. The parameter token is the price of a
-// token. Label, debt and price are the values that [Table.Debts] passes to visit, in units of plan. The tokens that the
-// key already owes count towards the debt. Owe is a charge like any other charge (R14), so it may be repeated, and may
-// run concurrently with other calls. If the given plan is no longer the current plan, the call must be repeated with
-// the debt in units of the current plan. The verdict is NoRoom or Unrecorded if there is no room for a record, so that
-// the key owes nothing.
+// Owe makes the key of a label owe at least the given debt at the time now; what the key already owes counts towards
+// it. Label, debt and token are the values that [Table.Debts] passes to visit, in units of the given plan. If that is
+// no longer the current plan, repeat the call with the debt in units of the current plan. Owe is a charge (R14), so it
+// may be repeated, and may run concurrently with other calls. The verdict is NoRoom or Unrecorded if there is no room
+// for a record; then the key owes nothing.
 func (t *Table) Owe(label uint64, now int64, debt, token uint64, plan *Plan) Outcome {
 	defer runtime.KeepAlive(t)
 	p := t.Find(label)

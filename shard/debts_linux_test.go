@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDebtsAreCarriedOver: the debts of keys in one table are transferred exactly to another table, even if they are
-// more than 2^32 units. A debt that the key already has in the other table counts towards its debt, and keys without a
-// debt are not visited.
+// TestDebtsAreCarriedOver: the debts of a table are transferred exactly to another table, even above 2^32 units. What a
+// key already owes there counts towards its debt, and keys without a debt are not visited.
 func TestDebtsAreCarriedOver(t *testing.T) {
 	from, to := newTable(t, 64, 32, nil), newTable(t, 256, 16, nil)
 	owed := func(tb *Table, now int64) map[uint64]uint64 {
@@ -38,8 +37,7 @@ func TestDebtsAreCarriedOver(t *testing.T) {
 			if key == 0 {
 				want = 5 * want
 			}
-			// A debt of 2^32 units or more is rounded up. The rounding is at most one unit for each 2^32 units of the
-			// debt.
+			// A debt of 2^32 units or more is rounded up, by at most one unit for each 2^32 units.
 			assert.GreaterOrEqual(t, after[key<<40+1], want, "key %d", key)
 			assert.Less(t, after[key<<40+1], want+1<<10, "key %d", key)
 		}

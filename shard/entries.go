@@ -12,8 +12,8 @@ import (
 
 // In a shared table of limits in flight, entries record which process has which tokens (R26).
 
-// An entry describes what one take has in flight. The words what and since are written only by the take's process,
-// while the entry is pending.
+// An entry describes what one take has in flight. Only the take's process writes what and since, while the entry is
+// pending.
 type entry struct {
 	holder word.Word // holds an atomicbucket.Entry
 	what   word.Word // the number of the take's slot and, from bit tokensShift on, the number of tokens
@@ -32,15 +32,15 @@ type entries struct {
 	next atomic.Uint64
 }
 
-// own identifies the entry of a request, from the moment at which the entry is pending. The struct is small, because
-// every request contains one.
+// own identifies the entry of a request, from the moment at which the entry is pending. Every request contains this
+// struct, so it is small.
 type own struct {
 	isCounted bool
 	number    uint32             // the entry's number plus one; 0 for none
 	holder    atomicbucket.Entry // the holder when the entry was taken
 }
 
-// newEntries returns entries whose memory is all. Each process starts its search for free entries at a random position.
+// newEntries returns entries in the memory all. Each process starts its search for free entries at a random position.
 func newEntries(all []entry) *entries {
 	e := &entries{all: all}
 	e.next.Store(rand.Uint64N(uint64(len(all))))
@@ -64,7 +64,7 @@ func (e *entries) take(claimant uint64, now int64) (o own) {
 	return own{}
 }
 
-// become changes the state of an entry, if its holder is still the value in the parameter was.
+// become changes the state of an entry, if its holder is unchanged.
 func (e *entry) become(was, what atomicbucket.Entry) bool {
 	return e.holder.CompareAndSwap(uint64(was), uint64(was.As(what)))
 }
@@ -73,10 +73,9 @@ func (e *entry) become(was, what atomicbucket.Entry) bool {
 // around after 256 uses, so bits of the time are added.
 func (e *entry) use(h atomicbucket.Entry) uint32 { return uint32(e.since.Load())<<8 | h.Generation() }
 
-// enter returns the payload that the record in slot sl, with state s, gets when a request takes n tokens from it. The
-// parameter payload is the same payload without the number of an entry. enter first writes the request's entry, and
-// marks the entry of the record's last change (R26). If the record has changed since, the later compare-and-swap from
-// the state fails. The result ok is false if no entry is free.
+// enter prepares a take of n tokens from the record in slot sl, with state s. It marks the entry of the record's last
+// change, writes the request's entry (R26), and returns the payload with the number of that entry. ok is false if no
+// entry is free.
 func (t *Table) enter(r *request, sl *slot, s atomicbucket.State, payload, n uint64) (entered uint64, ok bool) {
 	t.flushed(sl, s)
 	if r.number == 0 {
@@ -96,8 +95,8 @@ func (t *Table) entered(r *request) {
 	}
 }
 
-// concludes frees the entry of a request that was not admitted. If the request was admitted, concludes sets what the
-// receipt needs.
+// concludes frees the entry of a request that was not admitted. If it was admitted, concludes sets what the receipt
+// needs.
 func (t *Table) concludes(r *request, o *Outcome) {
 	switch {
 	case r.number == 0:
@@ -108,7 +107,6 @@ func (t *Table) concludes(r *request, o *Outcome) {
 	}
 }
 
-// noEntry returns the outcome of a request for which no entry is free.
 func (t *Table) noEntry(p Place, s atomicbucket.State, plan *Plan, at int64) Outcome {
 	o := Outcome{State: s, Plan: plan, At: at, Verdict: NoRoom}
 	if t.overflow == Admit {
@@ -120,9 +118,9 @@ func (t *Table) noEntry(p Place, s atomicbucket.State, plan *Plan, at int64) Out
 	return o
 }
 
-// flushed marks the entry that a slot's record names: as counted if the record's last change was a take, or as free if
-// the last change gave the entry's tokens back. After that, the state may be changed (R26). flushed returns false if
-// the slot holds another state by now.
+// flushed marks the entry that a slot's record names: as counted if the record's last change was a take, as free if it
+// gave the entry's tokens back. Only then may the state be changed (R26). flushed returns false if the slot holds
+// another state by now.
 func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	if t.entries == nil || !s.IsLive() { // a tentative record names no entry
 		return true
@@ -206,19 +204,18 @@ func (t *Table) forsaken(number uint64, h atomicbucket.Entry) (n uint64) {
 	return n
 }
 
-// slotOf returns the slot with a number.
 func (t *Table) slotOf(number uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(t.first), number*slotBytes))
 }
 
 // Reap frees the requests that dead processes have in flight, and requests that have been in flight for longer than the
-// plan remembers. A sweep does the same. Reap does something only in shared tables of limits in flight.
+// plan remembers. A sweep does the same. Only shared tables of limits in flight need it; for others Reap does nothing.
 func (t *Table) Reap(now int64) {
 	defer runtime.KeepAlive(t)
 	t.reap(now, nil)
 }
 
-// reap does the work of Reap for a sweep. It calls rest from time to time. It reports whether the sweep should
+// reap does the work of Reap for a sweep. It calls rest from time to time, and reports whether the sweep should
 // continue.
 func (t *Table) reap(now int64, rest func() bool) bool {
 	if t.entries == nil {
@@ -256,9 +253,9 @@ func (t *Table) reap(now int64, rest func() bool) bool {
 	return true
 }
 
-// Boot forgets what is in flight in a table in memory that has outlived all its processes, because the machine was
-// booted in the meantime. The system may have written only a part of the memory to disk, so records and entries may not
-// agree (R26). No process may use the table during the call. The call may be repeated.
+// Boot forgets what is in flight in a table whose memory has outlived a boot of the machine, and so all processes of
+// the table. The system may have written only a part of the memory to disk, so records and entries may disagree (R26).
+// No process may use the table during the call. The call may be repeated.
 func (cfg Config) Boot(memory []byte) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil || l.entries == 0 {
@@ -276,8 +273,8 @@ func (cfg Config) Boot(memory []byte) error {
 	return nil
 }
 
-// dismiss makes counted entries of a key's record leave, whichever process has them. The sum of their tokens is not
-// greater than the parameter most. The parameter s is the state in which the record was read.
+// dismiss makes counted entries of a key's record leave, whichever process has them, up to most tokens in all. s is the
+// state in which the record was read.
 func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 	t.flushed(sl, s)
 	for number := range t.entries.all {
@@ -294,9 +291,9 @@ func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 	}
 }
 
-// emptied does what Reset does, for a table of limits in flight. A record may have tokens for which there is no entry:
-// after a loss of power, or if a process has written words that no call writes. emptied reads all entries. If no entry
-// belongs to the record, and the record has not changed meanwhile, it forgets the record.
+// emptied does what Reset does, for a table of limits in flight. A record may have tokens without an entry, after a
+// loss of power or because of words that no call writes. So emptied forgets a record to which no entry belongs, unless
+// it has changed meanwhile.
 func (t *Table) emptied(p Place) (found bool) {
 	for range 2 {
 		record, plan, sl := t.record(p)
@@ -312,7 +309,7 @@ func (t *Table) emptied(p Place) (found bool) {
 	return found
 }
 
-// returned gives back n tokens in flight. With a receipt, it frees the receipt's entry when all tokens of the receipt
+// returned gives back n tokens in flight. With a receipt, it frees the receipt's entry once all tokens of the receipt
 // have been given back, so a refund in parts takes effect with its last part. Without a receipt, it frees entries of
 // the key.
 func (t *Table) returned(p Place, n uint64, of *Receipt) (s atomicbucket.State, plan *Plan, v Verdict) {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// entriesIn returns the tables of processes 1 and 2, both alive, in one memory. The tables have a limit in flight and a
-// number of entries. An entry is forgotten after a minute.
+// entriesIn returns the tables of processes 1 and 2, both alive, in one memory: a limit in flight with count entries,
+// each forgotten after a minute.
 func entriesIn(t *testing.T, limit, count uint64, window int, overflow Overflow) (one, two *Table) {
 	algorithm, err := atomicbucket.NewEntries(limit, limit, time.Minute)
 	require.NoError(t, err)
@@ -32,14 +32,12 @@ func entriesIn(t *testing.T, limit, count uint64, window int, overflow Overflow)
 	return one, two
 }
 
-// inFlightOf returns the number of a key's tokens in flight.
 func inFlightOf(tb *Table, key uint64) uint64 {
 	o, _ := tb.Peek(tb.Find(key), start, 1, 0)
 	return o.Plan.entries.Debt(o.State.Record(), 0)
 }
 
-// stopped sets the entry of a take back to its state between steps 3 and 4 (R26), as if the process had stopped between
-// these steps.
+// stopped sets the entry of a take back, as if its process had stopped between steps 3 and 4 (R26).
 func stopped(tb *Table, o Outcome) *entry {
 	number, _ := o.Plan.entries.Last(o.State)
 	e := &tb.entries.all[number]
@@ -65,8 +63,8 @@ func TestWhatAStoppedProcessHasInFlightIsForgotten(t *testing.T) {
 	assert.EqualValues(t, 1, one.Stats().Forgotten)
 }
 
-// TestAResetIsOfAllEntries (R26): a reset forgets everything that a key has in flight. This includes an entry whose
-// process stopped before the entry became counted, and tokens without an entry.
+// TestAResetIsOfAllEntries (R26): a reset forgets everything that a key has in flight, including tokens without an
+// entry and an entry that never became counted.
 func TestAResetIsOfAllEntries(t *testing.T) {
 	for name, c := range map[string]struct{ first, last func(e *entry) }{
 		"all is well":          {},
@@ -91,8 +89,8 @@ func TestAResetIsOfAllEntries(t *testing.T) {
 	}
 }
 
-// TestAReceiptIsOfOneUseOfItsEntry (R26): a receipt of a forgotten entry gives back no tokens of the takes that use the
-// entry later, whatever the entry's generation is then.
+// TestAReceiptIsOfOneUseOfItsEntry (R26): a receipt of a forgotten entry gives back no tokens of later takes that use
+// the entry, whatever its generation is.
 func TestAReceiptIsOfOneUseOfItsEntry(t *testing.T) {
 	one, _ := entriesIn(t, 1, 1, 1, Refuse)
 	p, now := one.Find(1), int64(start)
@@ -112,8 +110,8 @@ func TestAReceiptIsOfOneUseOfItsEntry(t *testing.T) {
 	}
 }
 
-// TestWithoutAnEntryAKeyIsAdmittedAsOthers: if no entry is free and the policy is Admit, the request is admitted. Its
-// status is the status that a key with a record would have.
+// TestWithoutAnEntryAKeyIsAdmittedAsOthers: if no entry is free and the policy is Admit, the request gets the status
+// that a key with a record would have.
 func TestWithoutAnEntryAKeyIsAdmittedAsOthers(t *testing.T) {
 	one, _ := entriesIn(t, 5, 1, 8, Admit)
 	require.Equal(t, Admitted, one.Take(one.Find(1), start, 1, 0).Verdict)
@@ -128,8 +126,7 @@ func TestWithoutAnEntryAKeyIsAdmittedAsOthers(t *testing.T) {
 	assert.Zero(t, one.Occupancy().Tentative)
 }
 
-// TestASweepRestsAmongEntries: while a sweep visits entries, it calls rest as it does while it visits slots, and stops
-// if rest returns false.
+// TestASweepRestsAmongEntries: a sweep calls rest while it visits entries, too, and stops if rest returns false.
 func TestASweepRestsAmongEntries(t *testing.T) {
 	algorithm, err := atomicbucket.NewEntries(5, 5, time.Minute)
 	require.NoError(t, err)

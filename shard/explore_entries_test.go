@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// An inFlightVerb is a kind of call.
 type inFlightVerb uint8
 
 const (
@@ -23,7 +22,7 @@ const (
 	charges
 )
 
-// An inFlightCall is a call with the time at which it is made: the field late, counted from the start.
+// An inFlightCall is a call that is made at the time late, counted from the start.
 type inFlightCall struct {
 	verb   inFlightVerb
 	key, n uint64
@@ -34,15 +33,14 @@ func (c inFlightCall) String() string {
 	return fmt.Sprintf("%s %d of key %d at %v", [...]string{"enter", "leave", "reap", "sweep", "reset", "refund", "charge"}[c.verb], c.n, c.key, c.late)
 }
 
-// An earlierCall is a call that is made before the threads start. The field "of" is the number of the thread whose
-// process makes the call.
+// An earlierCall is made before the threads start, by the process of the thread with the given number.
 type earlierCall struct {
 	of int
 	inFlightCall
 }
 
 // An inFlightScenario describes processes whose calls the explorer interleaves in every order. The first process may
-// die before any of its steps. If the field hangs is set, it stops forever instead.
+// die before any of its steps, or stop forever if hangs is set.
 type inFlightScenario struct {
 	name    string
 	limit   uint64

@@ -20,13 +20,13 @@ import (
 // hold:
 //
 //	I1  no more than the limit is in flight
-//	I2  an entry enters once and leaves once, with all of its tokens, after it was pending; the result of a call is
-//	    what the call has done
+//	I2  an entry enters once and leaves once, with all of its tokens, after it was pending; a call returns
+//	    what it has done
 //	I4  if a call is refused, the limit was reached at some moment of the call
 //	I7  no record that has tokens in flight is forgotten
-//	R26 when a process has died, the next process that calls Reap removes all tokens and entries of the dead process,
-//	    and nothing that belongs to live processes; tokens that a hanging process has in flight are forgotten after
-//	    their lifetime; a reset removes everything that was in flight when it began
+//	R26 the next process that calls Reap removes all tokens and entries of a dead process, and no others;
+//	    tokens of a hanging process are forgotten after their lifetime; a reset removes everything that was
+//	    in flight when it began
 type inFlightWorld struct {
 	scenario inFlightScenario
 	table    *Table
@@ -43,7 +43,7 @@ type inFlightWorld struct {
 	}
 }
 
-// An inside has the tokens that an entry has in flight, and their key. If tokens is 0, the entry has nothing in flight.
+// An inside has the tokens that an entry has in flight, 0 for none, and their key.
 type inside struct {
 	key, tokens uint64
 	thread      int
@@ -73,7 +73,6 @@ type inFlightThread struct {
 	said    error
 }
 
-// Claimant returns the number of the process.
 func (th *inFlightThread) Claimant() uint64 { return uint64(th.name) + 1 }
 
 // Dead reports whether another process is dead. The process th knows this from then on.
@@ -213,7 +212,6 @@ func (w *inFlightWorld) Ways(thread int) int { return 1 + int(interleave.Bit(thr
 // Trace reports every step from now on.
 func (w *inFlightWorld) Trace(tell func(line string)) { w.trace = tell }
 
-// newThread returns a thread that has not begun.
 func (w *inFlightWorld) newThread(name int, program []inFlightCall) *inFlightThread {
 	th := &inFlightThread{w: w, name: name, program: program}
 	th.Thread = interleave.NewThread(func() {
@@ -334,7 +332,7 @@ func (w *inFlightWorld) Step(thread, way int) error {
 	return nil
 }
 
-// changed checks the change of a record, and records the change in the field inside.
+// changed checks the change of a record, and enters it in w.inside.
 func (w *inFlightWorld) changed(th *inFlightThread, i int, was, is uint64) error {
 	from, to := atomicbucket.State(was), atomicbucket.State(is)
 	if was == is || i >= 2*len(w.slots) || i%2 == 1 || !from.IsLive() && !to.IsLive() {
@@ -407,8 +405,7 @@ func (w *inFlightWorld) isTaken(key uint64) bool {
 		slices.ContainsFunc(w.inside, func(in inside) bool { return in.tokens > 0 && in.key != key }))
 }
 
-// The method "of" returns how many tokens of a key are in flight in certain threads: those for which the function in
-// the parameter "is" returns true.
+// of returns how many tokens of a key are in flight in the threads for which is returns true.
 func (w *inFlightWorld) of(key uint64, is func(*inFlightThread) bool) (n uint64) {
 	for _, in := range w.inside {
 		if in.tokens > 0 && in.key == key && (is == nil || is(w.threads[in.thread])) {
@@ -433,7 +430,7 @@ func (w *inFlightWorld) Hash() (h uint64) {
 	return h
 }
 
-// CheckEnd checks the world when all live threads have finished. After a last call of Reap, no tokens or entries of
+// CheckEnd checks the world when all live threads have finished: after a last call of Reap, no tokens or entries of
 // dead processes remain.
 func (w *inFlightWorld) CheckEnd() error {
 	w.table.Reap(start + int64(w.scenario.end))
@@ -487,5 +484,4 @@ func (w *inFlightWorld) describe(th *inFlightThread, a word.Access, i int, from,
 	return fmt.Sprintf("t%d  %s = %s (was %s)", th.name, name, show(to), show(from))
 }
 
-// lifetime is the time after which an entry is forgotten.
 const lifetime = time.Minute

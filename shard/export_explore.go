@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// Words returns every word that calls of t share, for the explorer of interleavings. The order is: the state and the
-// key of each slot in turn, the watermark, the time of the last sweep, the plan, the pace, the count of calls that may
-// move the watermark, the rings, and the words of PlanWords, ProbeBoundWords, PageWords and RefundWords.
+// Words returns every word that calls of t share, for the explorer of interleavings. The order: state and key of each
+// slot in turn, watermark, time of the last sweep, plan, pace, count of calls that may move the watermark, rings,
+// PlanWords, ProbeBoundWords, PageWords and RefundWords.
 func (t *Table) Words() []*word.Word {
 	var words []*word.Word
 	for i := range t.shards {
@@ -37,7 +37,7 @@ func (t *Table) Words() []*word.Word {
 }
 
 // PlanWords returns the words by which the plan of a shared table is replaced and, for each area, the count of numbers
-// and the first number. For other tables it returns no words.
+// and the first number. Other tables have no such words.
 func (t *Table) PlanWords() (words []*word.Word) {
 	if t.owner == nil {
 		return nil
@@ -49,7 +49,7 @@ func (t *Table) PlanWords() (words []*word.Word) {
 	return words
 }
 
-// PlannedWord returns the word that holds the number of a shared table's current plan.
+// PlannedWord returns the word with the number of a shared table's current plan.
 func (t *Table) PlannedWord() *word.Word { return &t.planned }
 
 // Follows makes this process follow a plan, whichever plan it followed before.

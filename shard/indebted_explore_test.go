@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// inDebt returns a table of one probe window that is full of records at the time now. Each record owes less than the
-// record before it.
+// inDebt returns a table of one probe window that is full at the time now. Each record owes less than the one before
+// it.
 func inDebt(t *testing.T, now int64, overflow Overflow) *Table {
 	tb := newTable(t, 1, 6, func(cfg *Config) { cfg.Plan, cfg.Overflow = aPlan(t, 1, 10), overflow })
 	for i := range uint64(6) {
@@ -21,9 +21,8 @@ func inDebt(t *testing.T, now int64, overflow Overflow) *Table {
 	return tb
 }
 
-// TestTheFirstSearchPassesRecordsInDebt: the first search of an insert skips live records of other keys, if these
-// records follow the current plan and owe something. It skips no other slot. It returns the skipped record that owes
-// the least.
+// TestTheFirstSearchPassesRecordsInDebt: the first search of an insert skips exactly the live records of other keys
+// that follow the current plan and owe something. It returns the skipped record that owes the least.
 func TestTheFirstSearchPassesRecordsInDebt(t *testing.T) {
 	const now = start + 100*second
 	for name, c := range map[string]struct {
@@ -74,8 +73,8 @@ func TestTheFirstSearchPassesRecordsInDebt(t *testing.T) {
 	}
 }
 
-// TestTheFirstSearchKnowsItsPlan (R9): before any operation of the first search, the plan is replaced twice. The search
-// skips only records that it read before the replacements.
+// TestTheFirstSearchKnowsItsPlan (R9): the plan is replaced twice before any operation of the first search. The search
+// skips only records that it read before.
 func TestTheFirstSearchKnowsItsPlan(t *testing.T) {
 	const now = start + 100*second
 	injected(t, func() (call, other func(), check func(string)) {
@@ -100,8 +99,8 @@ func TestTheFirstSearchKnowsItsPlan(t *testing.T) {
 	})
 }
 
-// TestAnEvictionTakesTheRecordThatOwesTheLeast: an eviction takes the record that owes the least, even if a slot in the
-// middle of the probe window ends the first search.
+// TestAnEvictionTakesTheRecordThatOwesTheLeast: an eviction takes the record that owes the least, even if the first
+// search ended in the middle of the probe window.
 func TestAnEvictionTakesTheRecordThatOwesTheLeast(t *testing.T) {
 	const now = start + 100*second
 	for at := range uint64(6) {
@@ -121,8 +120,8 @@ func TestAnEvictionTakesTheRecordThatOwesTheLeast(t *testing.T) {
 	}
 }
 
-// TestTwoInsertsOfTheFingerprint0 (I3): the key word of an unused slot is 0, like the fingerprint of this key. An
-// unused slot does not count as a record of the key, and the record of the key does not count as an unused slot.
+// TestTwoInsertsOfTheFingerprint0 (I3): fingerprint 0 equals the key word of an unused slot. No call treats an unused
+// slot as a record of the key, or the key's record as an unused slot.
 func TestTwoInsertsOfTheFingerprint0(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 1, 3, nil)

@@ -5,9 +5,8 @@ import "github.com/weir-go/weir/atomicbucket"
 // InFlight reports whether p is the plan of a limit in flight.
 func (p *Plan) InFlight() bool { return p.inFlight != nil || p.entries != nil }
 
-// born returns the payload with which a tenure starts. If the plan is a limit in flight, born adds to the payload how
-// many tenures near the place p have been ended by force. It is called after the search for other records of the key
-// (R16).
+// born returns the payload with which a tenure starts. For a limit in flight it adds how many tenures near p have been
+// ended by force. It is called after the search for other records of the key (R16).
 func (t *Table) born(p Place, plan *Plan, payload uint64) uint64 {
 	if plan.inFlight == nil {
 		return payload
@@ -15,14 +14,13 @@ func (t *Table) born(p Place, plan *Plan, payload uint64) uint64 {
 	return plan.inFlight.Born(payload, t.Ends(p).word/endBegun)
 }
 
-// The method returns reports whether a refund by a receipt gives tokens back whatever the key's quota is now. Tokens in
-// flight come back even if the limit is now lower than their number, or if the quota grants nothing (R16).
+// returns reports whether a refund by a receipt gives tokens back whatever the key's quota is now. Tokens in flight
+// come back even if the limit is now lower than their number, or if the quota grants nothing (R16).
 func (p *Plan) returns(of *Receipt) bool { return p.inFlight != nil && of.IsKnown() }
 
-// forget counts the tokens that a record of a limit in flight drops because they were never given back. A call or a
-// sweep at the time nanos calls it after a successful compare-and-swap from the record's state. So each token is
-// counted once, when its record moves on to a later period or is forgotten as idle. For other algorithms there is
-// nothing to count.
+// forget counts the tokens that a record of a limit in flight drops because they were never given back. It is called
+// after the compare-and-swap from the state s succeeds, so each token is counted once. For other algorithms it does
+// nothing.
 func (p *Plan) forget(c *counters, s atomicbucket.State, nanos int64) {
 	if p.inFlight == nil {
 		return

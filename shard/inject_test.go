@@ -12,15 +12,14 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// injected calls [interleave.Inject]. It runs the function call once for each of its operations, and calls the function
-// other before that operation.
+// injected calls [interleave.Inject]. It runs call once for each of its operations, and calls other before that
+// operation.
 func injected(t *testing.T, make func() (call, other func(), check func(what string))) {
 	t.Helper()
 	interleave.Inject(make)
 }
 
-// requireSettled requires that no slot is claimed or tentative. It is called when no call is under way, so such a slot
-// would be lost.
+// requireSettled requires that no slot is claimed or tentative. When no call is under way, such a slot would be lost.
 func requireSettled(t *testing.T, tb *Table, what string) {
 	for i := range tb.shards[0].slots {
 		tag := tb.shards[0].slots[i].state.Load().Tag()
@@ -28,15 +27,13 @@ func requireSettled(t *testing.T, tb *Table, what string) {
 	}
 }
 
-// aPlan returns the plan of a token bucket with a rate, in tokens per second, and a burst.
 func aPlan(t *testing.T, rate float64, burst uint64) *Plan {
 	return planOf(t, perSecond(t, rate, burst))
 }
 
 // TestThePlanMayChangeTwiceAtEveryStep (I1, I7): R9. Before any operation of a call, the plan is replaced twice, and a
-// key takes all its tokens. The third plan then has the tag of the first, but other numbers. The ticks of the first and
-// the third plan differ, so a record that is indebted by one of them is idle by the other. The key never gets more than
-// its limit, and is forgotten only if the table counts this.
+// key takes all its tokens. The third plan has the tag of the first but other ticks, so a record that owes by one of
+// them is idle by the other. The key never gets more than its limit, and is forgotten only if the table counts this.
 func TestThePlanMayChangeTwiceAtEveryStep(t *testing.T) {
 	const now = start + 5*second
 	for name, c := range map[string]struct {
@@ -153,8 +150,8 @@ func TestAnAnswerFollowsOnePlan(t *testing.T) {
 	}
 }
 
-// TestAQuotaFollowsItsUnit (I1): R13. Before any operation of a call under a quota, the plan is replaced by a plan
-// whose ticks have another length. If the call is admitted, its cost was counted by a plan that has the quota's unit.
+// TestAQuotaFollowsItsUnit (I1): R13. A plan with ticks of another length becomes current before any operation of a
+// call under a quota. If the call is admitted, its cost was counted in the quota's unit.
 func TestAQuotaFollowsItsUnit(t *testing.T) {
 	for name, before := range map[string]int{"with a record": 1, "without": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -183,10 +180,9 @@ func TestAQuotaFollowsItsUnit(t *testing.T) {
 	}
 }
 
-// TestTheWatermarkMovesByTheSmallerSkew (I7, I9): R7. Before any operation of a sweep after a leap, the plan is
-// replaced by a plan with a smaller skew. In the second part of the test, the sweep after a leap is made before any
-// operation of a replacement by a plan with a larger skew. The leap is a whole circle of the plan with the smaller
-// skew. So if the watermark made it in one step, a key that was drained before the leap would look drained after it.
+// TestTheWatermarkMovesByTheSmallerSkew (I7, I9): R7. A leap meets a replacement of the plan at every step, by a plan
+// with a smaller or a larger skew. The leap is a whole circle of the smaller plan, so in one step it would make a key
+// that was drained before look drained after it.
 func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 	const burst, rate = 5, 1e-7
 	small, large := func() *Plan { return aPlan(t, 0.8e9, burst) }, func() *Plan { return aPlan(t, rate, burst) }
@@ -226,8 +222,8 @@ func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 		})
 	})
 	t.Run("a take and a sweep beside a replacement", func(t *testing.T) {
-		// turns is the end of a leap by a whole number of turns of the small plan's circle. The leap is a little more
-		// than one turn of the large plan's circle.
+		// turns is the end of a leap by whole turns of the small plan's circle, and a little more than one turn of the
+		// large plan's.
 		turns := start + int64(ceilDiv(large().skew, small().skew)*circle*small().skew)
 		injected(t, func() (call, other func(), check func(string)) {
 			tb := newTable(t, 1, 2, func(cfg *Config) { cfg.Plan = large() })

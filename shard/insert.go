@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// insert gives the key at p a record if the key has none, and takes the request's tokens from this record. The outcome
-// is undecided if the key has a live record, or if another call changed the probe window in the meantime.
+// insert gives the key at p a record if it has none, and takes the request's tokens from that record. The outcome is
+// undecided if the key has a live record, or if another call changed the probe window in the meantime.
 func (t *Table) insert(p Place, r *request) Outcome {
 	plan := t.current()
 	if quota := plan.granted(r.quota); quota.unlimited() {
@@ -131,11 +131,10 @@ func (t *Table) another(p Place, i, mine uint64) (at, key uint64) {
 }
 
 // settle decides the tentative record in the slot mine. If it is the key's only record, settle commits it together with
-// the request's take. If there is another record, or if another call decided first, the outcome is undecided, and
-// settle takes nothing.
+// the request's take. Otherwise, or if another call decided first, the outcome is undecided and nothing is taken.
 //
-// Every call that meets a tentative record of its own key settles this record with its own take, so no call waits for
-// the claimer.
+// Every call that meets a tentative record of its own key settles it with its own take, so no call waits for the
+// claimer.
 func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r *request) Outcome {
 	t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11
 search:
@@ -149,8 +148,7 @@ search:
 			continue
 		}
 		// Slots in CLAIM and FREE are skipped: a claimer publishes later, and will then see this record. The key need
-		// not be read again. If the slot has another owner by now, one of the two calls may start over, which does no
-		// harm.
+		// not be read again: if the slot has another owner by now, one of the two calls starts over at worst.
 		s := other.state.Load()
 		if s.Tag() < atomicbucket.Tentative {
 			continue

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A key word contains a label. The label is the fingerprint, except that four of its bits hold the tier of the key's
-// last take instead. Only a conversion (R24 in doc.go) and [Table.LastTier] use the tier.
+// A key word contains a label: the fingerprint of the key, with the tier of the key's last take in four of its bits.
+// Only a conversion (R24) and [Table.LastTier] use the tier.
 
 const (
 	tierShift = 20 // not among the bits that choose the shard or the home
@@ -17,7 +17,7 @@ const (
 	noTier    = MaxTiers - 1 // in a key word: the key took under a quota with its own numbers
 )
 
-// label returns the content of the key word of a record that was charged under a quota.
+// label returns the key word of a record that was charged under the quota q.
 func (t *Table) label(p Place, q Quota) uint64 {
 	switch {
 	case !t.buckets: // the numbers mean the same under every tier
@@ -28,8 +28,8 @@ func (t *Table) label(p Place, q Quota) uint64 {
 	return p.fingerprint | tierMask
 }
 
-// relabel writes the label for the quota q to the key word, before the key takes under this quota (R24). It writes
-// nothing if the slot belongs to another key by now.
+// relabel writes the label for the quota q, before the key takes under q (R24). It writes nothing if the slot belongs
+// to another key by now.
 func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	label := t.label(p, q)
 	if old := sl.key.Load(); old != label && old&^tierMask == p.fingerprint {
@@ -37,9 +37,9 @@ func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	}
 }
 
-// follow prepares the plan p to convert the records of the plan before. If a token costs the same under every tier, the
-// highest limit of each key is the highest limit of all tiers, because the key word names the tier of the last take,
-// but not the tiers under which the key took the tokens that it owes.
+// follow prepares p to convert the records of the plan before. If a token costs the same under every tier, each key's
+// highest limit is the highest of all tiers: the key word names only the last tier, but the key may owe tokens of
+// others.
 func (p *Plan) follow(before *Plan, clock func() int64) {
 	p.from, p.clock, p.replaced = before.algorithm, clock, new(atomic.Uint64)
 	if windows, ok := p.algorithm.(*atomicbucket.FixedWindow); ok && windows.Aligned() {
@@ -58,8 +58,8 @@ func (p *Plan) follow(before *Plan, clock func() int64) {
 	}
 }
 
-// lowest returns the lowest limit of all tiers (R24). A tier that never had a limit does not count. While a tier that
-// had a limit is blocked or unlimited, lowest returns 0, which means that the limit is not known.
+// lowest returns the lowest limit of all tiers that ever had one (R24). It returns 0, for "not known", while such a
+// tier is blocked or unlimited.
 func (p *Plan) lowest() uint64 {
 	lowest := uint64(math.MaxUint64)
 	for _, tier := range p.numbers[:noTier] {
@@ -70,8 +70,8 @@ func (p *Plan) lowest() uint64 {
 	return lowest
 }
 
-// LastTier returns the tier under which the key at p took last. The result known is false if the key has no record, if
-// it took under a quota, or if a token costs the same under every tier.
+// LastTier returns the tier under which the key at p took last. known is false if the key has no record, if it took
+// under a quota with its own numbers, or if a token costs the same under every tier.
 func (t *Table) LastTier(p Place) (tier int, known bool) {
 	defer runtime.KeepAlive(t)
 	_, _, sl := t.record(p)

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAQuotaBesideAReplacementAtEveryStep (R28): before any operation of a replacement that was prepared without a
-// large quota, another process makes the table remember such a quota. From then on, a plan that does not allow for the
-// quota cannot replace the plan under which the quota was made.
+// TestAQuotaBesideAReplacementAtEveryStep (R28): another process makes the table remember a large quota before any
+// operation of a replacement that does not allow for it. From then on, that replacement cannot take place.
 func TestAQuotaBesideAReplacementAtEveryStep(t *testing.T) {
 	outcomes := map[[2]bool]bool{}
 	injected(t, func() (call, also func(), check func(string)) {
@@ -36,8 +35,8 @@ func TestAQuotaBesideAReplacementAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[[2]bool]bool{{true, true}: true, {true, false}: true, {false, true}: true}, outcomes)
 }
 
-// TestAReplacementBesideAQuotaAtEveryStep (R28): before any operation of a call that makes the table remember a large
-// quota, another process replaces the plan by a plan that does not allow for the quota.
+// TestAReplacementBesideAQuotaAtEveryStep (R28): another process replaces the plan by one that does not allow for a
+// large quota, before any operation of a call that makes the table remember it.
 func TestAReplacementBesideAQuotaAtEveryStep(t *testing.T) {
 	injected(t, func() (call, also func(), check func(string)) {
 		_, _, one, other, _ := processes(t)
@@ -54,9 +53,8 @@ func TestAReplacementBesideAQuotaAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAQuotaBehindADeathAtEveryStepOfAReplacement (R28): a process dies during a replacement by a plan that does not
-// allow for a large quota. When another process has made the table remember such a quota, no call can complete this
-// replacement any more.
+// TestAQuotaBehindADeathAtEveryStepOfAReplacement (R28): a process dies during a replacement that does not allow for a
+// large quota. Once another process has made the table remember the quota, no call can complete this replacement.
 func TestAQuotaBehindADeathAtEveryStepOfAReplacement(t *testing.T) {
 	for at := 1; ; at++ {
 		what := fmt.Sprintf("before operation %d", at)

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A layout describes how a table lies in memory: what [New] allocates and [Config.Bytes] counts.
+// A layout describes the memory of a table: what [New] allocates and [Config.Bytes] counts.
 type layout struct {
 	shards      uint64
 	homes       uint64 // the number of lines of a shard that are homes
@@ -19,7 +19,6 @@ type layout struct {
 	entries     uint64 // entries for takes in flight
 }
 
-// layout checks the configuration.
 func (cfg Config) layout() (layout, error) {
 	if cfg.ProbeWindow == 0 {
 		cfg.ProbeWindow = DefaultProbeWindow
@@ -49,20 +48,17 @@ func (cfg Config) layout() (layout, error) {
 	return l, nil
 }
 
-// slots returns how many slots all shards have.
 func (l layout) slots() uint64 { return l.perShard * l.shards }
 
 // ringSlots returns how much memory all rings take, in slots (a slot is two words).
 func (l layout) ringSlots() uint64 { return l.slots() * l.ringWords / 2 }
 
-// boundWords returns how many words the probe bounds of all homes take.
 func (l layout) boundWords() uint64 { return ceilDiv(l.slots()/lineSlots, wordHomes) }
 
-// neighbourhoods returns how many neighbourhoods the table has.
 func (l layout) neighbourhoods() uint64 { return ceilDiv(l.slots()/lineSlots, neighbourhoodHomes) }
 
-// Bytes returns the value that [Stats].Bytes would have for a table of this configuration. It returns the same errors
-// as [New], but no error for a lack of memory. It allocates nothing.
+// Bytes returns the value of [Stats].Bytes for a table of this configuration, without allocating it. The errors are
+// those of [New], except for a lack of memory.
 func (cfg Config) Bytes() (uint64, error) {
 	l, err := cfg.layout()
 	if err != nil {

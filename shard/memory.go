@@ -11,8 +11,8 @@ import (
 const (
 	// maxBytes bounds the size of a table by the address space.
 	maxBytes = math.MaxInt / 2
-	// mapFrom is the size from which a table gets its own memory outside the Go heap: 4 MiB, which is two huge pages.
-	// Smaller tables would gain little from such memory.
+	// mapFrom is the size from which a table gets memory outside the Go heap: two huge pages. Smaller tables would gain
+	// little.
 	mapFrom = 4 << 20
 )
 
@@ -49,12 +49,11 @@ func allocate(n uint64, prefault bool) (*memory, error) {
 	return m, nil
 }
 
-// spareSlots is how many additional slots are taken from the heap: up to three slots before the first slot, so that the
-// first slot starts a line, and one line of slots behind the last slot. A hit computes the address of the slot behind
-// the last one that it searches. That address may be in the additional line ([Place.at]). The hit does not read it.
+// spareSlots is how many slots are taken from the heap in addition: up to three before the first slot, so that it
+// starts a line, and one line behind the last. A hit computes, but does not read, the address of the slot behind the
+// last one that it searches ([Place.at]).
 const spareSlots = 2*lineSlots - 1
 
-// allocated returns how many bytes allocate takes for n slots.
 func allocated(n uint64) uint64 {
 	marks := markWords(n) * uint64(unsafe.Sizeof(word.Word{}))
 	if n*slotBytes >= mapFrom {
@@ -65,7 +64,6 @@ func allocated(n uint64) uint64 {
 	return (n+spareSlots)*slotBytes + marks
 }
 
-// bytes returns how many bytes the memory takes.
 func (m *memory) bytes() uint64 {
 	return m.mapped + m.heap + uint64(len(m.marks))*uint64(unsafe.Sizeof(word.Word{}))
 }

@@ -13,7 +13,6 @@ import (
 // hugePage is the size of a huge page on amd64 and arm64 with 4 KiB pages.
 const hugePage = 2 << 20
 
-// physicalMemory returns the bytes of memory of this machine.
 func physicalMemory() uint64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -22,15 +21,14 @@ func physicalMemory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit)
 }
 
-// mapSlots maps n zeroed slots, aligned to a huge page. If huge is set, it asks for huge pages now. Otherwise the slots
-// are in small pages until collapse moves them to huge ones. A kernel without huge pages provides small pages, which
-// are slower but equally correct.
+// mapSlots maps n zeroed slots, aligned to a huge page. If huge is false, the slots stay in small pages until collapse
+// moves them. A kernel without huge pages provides small pages, which are slower but equally correct.
 func mapSlots(n uint64, huge bool) (*memory, error) {
 	size := mappedBytes(n)
 	if n > maxBytes/slotBytes || size > maxBytes {
 		return nil, fmt.Errorf("shard: map %d slots: want at most %d", n, uint64(maxBytes/slotBytes))
 	}
-	// Map one huge page more than is needed, and then unmap the parts before and behind the aligned slots.
+	// Map one huge page more than is needed, then unmap the parts around the aligned slots.
 	region, err := unix.MmapPtr(-1, 0, nil, uintptr(size+hugePage), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("shard: map %d bytes for %d slots: %w", size, n, err)
@@ -50,13 +48,12 @@ func mapSlots(n uint64, huge bool) (*memory, error) {
 	return m, nil
 }
 
-// region returns the bytes that are mapped for the slots.
 func (m *memory) region() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&m.slots[0])), mappedBytes(uint64(len(m.slots))))
 }
 
-// collapse asks for huge pages. Since Linux 6.1, the system makes them during the call. In earlier versions, khugepaged
-// makes them later. If huge pages are turned off on the system, they stay off.
+// collapse asks for huge pages. Linux makes them during the call since version 6.1; before, khugepaged makes them
+// later. If the system has turned huge pages off, they stay off.
 func (m *memory) collapse(rest func() bool) {
 	defer runtime.KeepAlive(m)
 	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -66,8 +63,7 @@ func (m *memory) collapse(rest func() bool) {
 	collapse(m.region(), unix.Madvise, rest)
 }
 
-// collapse does the work of [memory.collapse]. The function advise makes the system call that gives advice about
-// memory.
+// collapse does the work of [memory.collapse]. advise is the system call madvise.
 func collapse(region []byte, advise func(region []byte, advice int) error, rest func() bool) {
 	if advise(region, unix.MADV_HUGEPAGE) != nil {
 		return

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inRAM returns how many pages of a memory are in RAM.
 func inRAM(t *testing.T, m *memory) (pages int) {
 	region := m.region()
 	present := make([]byte, ceilDiv(uint64(len(region)), uint64(os.Getpagesize())))
@@ -68,8 +67,8 @@ func TestTouchedMemory(t *testing.T) {
 	assert.LessOrEqual(t, inRAM(t, table.memory), 2*keys)
 }
 
-// TestCollapse: Collapse asks for huge pages when half of the pages are in use, unless the system has huge pages turned
-// off. The system decides how many huge pages it provides.
+// TestCollapse: Collapse asks for huge pages when half of the pages are in use, unless the system has them turned off.
+// The system decides how many it provides.
 func TestCollapse(t *testing.T) {
 	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil {
@@ -108,8 +107,8 @@ func TestCollapse(t *testing.T) {
 	whole.Collapse(func() bool { t.Error("and nothing is done"); return true })
 }
 
-// TestWhatIsCollapsed: collapse makes huge pages one after another, until rest returns false. It also stops if the
-// system does not have this call. It leaves out a page that the system cannot make now.
+// TestWhatIsCollapsed: collapse makes huge pages one after another, until rest returns false or the system turns out
+// not to have the call. It leaves out a page that the system cannot make now.
 func TestWhatIsCollapsed(t *testing.T) {
 	for _, c := range []struct {
 		name            string

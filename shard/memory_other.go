@@ -8,8 +8,6 @@ func physicalMemory() uint64 { return maxBytes }
 // mapSlots returns nil, so that slots are on the Go heap.
 func mapSlots(uint64, bool) (*memory, error) { return nil, nil }
 
-// collapse is never called: nothing is mapped.
 func (*memory) collapse(func() bool) {}
 
-// mappedBytes returns 0: nothing is mapped.
 func mappedBytes(uint64) uint64 { return 0 }

@@ -14,7 +14,6 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// logOf returns the plan of a sliding window log.
 func logOf(t *testing.T, limit uint64) *Plan {
 	log, err := atomicbucket.NewSlidingLog(limit, limit, 60*1e9)
 	require.NoError(t, err)
@@ -23,8 +22,8 @@ func logOf(t *testing.T, limit uint64) *Plan {
 	return plan
 }
 
-// TestHowATableLiesInMemory: a table has enough homes for its slots. In each shard, the probe window that starts at the
-// last home is complete.
+// TestHowATableLiesInMemory: a table has enough homes for its slots, and the probe window of the last home of each
+// shard is complete.
 func TestHowATableLiesInMemory(t *testing.T) {
 	bucket := planOf(t, perSecond(t, 1, 5))
 	for _, c := range []struct {

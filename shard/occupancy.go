@@ -23,14 +23,12 @@ func (t *Table) Occupancy() (o Occupancy) {
 	return o
 }
 
-// count adds the given slots to the counts.
 func (o *Occupancy) count(slots []slot) {
 	for i := range slots {
 		o.add(slots[i].state.Load())
 	}
 }
 
-// add counts a slot that has the state s.
 func (o *Occupancy) add(s atomicbucket.State) {
 	switch s.Tag() {
 	case atomicbucket.NeverUsed:

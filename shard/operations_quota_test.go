@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestTheOperationsUnderQuotasAndOfCharges checks the same as TestTheOperationsOfEachCall, for calls under quotas with
-// their own numbers, and for charges. Each key has a limit of five tokens, and has taken one.
+// TestTheOperationsUnderQuotasAndOfCharges checks the same as TestTheOperationsOfEachCall, for quotas with their own
+// numbers, and for charges.
 func TestTheOperationsUnderQuotasAndOfCharges(t *testing.T) {
 	const now = start + 20*second
 	var status atomicbucket.Status

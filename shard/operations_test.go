@@ -16,13 +16,15 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// operations returns the operations of a call on the words of a table, in order. Words have short names: s3 is the
-// state of slot 3, k3 its key, and r3.1 entry 1 of its ring. The name w means the watermark, swept means the time of
-// the last sweep, p means the plan, h0 means the first word of probe bounds, l means the word lowering, m means the
-// marks of pages, and moving means the count of calls that may move the watermark. The words for refunds are leading,
-// ends and promised, and largest is the word for quotas. In a shared table, n means the word planned, c means the word
-// change, setting means the word setting, and a0.1 means word 1 of area 0. A store is marked by =, a compare-and-swap
-// by ?, and an addition by +.
+// operations returns the operations of a call on the words of a table, in order. A store is marked by =, a
+// compare-and-swap by ?, and an addition by +. Words have short names:
+//
+//	s3, k3, r3.1    state and key of slot 3, and entry 1 of its ring
+//	w, swept        the watermark, and the time of the last sweep
+//	p, moving       the plan, and the count of calls that may move the watermark
+//	h0, l, m        the first word of probe bounds, the word lowering, the marks of pages
+//	leading, ends, promised, largest    words for refunds, and for quotas
+//	n, c, setting, a0.1    in a shared table: planned, change, setting, and word 1 of area 0
 func operations(tb *Table, call func()) string {
 	names := map[*word.Word]string{
 		&tb.watermark: "w", &tb.swept: "swept", &tb.pace: "pace", &tb.advancing: "moving",
@@ -65,14 +67,13 @@ func operations(tb *Table, call func()) string {
 }
 
 // TestTheOperationsOfEachCall: each call reads and writes exactly these words, in this order. The rules of doc.go give
-// the reasons: a state is read before its key (R1) and before the plan (R9), a refusing state is read again (R2), and
-// so on. A search ends at the record, at the probe bound or at a slot that was never used.
+// the reasons, such as: the state before its key (R1) and before the plan (R9), and a refusing state twice (R2). A
+// search ends at the record, at the probe bound or at a slot that was never used.
 func TestTheOperationsOfEachCall(t *testing.T) {
 	const now = start + 20*second
 	var status atomicbucket.Status
 	algorithms := algorithmsOfFive(t)
-	// Each key has taken one token. The keys of the first slots took their token long ago, so their records are idle by
-	// now.
+	// Each key has taken one token. The keys of the first slots took theirs long ago, so their records are idle by now.
 	for _, c := range []struct {
 		name              string
 		kind              string
@@ -229,9 +230,9 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 	}
 }
 
-// tableOf returns a table of twelve slots. The parameter idle is the number of the first slots, whose keys took one
-// token each long ago. The parameter live is the number of the next slots, whose keys took one token each 20 seconds
-// later. Of the records in these next slots, the first ones were then freed. The parameter freed is their number.
+// tableOf returns a table of twelve slots. The first records are idle: their keys took one token each long ago. The
+// keys of the next records, which are live, took one token each 20 seconds later. Some of these live records were then
+// freed.
 func tableOf(t *testing.T, algorithm atomicbucket.Algorithm, idle, live, freed int, overflow Overflow) *Table {
 	plan, err := NewPlan(algorithm, 0)
 	require.NoError(t, err)
@@ -253,8 +254,8 @@ func tableOf(t *testing.T, algorithm atomicbucket.Algorithm, idle, live, freed i
 	return tb
 }
 
-// labeled changes the labels of token buckets to keys that last took under a quota with its own numbers, so that the
-// next take under such a quota finds them at once (R24).
+// labeled labels the keys as if they had last taken under a quota with its own numbers, so that the next take under
+// such a quota finds them at once (R24).
 func labeled(tb *Table, live int) {
 	for i := range live {
 		if w := &tb.Find(1).at(uint64(i)).key; tb.buckets {

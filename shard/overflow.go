@@ -2,9 +2,9 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// overflowed decides a request for a key that has no record and whose probe window has no slot to claim. The parameter
-// least is the live record in that window that owes the least, if there is one. The outcome is undecided if another
-// call has changed that record.
+// overflowed decides a request for a key without a record whose probe window has no slot to claim. The victim is the
+// live record in that window that owes the least, if there is one. The outcome is undecided if another call has changed
+// that record.
 func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 	sl, victim, plan := least.slot, least.state, least.plan
 	if t.overflow == Admit {
@@ -15,8 +15,8 @@ func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 		return Outcome{State: state, Plan: plan, At: r.now, Verdict: Unrecorded}
 	}
 	if t.overflow == Refuse || sl == nil || t.entries != nil { // what is in flight is not forgotten: R26
-		// If the policy is Evict but there is no live record, other goroutines are inserting in every slot of the probe
-		// window. A call that waits for them would not be lock-free, and a call that admits would break I1.
+		// If the policy is Evict but no record is live, other goroutines are inserting in every slot of the probe
+		// window. Waiting for them would not be lock-free, and admitting the request would break I1.
 		if sl != nil && sl.state.Load() != victim { // R2
 			return undecided
 		}
@@ -39,11 +39,10 @@ func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 	return o
 }
 
-// least returns the live record of p's probe window with the least debt, for an eviction. For the other policies it
+// least returns the live record of p's probe window to evict: the one with the least debt. For the other policies it
 // returns the live record that will be idle first. If no record is live, the result has a nil slot and a full record.
-// The result ok is false if there is now a slot to claim, or if the key now has a record. With token buckets, the
-// search of the insert has already found this record, so least is called only if that search found no live record. Some
-// of the other algorithms read a ring to compute a debt.
+// ok is false if there is now a slot to claim, or if the key now has a record. With token buckets, least is called only
+// if the search of the insert found no such record.
 func (t *Table) least(p Place, now int64) (found victim, ok bool) {
 	var least uint64
 	for i := uint64(0); i < t.probeWindow; i++ {

@@ -8,29 +8,26 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A page is a range of a table's slots. It is marked before the first record in it is published, and stays marked: see
-// R12 in doc.go. So a sweep touches no memory that no key has needed.
+// A page is a range of a table's slots. It is marked before its first record is published, and stays marked (R12). So a
+// sweep touches no memory that no key has needed.
 const (
 	pageBytes = 4096 // the size of small pages on most systems
 	pageSlots = pageBytes / slotBytes
 	wordPages = 64 // pages whose marks are in one word
 )
 
-// pages holds the marks of the pages of a memory.
 type pages struct {
 	marks []word.Word
 	count atomic.Uint64 // marked pages
 	dense uint64        // half of the pages: mark returns true at this count; 0 if no caller needs to know
 }
 
-// pagesOf returns marks for a number of slots, none of them set.
 func pagesOf(slots uint64) pages { return pages{marks: make([]word.Word, markWords(slots))} }
 
-// markWords returns how many words the marks of a number of slots take.
 func markWords(slots uint64) uint64 { return ceilDiv(slots, pageSlots*wordPages) }
 
-// mark marks the page of a slot, given by the slot's number. It returns true if this mark raises the number of marked
-// pages to half of all pages.
+// mark marks the page of a slot, given by its number. It returns true if this mark raises the number of marked pages to
+// half of all pages.
 func (p *pages) mark(slot uint64) (dense bool) {
 	page := slot / pageSlots
 	w, bit := &p.marks[page/wordPages], uint64(1)<<(page%wordPages)
@@ -85,13 +82,11 @@ func (t *Table) claimsFirst(sl *slot) {
 // Dense returns a channel that delivers a value whenever [Table.Collapse] has something to do.
 func (t *Table) Dense() <-chan struct{} { return t.dense }
 
-// Collapse moves the table to huge pages, if the system has huge pages and the table is outside the Go heap. It leaves
-// out the slots, or the rings, if less than half of their pages are in use. Until then they are in small pages, so that
-// a few keys in a large table take little memory.
+// Collapse moves a table outside the Go heap to huge pages, if the system has them. Slots and rings each stay in small
+// pages while less than half of their pages are in use, so that a few keys in a large table take little memory.
 //
-// The system makes a huge page by copying 512 small ones. Calls that access these small pages wait during the copy, for
-// a few hundred microseconds. After each huge page Collapse calls the function rest, if rest is not nil, and stops if
-// rest returns false.
+// The system copies 512 small pages into a huge one. Calls that access these pages wait during the copy, for a few
+// hundred microseconds. After each huge page Collapse calls rest, unless it is nil, and stops if rest returns false.
 func (t *Table) Collapse(rest func() bool) {
 	for _, m := range []*memory{t.memory, t.rings} {
 		if m != nil && m.dense > 0 && m.count.Load() >= m.dense {

@@ -11,7 +11,6 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// markAll marks every page, as if each had contained a record.
 func markAll(t *Table) {
 	for slot := uint64(0); slot < t.slots; slot += pageSlots {
 		t.memory.mark(slot)
@@ -86,8 +85,8 @@ func TestDense(t *testing.T) {
 	assert.Equal(t, Refused, take(table, random, start, 1))
 }
 
-// TestDenseIsToldOnce: a receiver of a report checks all parts of the table. So no second report is queued before the
-// first report is received.
+// TestDenseIsToldOnce: no second report is queued before the first is received, because its receiver checks all parts
+// of the table.
 func TestDenseIsToldOnce(t *testing.T) {
 	log, err := atomicbucket.NewSlidingLog(3, 3, time.Second)
 	require.NoError(t, err)
@@ -105,7 +104,7 @@ func TestDenseIsToldOnce(t *testing.T) {
 	assert.Len(t, table.Dense(), 1)
 }
 
-// TestThePagesOfARing: all pages of a ring are marked: the first page, the last page, and the pages between them.
+// TestThePagesOfARing: all pages of a ring are marked, not only the first and the last.
 func TestThePagesOfARing(t *testing.T) {
 	for _, c := range []struct{ tokens, slot, pages uint64 }{
 		{1, 0, 1}, {2, 0, 1}, {3, 0, 1}, {4, 127, 1}, {6, 84, 1}, {6, 85, 2}, {512, 0, 1}, {512, 1, 1}, {514, 0, 2}, {1026, 0, 3}, {1026, 1, 3},

@@ -7,8 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// parts is the memory that the calls on a table read and write, without the plan and the values that are computed from
-// it.
+// parts is the memory that the calls on a table read and write, except the plan and what is computed from it.
 type parts struct {
 	memory         *memory
 	rings          *memory // the rings of sliding logs, or the prices; nil if there are none
@@ -21,7 +20,6 @@ type parts struct {
 // shardBytes is how many bytes a shard takes in addition to its slots.
 const shardBytes = uint64(unsafe.Sizeof(shard{}) + unsafe.Sizeof(counters{}))
 
-// allocate returns zeroed parts, for a table of one process.
 func (l layout) allocate(prefault bool) (p parts, err error) {
 	if p.memory, err = allocate(l.slots(), prefault); err != nil {
 		return parts{}, fmt.Errorf("shard: %d slots: %w", l.slots(), err)

@@ -6,10 +6,10 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. It reads the
-// record as it is at the time now, or at the watermark if the watermark is later. For a key without a record it returns
-// a full record. If n is more than the limit, it counts as 0. Peek takes nothing, but it may move the watermark to the
-// time now, as Take does.
+// Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. If n is above
+// the limit, it counts as 0. Peek reads the record as it is at the time now, or at the watermark (a time that has
+// certainly been reached) if that is later. A key without a record has a full one. Peek takes nothing, but may move the
+// watermark to now, as Take does.
 func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
 	return t.PeekAt(p, now, now, n, TierQuota(tier))
 }
@@ -54,13 +54,10 @@ func (t *Table) Reset(p Place) bool {
 	}
 }
 
-// recordAt does what record does, for a call whose clock reads the time now. It also returns the time for which the
-// call must read the record: the time now, or the watermark if the watermark is later. For a key without a record it
-// returns a full record, and a nil slot.
-//
-// recordAt reads the watermark again after the search: R7. If the watermark has passed the time of the call by then,
-// there are two dangers. A record that became idle only after that time may have been forgotten, and a record that was
-// found may be too far ahead of that time to be read correctly. In both cases recordAt starts over.
+// recordAt does what record does, and also returns the time for which the call must read the record: now, or the
+// watermark if that is later. For a key without a record it returns a full record and a nil slot. It starts over if the
+// watermark has passed the time of the call after the search (R7): a record may have been forgotten, or be too far
+// ahead to be read correctly.
 func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan *Plan, sl *slot, at int64) {
 	for {
 		at, _ = t.follow(now, clock)
@@ -76,9 +73,8 @@ func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan
 }
 
 // record returns the live record of the key at p, the plan that it follows, and its slot. If there is none, it returns
-// the zero record, the current plan, and nil. A tentative record does not count, because no take has been charged to it
-// yet. The state and the key of the record may belong to two tenures. So a call that uses the record without a
-// compare-and-swap reads the state again (R2).
+// the zero record, the current plan, and nil. A tentative record does not count, because no take has been charged to
+// it. State and key may belong to two tenures, so a call that makes no compare-and-swap reads the state again (R2).
 func (t *Table) record(p Place) (atomicbucket.Record, *Plan, *slot) {
 	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ { // R11
 		sl := p.at(i)

@@ -11,8 +11,8 @@ import (
 // MaxTiers is one more than the number of tiers that a plan may have.
 const MaxTiers = 16
 
-// A Plan is an algorithm and the quotas of its tiers, by which a table decides. It is immutable. A table's plan may be
-// replaced by another of the same algorithm while the table is in use: [Table.Adopt].
+// A Plan is an algorithm and the quotas of its tiers, by which a table decides. It is immutable once in use.
+// [Table.Adopt] replaces a table's plan by another of the same algorithm.
 type Plan struct {
 	bucket    atomicbucket.TokenBucket // the algorithm, if it is a token bucket
 	isBucket  bool
@@ -45,9 +45,9 @@ type conversion struct {
 	realigns bool           // the plan's windows of the clock are not those of the previous plan
 }
 
-// NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota, and the parameter tiers has the quotas of
-// the further tiers. If [Plan.SetTier] makes a tier unlimited or blocked, the plan still has the tier's last numbers
-// for conversions. The parameter lateness is how late the clock of the calls may be: see [Doubtful].
+// NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota, and tiers has the quotas of the further
+// tiers. If [Plan.SetTier] makes a tier unlimited or blocked, the plan keeps the tier's last numbers for conversions.
+// lateness is how late the clock of the calls may be: see [Doubtful].
 func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
 	if len(tiers) >= noTier {
 		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, noTier)
@@ -85,7 +85,7 @@ type quota struct{ Token, Tokens, limit uint64 }
 
 func quotaOf(q atomicbucket.Quota) quota { return quota{q.Token, q.Tokens, q.Token * q.Tokens} }
 
-// Demand returns the demand for n tokens. The number n must not be more than the limit.
+// Demand returns the demand for n tokens. n must not be more than the limit.
 func (q *quota) Demand(n uint64) atomicbucket.Demand {
 	return atomicbucket.Demand{Cost: n * q.Token, Limit: q.limit, Token: q.Token}
 }
@@ -93,8 +93,8 @@ func (q *quota) Demand(n uint64) atomicbucket.Demand {
 // Algorithm returns the algorithm.
 func (p *Plan) Algorithm() atomicbucket.Algorithm { return p.algorithm }
 
-// SetSource sets the value that [Plan.Source] returns. It is the value from which the caller made the plan. The plan
-// must not be in use.
+// SetSource sets the value that [Plan.Source] returns: the value from which the caller made the plan. The plan must not
+// be in use.
 func (p *Plan) SetSource(source any) { p.source = source }
 
 // Source returns the value that SetSource has set.
@@ -114,7 +114,6 @@ func (p *Plan) flush(r atomicbucket.Record, now int64, at *atomicbucket.Word) bo
 	return r.Ring == nil || p.algorithm.Flush(r, p.algorithm.Ticks(now), at)
 }
 
-// refused returns the verdict on a record that does not admit a demand.
 func (p *Plan) refused(v view, now int64, d atomicbucket.Demand) Verdict {
 	if p.doubt == 0 || p.refusals != Nothing {
 		return Refused
@@ -125,8 +124,7 @@ func (p *Plan) refused(v view, now int64, d atomicbucket.Demand) Verdict {
 	return p.refusal(p.algorithm.Shortfall(v.Record, p.algorithm.Ticks(now), d))
 }
 
-// refusal returns the verdict on a record that admits the request only after the number of ticks in the parameter
-// shortfall.
+// refusal returns the verdict on a record that admits the request only after shortfall ticks.
 func (p *Plan) refusal(shortfall uint64) Verdict {
 	if shortfall < p.doubt {
 		return p.doubtful
@@ -134,7 +132,6 @@ func (p *Plan) refusal(shortfall uint64) Verdict {
 	return Refused
 }
 
-// status returns the algorithm's Status.
 func (p *Plan) status(r atomicbucket.Record, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
 	if p.isBucket {
 		return p.bucket.Status(r, nanos, d) // without an indirect call
@@ -149,22 +146,22 @@ func (p *Plan) tell(s atomicbucket.State, nanos int64, r *request) {
 	}
 }
 
-// Status returns the status of a token bucket's record, as [Table.Hit] returned it, for a client in a tier that asks
-// for n tokens at an instant.
+// Status returns the status of a token bucket's record, as returned by [Table.Hit], for a client in a tier that asks
+// for n tokens.
 func (p *Plan) Status(s atomicbucket.State, nanos int64, n uint64, tier uint8) atomicbucket.Status {
 	return p.bucket.Status(s.Record(), nanos, p.quotas[tier%MaxTiers].Demand(n))
 }
 
-// Left returns the part of Status that does not depend on a request: the limit of a client in a tier, the tokens that
-// are left, and the time until the bucket is full.
+// Left returns the part of Status that does not depend on a request: the limit of a tier, the tokens that are left, and
+// the time until the bucket is full.
 func (p *Plan) Left(s atomicbucket.State, nanos int64, tier uint8) (limit, tokens uint64, reset time.Duration) {
 	q := &p.quotas[tier%MaxTiers]
 	tokens, reset = p.bucket.Left(nanos, p.bucket.Debt(s.Record(), p.bucket.Ticks(nanos)), q.limit, q.Token)
 	return q.Tokens, tokens, reset
 }
 
-// ahead returns how far a request may be ahead of the watermark. If the watermark has already followed the clock, this
-// is the full skew, because only a time that the caller supplied can still be ahead.
+// ahead returns how far a request may be ahead of the watermark. Once the watermark has followed the clock, this is the
+// full skew, because only a time that the caller supplied can still be ahead.
 func (p *Plan) ahead(r *request) uint64 {
 	if r.followed {
 		return p.skew
@@ -172,7 +169,6 @@ func (p *Plan) ahead(r *request) uint64 {
 	return p.trust
 }
 
-// idle reports whether a record that follows the plan is idle at an instant.
 func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
 	if p.isBucket {
 		return p.bucket.Idle(s, p.bucket.Ticks(nanos)) // without an indirect call
@@ -180,8 +176,8 @@ func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
 	return p.algorithm.Idle(s, p.algorithm.Ticks(nanos))
 }
 
-// bucketDebt returns the debt of a token bucket at an instant, in ticks. It is 0 for other algorithms, and for a slot
-// without a live record.
+// bucketDebt returns the debt of a token bucket in ticks. It is 0 for other algorithms, and for a slot without a live
+// record.
 func (p *Plan) bucketDebt(s atomicbucket.State, nanos int64) uint64 {
 	if !p.isBucket || !s.IsLive() {
 		return 0
@@ -189,8 +185,7 @@ func (p *Plan) bucketDebt(s atomicbucket.State, nanos int64) uint64 {
 	return p.bucket.UntilIdle(s, p.bucket.Ticks(nanos))
 }
 
-// idleFor returns the number of ticks for which a record that follows the plan has been idle at an instant, plus one.
-// If the record is not idle, it returns 0.
+// idleFor returns for how many ticks a record that follows the plan has been idle, plus one, or 0 if it is not idle.
 func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
 	if p.isBucket {
 		if now := p.bucket.Ticks(nanos); p.bucket.Idle(s, now) { // without an indirect call
@@ -202,9 +197,8 @@ func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
 	return 0
 }
 
-// idleSince returns when a record that is idle at an instant became idle. The result is exact to the nanosecond if the
-// record follows the plan and the plan is a token bucket with a whole number of ticks per nanosecond. For other
-// records, idleSince returns the instant nanos.
+// idleSince returns when a record that is idle at the instant nanos became idle. It knows this only if the record
+// follows the plan and a token bucket has a whole number of ticks per nanosecond. Otherwise it returns nanos.
 func (p *Plan) idleSince(s atomicbucket.State, nanos int64) int64 {
 	if !p.bucket.Exact() || s.Tag() != p.live {
 		return nanos
@@ -212,7 +206,6 @@ func (p *Plan) idleSince(s atomicbucket.State, nanos int64) int64 {
 	return nanos - int64(p.bucket.IdleFor(s, p.bucket.Ticks(nanos))/p.bucket.Ticks(1))
 }
 
-// full returns a record of a key that has taken nothing.
 func (p *Plan) full(nanos int64) atomicbucket.Record {
 	return atomicbucket.NewState(p.live, 0, p.algorithm.Full(p.algorithm.Ticks(nanos))).Record()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefusalThatALateClockMayCause: a refusal is doubtful exactly if it could be caused by a clock that is late by no
-// more than the given lateness.
+// TestARefusalThatALateClockMayCause: a refusal is doubtful exactly if a clock that is late by no more than the given
+// lateness could have caused it.
 func TestARefusalThatALateClockMayCause(t *testing.T) {
 	bucket := perSecond(t, 1, 5)
 	batch, err := atomicbucket.NewBatchBucket(3, 10*time.Second, 5)
@@ -154,8 +154,7 @@ func TestHitSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	assert.Equal(t, Admitted, verdict, "as far ahead as may be")
 }
 
-// TestHitSearchesTwoLines: Hit finds a record in the first two lines of the probe window. A record beyond them is left
-// to Miss.
+// TestHitSearchesTwoLines: Hit finds records in the first two lines of the probe window, and leaves others to Miss.
 func TestHitSearchesTwoLines(t *testing.T) {
 	table := newTable(t, 1, 12, nil)
 	for key := range uint64(12) {
@@ -173,8 +172,7 @@ func TestHitSearchesTwoLines(t *testing.T) {
 	assert.EqualValues(t, 4, newTable(t, 1, 4, nil).hits, "no more than the probe window")
 }
 
-// TestHitQuotaSaysNothingOfWhatItDoesNotDecide: an undecided HitQuota, under a quota with its own numbers, returns no
-// state and no plan.
+// TestHitQuotaSaysNothingOfWhatItDoesNotDecide: an undecided HitQuota returns no state and no plan.
 func TestHitQuotaSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	quota := table.Plan().NewQuota(atomicbucket.Quota{Token: table.Plan().Quota(0).Token, Tokens: 9})
@@ -259,8 +257,8 @@ func TestTheBoundOfADebt(t *testing.T) {
 	}
 }
 
-// TestAChargeThatFitsIntoNoWord: a token costs a power of two of ticks, so the costs of the two charges are 2^64 and
-// 2^65 ticks. The bound of the key's debt still limits the charges.
+// TestAChargeThatFitsIntoNoWord: charges whose cost in ticks overflows a word are limited by the bound of the key's
+// debt.
 func TestAChargeThatFitsIntoNoWord(t *testing.T) {
 	table := newTable(t, 4, 4, func(c *Config) { c.Plan = planOf(t, perSecond(t, 97, 5)) })
 	require.Equal(t, Admitted, take(table, 1, start, 1))
@@ -274,8 +272,7 @@ func TestAChargeThatFitsIntoNoWord(t *testing.T) {
 	}
 }
 
-// TestDebtsUnlessSet: if SetCharges is not called, a bucket may owe ten times its limit, and any other record may owe
-// its limit.
+// TestDebtsUnlessSet: without SetCharges, a bucket may owe ten times its limit, and any other record its limit.
 func TestDebtsUnlessSet(t *testing.T) {
 	for kind, want := range map[string]uint64{"bucket": 10, "batch": 10, "fixed": 1, "sliding": 1, "log": 1} {
 		plan, err := NewPlan(algorithmsOfFive(t)[kind], 0)
@@ -284,8 +281,8 @@ func TestDebtsUnlessSet(t *testing.T) {
 	}
 }
 
-// TestAChargeUnderALimitOfNothingAndOfOne: a key that has a record is charged two tokens under three quotas: a quota
-// that admits nothing, an unlimited quota, and a limit of one token.
+// TestAChargeUnderALimitOfNothingAndOfOne charges a key with a record under a quota that admits nothing, an unlimited
+// one, and a limit of one token.
 func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 1))
@@ -307,8 +304,8 @@ func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
 	}
 }
 
-// TestWhatMoreThanTheLimitCosts: a refused request for more than the limit is charged. With Penalty, it is charged the
-// tokens that it asked for, as far as the key may owe them. With TheRest, it is charged the tokens that are left.
+// TestWhatMoreThanTheLimitCosts: a request for more than the limit is refused and charged. Penalty charges what it
+// asked for, as far as the key may owe that, and TheRest what is left.
 func TestWhatMoreThanTheLimitCosts(t *testing.T) {
 	for refusals, want := range map[RefusalCharge]uint64{Nothing: 0, TheRest: 5, Penalty: 7} {
 		plan := planOf(t, perSecond(t, 1, 5))
@@ -320,8 +317,8 @@ func TestWhatMoreThanTheLimitCosts(t *testing.T) {
 	}
 }
 
-// TestWhatQuotasGrant: quotas without numbers grant everything or nothing. Quotas with numbers grant what their numbers
-// say, as long as their unit stays the same.
+// TestWhatQuotasGrant: quotas without numbers grant everything or nothing. Quotas with numbers grant these as long as
+// their unit stays the same.
 func TestWhatQuotasGrant(t *testing.T) {
 	assert.True(t, Unlimited().IsUnlimited())
 	assert.False(t, Blocked().IsUnlimited())
@@ -350,8 +347,8 @@ func TestWhatQuotasGrant(t *testing.T) {
 }
 
 // TestADebtOfATierThatIsNotTheLabels (R27): if calls under two tiers race, a record may have the price of one tier and
-// the label of the other. If the record has no room, under the next plan, for the time that it owes, then it owes the
-// same number of tokens of the tier whose price it has.
+// the label of the other. If the next plan has no room for the time that the record owes, the record owes the same
+// number of tokens of the tier whose price it has.
 func TestADebtOfATierThatIsNotTheLabels(t *testing.T) {
 	planOf := func(perNano float64, tokens ...time.Duration) *Plan {
 		bucket, err := atomicbucket.NewTokenBucket(perNano, 1000*time.Nanosecond, 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// If the calls on a table have limits with several rates, each record holds the price at which it was last charged:
-// R27.
+// If the calls on a table have limits with several rates, each record holds the price at which it was last charged
+// (R27).
 
 // pricesOf returns the address of the prices of the first slot, or nil if the records have no prices.
 func pricesOf(plan *Plan, rings *memory) unsafe.Pointer {
@@ -20,8 +20,8 @@ func pricesOf(plan *Plan, rings *memory) unsafe.Pointer {
 	return unsafe.Pointer(&rings.slots[0])
 }
 
-// priceWord returns the word that holds the price of a record in state s. The two prices of a record take as much
-// memory as a slot, so the price words of slot sl are at the same offset as sl.
+// priceWord returns the word with the price of a record in state s. The two prices of a record take as much memory as a
+// slot, so they are at the same offset as the slot.
 func (t *Table) priceWord(sl *slot, s atomicbucket.State) *word.Word {
 	at := uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(t.first)) + uintptr(s.Version()&1)*8
 	return (*word.Word)(unsafe.Add(t.prices, at))
@@ -38,9 +38,8 @@ type view struct {
 	place               Place
 }
 
-// view returns a record as it appears to a call. The parameter token is the cost of a token under the limit of the
-// call. The parameter now is the time of the call, and the parameter clock is the time of the limiter's clock. The time
-// of the call may be ahead of this clock. The caller must have read the record before.
+// view returns a record as it appears to a call for which a token has the given price. The time of the call, now, may
+// be ahead of clock, the time of the limiter's clock. The caller has read the record before.
 func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, now, clock int64) view {
 	if t.prices == nil || r.Ring == nil { // the key has no record, and owes nothing
 		return view{Record: r, from: r.State, of: token, same: true}
@@ -71,13 +70,11 @@ func (t *Table) latest(p Place, now int64) int64 {
 	return latest
 }
 
-// speeds reports whether the price of the call is lower than the price of the record, so that tokens come back faster
-// at the price of the call.
+// speeds reports whether tokens come back faster at the price of the call than at the price of the record.
 func (v *view) speeds() bool { return !v.same && v.of < v.price }
 
-// statusOf does what [Plan.status] does, for a view. The debt of a record comes back at the record's price until a
-// request converts the record. A request with another price converts the record in two cases: the request is admitted,
-// or it is refused and its price is lower.
+// statusOf does what [Plan.status] does, for a view. The debt comes back at the record's own price until a request
+// converts the record: one that is admitted, or one that is refused and has a lower price.
 func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
 	status := p.status(v.Record, nanos, d)
 	if v.same || v.speeds() && status.RetryAfter > 0 {
@@ -88,8 +85,8 @@ func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket
 	return status
 }
 
-// shortfall returns the number of ticks until a view admits a demand. It makes two assumptions: nothing else is taken,
-// and when the call is repeated, it is as far ahead of its clock as now.
+// shortfall returns the number of ticks until a view admits a demand, if nothing else is taken. It assumes that the
+// repeated call is as far ahead of its clock as this one.
 func (p *Plan) shortfall(v view, nanos int64, d atomicbucket.Demand) uint64 {
 	now := p.bucket.Ticks(nanos)
 	if v.same || v.speeds() || d.Cost == 0 {
@@ -100,8 +97,8 @@ func (p *Plan) shortfall(v view, nanos int64, d atomicbucket.Demand) uint64 {
 	return owed - min(owed, atomicbucket.Within(may+now-earliest, v.of, v.price))
 }
 
-// move writes a payload, which the call of a view has computed for the time now, to the record. If the record has
-// another price, this is a conversion. move returns the record as the call sees it.
+// move writes to the record the payload that the call of a view has computed for the time now. It converts the record
+// if that has another price. move returns the record as the call sees it.
 func (t *Table) move(sl *slot, v view, plan *Plan, payload uint64, now int64) (after atomicbucket.State, ok bool) {
 	if v.same {
 		return sl.state.Move(v.from, payload)
@@ -115,15 +112,14 @@ func (t *Table) move(sl *slot, v view, plan *Plan, payload uint64, now int64) (a
 	return t.reprice(sl, v, plan, payload, now)
 }
 
-// speed converts a record to the lower price of a refused request. After that, the debt comes back at the lower price.
+// speed converts a record to the lower price of a refused request, so that the debt comes back at that price.
 func (t *Table) speed(p Place, sl *slot, v view, plan *Plan, r *request) bool {
 	t.relabel(p, sl, r.quota)
 	_, ok := t.move(sl, v, plan, v.State.Payload(), r.now)
 	return ok
 }
 
-// reprice writes a payload, which the call of a view has computed for the time now, to the record, with the call's
-// price and the next version.
+// reprice writes a payload, computed for the time now, with the price of the view's call and the next version.
 func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64) (after atomicbucket.State, ok bool) {
 	next, ok := v.Ring.Offer(v.from, v.of, &sl.state)
 	if !ok {
@@ -147,11 +143,11 @@ func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64)
 	return after, ok
 }
 
-// atPrice returns the payload of the record at the price in the parameter next, for the call that made the view v. The
-// payload is the sum of two parts. One part is the debt of the record before this call, counted as a call with the
-// price next counts it. The other part is what this call has taken or given back. The parameter after is the record
-// after the call, as the call sees it. The call's own request may be ahead of its clock, or may wait, so atPrice reads
-// the latest time again (R15). The result ok is false if a record has no room for the sum.
+// atPrice returns the payload of the record at another call's price, next, for the call that made the view v: the debt
+// of the record before the call, counted as a call with that price counts it, plus what this call has taken or given
+// back. The parameter after is the record after the call, as the call sees it. The call's own request may be ahead of
+// its clock, or may wait, so atPrice reads the latest time again (R15). ok is false if a record has no room for the
+// sum.
 func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.State, now int64) (payload uint64, ok bool) {
 	bucket, tick := &plan.bucket, plan.bucket.Ticks(now)
 	owed, was, is := bucket.Debt(v.from.Record(), tick), bucket.Debt(v.Record, tick), bucket.Debt(after.Record(), tick)
@@ -172,15 +168,15 @@ func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.Stat
 	return tick + owed, owed <= plan.most
 }
 
-// hasten stores the fact that records are converted at the price in the parameter token. Refunds use the lowest such
-// price, because debts may have come back at the rate of that price. hasten is called before the conversion.
+// hasten records, before a conversion, the price token at which a record is converted. Refunds use the lowest such
+// price, because debts may have come back at its rate.
 func (t *Table) hasten(plan *Plan, token uint64) {
 	raiseTo(&t.fastest, math.MaxInt64-int64(plan.bucket.Sixteenths(token)))
 }
 
 // returnPriced does what giveBack does, for a record with a price. It counts in tokens of the record. If the receipt
-// has the record's version and price, all takes after the receipt's take had this price. For any other receipt,
-// returnPriced assumes that tokens came back at the lowest price of all conversions of the table.
+// has the record's version and price, all later takes had this price. Otherwise returnPriced assumes that tokens came
+// back at the lowest price of all conversions of the table.
 func (t *Table) returnPriced(
 	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {
@@ -210,8 +206,7 @@ func (t *Table) returnPriced(
 	return after, Admitted, done
 }
 
-// least16 returns the lowest price of all conversions, or the parameter token if that is lower, in sixteenths of a
-// nanosecond.
+// least16 returns the lowest price of all conversions, or token if that is lower, in sixteenths of a nanosecond.
 func (t *Table) least16(plan *Plan, token uint64) uint64 {
 	least := plan.bucket.Sixteenths(token)
 	if fastest := t.fastest.Load(); fastest > 0 {
@@ -220,13 +215,12 @@ func (t *Table) least16(plan *Plan, token uint64) uint64 {
 	return least
 }
 
-// isOf reports whether a record that is about to be committed has the price of a quota. If records have no prices, it
-// returns true.
+// isOf reports whether a record that is about to be committed has the price of a quota. Without prices, it returns
+// true.
 func (t *Table) isOf(sl *slot, s atomicbucket.State, q quota) bool {
 	return t.prices == nil || atomicbucket.PriceIs(t.priceWord(sl, s).Load(), s, q.Token)
 }
 
-// clear clears the ring or the prices of a claimed slot.
 func (t *Table) clear(sl *slot, claimed atomicbucket.State, q Quota) {
 	if t.prices == nil {
 		t.ring(sl).Clear(claimed)
@@ -249,14 +243,15 @@ func (t *Table) offers(sl *slot, s atomicbucket.State, price uint64) bool {
 	return ok
 }
 
-// repriced returns how a replacement of the plan converts a record that has a price, and the record's new price. The
-// parameter owed is the record's debt. There are three cases. In the first case, the record has the price of the tier
-// under which its key took last, and has room for its tokens at that tier's next price. Then the record gets that next
-// price. No part of its debt counts as above all limits of the key, because the debt may have been taken under another
-// tier or a quota. In the second case, which is every other record that has room for the time that it owes, the record
-// owes the same time at the same price. In the third case, the record has no room for that time. A plan has room for
-// the debt of any quota, so this debt was taken under another tier. It is converted like the debt of a tier that has
-// the record's price.
+// repriced returns how a replacement of the plan converts a record with a price and a debt, and its new price. There
+// are three cases:
+//
+//  1. The record has the price of its key's last tier, and room for its tokens at that tier's next price. It gets that
+//     price. No part of its debt counts as above all limits of the key, because the debt may be from another tier or a
+//     quota.
+//  2. Otherwise, if it has room for the time that it owes, it owes the same time at the same price.
+//  3. Otherwise the debt was taken under another tier, because a plan has room for the debt of any quota. It is
+//     converted like the debt of a tier that has the record's price.
 func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (atomicbucket.Change, uint64) {
 	if known && price == c.Before {
 		if _, fits := atomicbucket.Fit(owed, c.Before, c.After); fits {
@@ -279,8 +274,8 @@ func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (
 	return of, p.bucket.Reprice(from, price)
 }
 
-// LastPrice returns the price at which the key at p was last charged. The result known is false if the key has no
-// record, or if records have no prices.
+// LastPrice returns the price at which the key at p was last charged. known is false if the key has no record, or if
+// records have no prices.
 func (t *Table) LastPrice(p Place) (token uint64, known bool) {
 	defer runtime.KeepAlive(t)
 	record, _, sl := t.record(p)
@@ -290,7 +285,6 @@ func (t *Table) LastPrice(p Place) (token uint64, known bool) {
 	return record.Ring.Price(record.State)
 }
 
-// price returns the price of a record in a state. The result known is false if records have no prices.
 func (t *Table) price(sl *slot, s atomicbucket.State) (token uint64, known bool) {
 	if t.prices == nil {
 		return 0, false

@@ -12,9 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// TestAnotherCallsPriceKeepsWhatIsAhead (I1, R27): a call with a slow price is suspended after it has offered this
-// price. Then a take with a fast price, at a time ahead of its clock, is made at the offered price. At the current time
-// the key still owes what it took before.
+// TestAnotherCallsPriceKeepsWhatIsAhead (I1, R27): a take ahead of its clock uses a slow price that another call has
+// offered, instead of its own fast one. At the current time the key still owes what it took before.
 func TestAnotherCallsPriceKeepsWhatIsAhead(t *testing.T) {
 	const usual, fast, slow = 10 * time.Millisecond, time.Millisecond, time.Second
 	table, p, under := priced(t, usual)
@@ -37,7 +36,7 @@ func TestAnotherCallsPriceKeepsWhatIsAhead(t *testing.T) {
 }
 
 // TestADebtForWhichThereIsNoRoom (I1, R27): a key owes more tokens than a record has room for at a slow price. A call
-// with that price is refused, however far the call is ahead of its clock.
+// with that price is refused, however far it is ahead of its clock.
 func TestADebtForWhichThereIsNoRoom(t *testing.T) {
 	algorithm, err := atomicbucket.NewTicks(1 << 51)
 	require.NoError(t, err)
@@ -55,8 +54,8 @@ func TestADebtForWhichThereIsNoRoom(t *testing.T) {
 	}
 }
 
-// TestAnOfferForWhichThereIsNoRoom (I5, R27): a call meets another call's offer of a price at which a record has no
-// room for the debt. The first call changes the state, so that the offer is for another state, and then returns.
+// TestAnOfferForWhichThereIsNoRoom (I5, R27): a call meets an offer of a price at which a record has no room for the
+// debt. It changes the state, so that the offer is for another state, and then returns.
 func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 	algorithm, err := atomicbucket.NewTicks(1 << 51)
 	require.NoError(t, err)
@@ -86,11 +85,10 @@ func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 	require.Equal(t, other.Token, price)
 }
 
-// TestAConversionKnowsEveryLimit (R24, R28): if a token costs the same by every tier and quota, a key's debt may have
-// been taken under any of them, and not only under the one under which the key took last. A part of the debt that is
-// above all of these limits comes from a reservation. When the rate falls, this part still takes the same time to come
-// back. The rest stays the same number of tokens, and these tokens come back more slowly. If the word largest has a
-// number that no quota can have (R20), the whole debt stays the same number of tokens.
+// TestAConversionKnowsEveryLimit (R24, R28): if a token costs the same by every tier and quota, a debt may have been
+// taken under any of them. Only the part above all of these limits comes from a reservation, and keeps its time when
+// the rate falls; the rest keeps its number of tokens. If no quota can have the number in the word largest (R20), the
+// whole debt keeps its number of tokens.
 func TestAConversionKnowsEveryLimit(t *testing.T) {
 	planOf := func(rate float64) *Plan {
 		bucket := perSecond(t, rate, 10)
@@ -118,16 +116,16 @@ func TestAConversionKnowsEveryLimit(t *testing.T) {
 		table.Adopt(planOf(0.1), clockAt(start))
 		status := atomicbucket.Status{}
 		require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(0), &status).Verdict)
-		// The ten tokens of the reservation still take ten seconds. The other tokens, which are c.high tokens, now take
-		// ten seconds each. Nine of these may still be owed when a token is available.
+		// The reservation's ten tokens still take ten seconds. The other c.high tokens now take ten seconds each, and
+		// nine of these may still be owed when a token is available.
 		if want := time.Duration(10*c.high+10-90) * time.Second; status.RetryAfter != want {
 			t.Errorf("broken: %s: a key that took %d of %s waits %v, want %v", c.rule, c.high, c.name, status.RetryAfter, want)
 		}
 		require.True(t, table.Remember(1<<63, clockAt(start)))
 		table.Adopt(planOf(0.01), clockAt(start))
 		require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(0), &status).Verdict)
-		// The ten seconds of the reservation count as one token of ten seconds. So the key owes c.high+1 tokens, which
-		// take a hundred seconds each now. Nine of these may still be owed when a token is available.
+		// The reservation's ten seconds count as one token of ten seconds. So the key owes c.high+1 tokens, which take
+		// a hundred seconds each now. Nine of these may still be owed when a token is available.
 		if want := time.Duration(100*c.high+100-900) * time.Second; status.RetryAfter != want {
 			t.Errorf("broken: R28: of a number above all limits a key waits %v, want %v", status.RetryAfter, want)
 		}

@@ -25,9 +25,9 @@ type lateOffer struct {
 	before, between atomicbucket.State // the state of the offer, and the state in which the late call met it
 }
 
-// lateOffers makes a call at latePrice, once for each of the call's operations. Before the call, another call has
-// offered leftPrice for an earlier state, and was then suspended. Before the operation, other calls take n tokens at
-// the usual price, and then one token at leftPrice.
+// lateOffers makes a call at latePrice, once for each of its operations. Before the call, another call has offered
+// leftPrice for an earlier state, and was then suspended. Before the operation, other calls take n tokens at the usual
+// price, and then one token at leftPrice.
 func lateOffers(t *testing.T, n uint64) (all []lateOffer) {
 	interleave.Inject(func() (call, other func(), check func(string)) {
 		algorithm, err := atomicbucket.NewTicks(1 << 51)
@@ -76,10 +76,9 @@ func markOf(s atomicbucket.State) uint64 {
 	return ring[(s.Version()+1)&1].Peek() & (1<<12 - 1)
 }
 
-// TestALateOffer (I2, R27): a call is suspended while it offers a price, and other calls convert the record meanwhile.
-// The record owes the admitted tokens, at its price. R27 states the exception: another call left an offer behind, and
-// the state for which the offer was made looks like the current state. One of 4096 states looks so. Then the record
-// owes the time that was charged, at the late call's price.
+// TestALateOffer (I2, R27): other calls convert a record while a call offers a price. The record owes the admitted
+// tokens at its price, with the one exception in R27: another call left an offer behind for a state that looks like the
+// current one (1 of 4096). Then the record owes the time that was charged, at the late call's price.
 func TestALateOffer(t *testing.T) {
 	var before, between atomicbucket.State
 	for n := uint64(1); n <= 200; n++ {

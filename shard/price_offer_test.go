@@ -8,7 +8,7 @@ import (
 )
 
 // TestAPriceThatAnotherOffersIsEntered (R27): a conversion to a lower price is recorded even if another call has
-// offered this price. A refund needs this to calculate how fast debts may have come back.
+// offered this price. Otherwise a refund would underestimate how fast debts may have come back.
 func TestAPriceThatAnotherOffersIsEntered(t *testing.T) {
 	const usual, fastest, fast = time.Second, time.Microsecond, time.Millisecond
 	table, p, under := priced(t, usual)

@@ -25,8 +25,8 @@ func priced(t *testing.T, usual time.Duration) (table *Table, p Place, under fun
 }
 
 // TestALateCallAfterAHigherPrice (I1, R27): when a record gets a higher price, the watermark moves to the time at which
-// the record's tokens were counted. So a late call does not count, at the higher price, tokens that came back at the
-// lower price.
+// its tokens were counted. Otherwise a late call would count, at the higher price, tokens that came back at the lower
+// one.
 func TestALateCallAfterAHigherPrice(t *testing.T) {
 	const fast, slow, later = time.Millisecond, time.Second, int64(50 * time.Millisecond)
 	table, p, under := priced(t, fast)
@@ -38,8 +38,8 @@ func TestALateCallAfterAHigherPrice(t *testing.T) {
 	}
 }
 
-// TestALateCallAfterAnothersHigherPrice (I1, R27): what TestALateCallAfterAHigherPrice checks must also be true if the
-// record gets a higher price that another call has offered.
+// TestALateCallAfterAnothersHigherPrice (I1, R27): as TestALateCallAfterAHigherPrice, with a higher price that another
+// call has offered.
 func TestALateCallAfterAnothersHigherPrice(t *testing.T) {
 	const usual, fast, slow, later = time.Millisecond, time.Microsecond, time.Second, int64(50 * time.Millisecond)
 	table, p, under := priced(t, usual)

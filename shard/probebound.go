@@ -2,13 +2,9 @@ package shard
 
 import "github.com/weir-go/weir/internal/word"
 
-// The probe bound of a home is an upper bound for the distance between the home and the records of its keys. A search
-// for a key's record ends at this bound (R11 in doc.go). In a table in which every slot was used, nothing else ends a
-// search early.
-//
-// Two adjacent homes share a byte. It holds two probe bounds, each valid for both homes, and the larger one counts. One
-// of the two bounds is the target: published records extend it. A sweep that lowers probe bounds switches the target,
-// extends the new target for the records that it visits, and clears the old target when it has visited every slot.
+// The probe bound of a home bounds the distance between the home and the records of its keys: a search for a key's
+// record ends there (R11). Two adjacent homes share a byte with two probe bounds, and the larger one counts. Published
+// records extend one of the two, the target.
 
 const (
 	boundSteps = 8 // strides in a probe window
@@ -28,7 +24,6 @@ const (
 // ownerShift is the bit from which on the word lowering holds the number of the sweep's process, in a shared table.
 const ownerShift = 3
 
-// probeBounds are the probe bounds of all homes.
 type probeBounds struct {
 	words  []word.Word
 	stride uint64 // slots
@@ -40,9 +35,8 @@ func (t *Table) probeBoundOf(p Place) (w *word.Word, at uint64) {
 	return &t.words[line/wordHomes], line % wordHomes / 2 * (2 * boundBits)
 }
 
-// beyond reports whether slot i of the probe window and all later slots have no live record of a key of this home. The
-// first stride is always within the probe bound. Most records are in the first stride, so calls need not read the bound
-// for these records.
+// beyond reports whether no slot from i on in the probe window has a live record of a key of this home. The first
+// stride is always within the probe bound, so calls for most records need not read the bound.
 func (t *Table) beyond(p Place, i uint64) bool { return i >= t.stride && i >= t.probeBound(p) }
 
 // probeBound returns how many slots of the probe window may hold a live record of a key of this home.
@@ -51,20 +45,19 @@ func (t *Table) probeBound(p Place) uint64 {
 	return t.slotsOf(w.Load() >> at)
 }
 
-// slotsOf returns the larger of two probe bounds, in slots.
 func (t *Table) slotsOf(both uint64) uint64 {
 	return max(both&boundMask, both>>boundBits&boundMask, 1) * t.stride
 }
 
-// cover extends the probe bound to slot i of the probe window. The record in the slot has been published, so a sweep
-// that switches the target from now on will visit it.
+// cover extends the probe bound to slot i of the probe window. The record in the slot must be published before, so that
+// a sweep which switches the target from now on will visit it.
 func (t *Table) cover(p Place, i uint64) {
 	if i >= t.stride {
 		t.extend(p, i/t.stride+1)
 	}
 }
 
-// extend raises the probe bound to a number of strides, unless the bound is already at least that large.
+// extend raises the target to a number of strides, unless it is already at least that large.
 func (t *Table) extend(p Place, strides uint64) {
 	w, at := t.probeBoundOf(p)
 	at += t.lowering.Load() & swapped * boundBits
@@ -90,7 +83,7 @@ func (t *Table) lower() bool {
 	return t.lowering.CompareAndSwap(v, next)
 }
 
-// lowered ends a sweep that lowers probe bounds. The parameter whole says whether the sweep has visited every slot.
+// lowered ends a sweep that lowers probe bounds. whole says whether the sweep has visited every slot.
 func (t *Table) lowered(whole bool) {
 	v := t.lowering.Load() & (swapped | partial)
 	if whole {

@@ -45,8 +45,8 @@ func TestASweepLowersProbeBounds(t *testing.T) {
 	}
 }
 
-// A sweep that stops early has not visited every record. So it clears no probe bound, and the next complete sweep
-// clears them.
+// TestASweepThatGivesUpLowersNothing: a sweep that stops early clears no probe bound, because it has not visited every
+// record. The next complete sweep clears them.
 func TestASweepThatGivesUpLowersNothing(t *testing.T) {
 	table := newTable(t, 4*4096, 0, func(c *Config) { c.Shards = 4 })
 	fill(table, 12_000, start)
@@ -66,7 +66,8 @@ func TestASweepThatGivesUpLowersNothing(t *testing.T) {
 	assert.EqualValues(t, lineSlots, largestProbeBound(table))
 }
 
-// A sweep that stops early does not switch the target for the next one. Otherwise nothing would ever be cleared.
+// TestProbeBoundsFallBesideSweepsThatGiveUp: a sweep that stops early does not switch the target for the next one.
+// Otherwise nothing would ever be cleared.
 func TestProbeBoundsFallBesideSweepsThatGiveUp(t *testing.T) {
 	table := newTable(t, 4*4096, 0, func(c *Config) { c.Shards = 4 })
 	fill(table, 12_000, start)
@@ -78,8 +79,8 @@ func TestProbeBoundsFallBesideSweepsThatGiveUp(t *testing.T) {
 	assert.EqualValues(t, lineSlots, largestProbeBound(table))
 }
 
-// A probe window is searched to its end even if its length is not a multiple of a stride, or if it has fewer slots than
-// a window has strides.
+// TestProbeBoundsOfOddProbeWindows: a probe window is searched to its end even if its length is not a multiple of a
+// stride, or if it has fewer slots than a window has strides.
 func TestProbeBoundsOfOddProbeWindows(t *testing.T) {
 	for _, probeWindow := range []int{1, 2, 3, 7, 9, 30, 33, 100} {
 		table := newTable(t, 1, probeWindow, nil)

@@ -9,10 +9,8 @@ import (
 )
 
 // A Quota is the limit of a call, as a value. It names a tier, whose numbers are in the plan, or has its own numbers,
-// in units of one plan's algorithm. The zero Quota names tier 0.
-//
-// A quota's own numbers are valid for the plan for which they were made, and for later plans with the same unit
-// ([Plan.unit]). Under any other plan the quota grants nothing.
+// in units of one plan's algorithm. The zero Quota names tier 0. Numbers of its own are valid for the plan for which
+// they were made, and for later plans with the same unit. Under any other plan the quota grants nothing.
 type Quota struct {
 	token uint64 // the cost of a token, unlimited or blocked; 0: the quota names a tier
 	rest  uint64 // unit<<32 | tokens-1, or the tier
@@ -24,7 +22,6 @@ const (
 	unitShift = 32
 )
 
-// units is the last unit that was assigned.
 var units atomic.Uint32
 
 // TierQuota returns the quota of a tier.
@@ -36,7 +33,7 @@ func Unlimited() Quota { return Quota{token: unlimited} }
 // Blocked returns the quota that admits nothing and touches no record.
 func Blocked() Quota { return Quota{token: blocked} }
 
-// IsUnlimited reports whether q is Unlimited(). (It returns false for a tier, even if the tier is unlimited.)
+// IsUnlimited reports whether q is Unlimited(). It returns false for a tier, even an unlimited one.
 func (q Quota) IsUnlimited() bool { return q.token == unlimited }
 
 // IsTier reports whether q is the quota of a tier.
@@ -50,7 +47,7 @@ func (p *Plan) NewQuota(q atomicbucket.Quota) Quota {
 	return Quota{q.Token, uint64(p.unit)<<unitShift | (q.Tokens - 1)}
 }
 
-// granted returns what a quota grants under the plan. If the quota's numbers are in another unit, it grants nothing.
+// granted returns what a quota grants under the plan: nothing if its numbers are in another unit.
 func (p *Plan) granted(q Quota) quota {
 	switch {
 	case q.token == 0:
@@ -64,14 +61,12 @@ func (p *Plan) granted(q Quota) quota {
 	return blockedQuota
 }
 
-// A quota that admits nothing has 0 tokens. A quota that admits everything also has 0 tokens, so that Hit leaves its
-// requests to insert. The two quotas are distinguished by their limit.
+// Both quotas have 0 tokens, so that Hit leaves their requests to insert. Their limits distinguish them.
 var (
 	blockedQuota   = quota{Token: 1}
 	unlimitedQuota = quota{Token: 1, limit: math.MaxUint64}
 )
 
-// unlimited reports whether the quota admits everything.
 func (q *quota) unlimited() bool { return q.limit == math.MaxUint64 }
 
 // Granted returns what a quota grants under the plan. It has 0 tokens if the quota admits nothing, or everything.
@@ -87,21 +82,21 @@ func (p *Plan) Span(n uint64, q Quota) time.Duration { return p.bucket.Span(n * 
 // SetTier gives a tier a quota without numbers. The plan must not be in use.
 func (p *Plan) SetTier(tier uint8, q Quota) { p.quotas[tier] = p.granted(q) }
 
-// SetHighest sets the highest limit, in tokens, that a tier had in this plan and all previous plans. If SetHighest is
-// not called, only this plan's own limit counts. The plan must not be in use.
+// SetHighest sets the highest limit, in tokens, that a tier had in this plan and all previous plans. Without it, only
+// this plan's own limit counts. The plan must not be in use.
 func (p *Plan) SetHighest(tier uint8, tokens uint64) {
 	n := &p.numbers[tier]
 	n.limit = max(n.limit, p.product(tokens, n.Token))
 }
 
-// SetLongest sets the longest window of this plan and all previous ones. If SetLongest is not called, no window ends
-// sooner because a new plan has shorter windows. The plan must not be in use.
+// SetLongest sets the longest window of this plan and all previous ones. Without it, no window ends sooner because a
+// new plan has shorter windows. The plan must not be in use.
 func (p *Plan) SetLongest(window time.Duration) { p.changes[0].Longest = uint64(window) }
 
 // LastToken returns what a token of a tier costs, or cost before the tier became unlimited or blocked.
 func (p *Plan) LastToken(tier int) uint64 { return p.numbers[tier].Token }
 
-// Bucket returns the algorithm of a plan of token buckets. The result ok is false for other plans.
+// Bucket returns the algorithm of a plan of token buckets. ok is false for other plans.
 func (p *Plan) Bucket() (b *atomicbucket.TokenBucket, ok bool) { return &p.bucket, p.isBucket }
 
 // HitQuota does what [Table.Hit] does, for a quota with its own numbers.
@@ -206,8 +201,7 @@ func (p *Plan) LeftUnder(s atomicbucket.State, nanos int64, g atomicbucket.Quota
 	return p.bucket.Left(nanos, p.bucket.Debt(s.Record(), p.bucket.Ticks(nanos)), g.Token*g.Tokens, g.Token)
 }
 
-// looksAtNothing reports whether a quota admits nothing or everything. Decisions under such a quota do not depend on a
-// record.
+// looksAtNothing reports whether a quota admits nothing or everything, so that its decisions depend on no record.
 func (p *Plan) looksAtNothing(q Quota) bool { return p.granted(q).Tokens == 0 }
 
 // IsUnlimited reports whether a quota admits everything under the plan.

@@ -5,11 +5,11 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A neighbourhood has the words for refunds that the keys of a group of homes share: R15.
+// A neighbourhood has the words for refunds that the keys of a group of homes share (R15).
 type neighbourhood struct {
-	// ends counts the forced ends of tenures whose keys may still owe something. A call adds endBegins before it ends a
-	// tenure, and subtracts endUnderway afterwards. So the low bits count the ends that are under way, and the high
-	// bits count all ends that have begun.
+	// ends counts the forced ends of tenures whose keys may still owe something. A call adds endBegins before the end
+	// and subtracts endUnderway after it. So the low bits count the ends under way, and the high bits all ends that
+	// have begun.
 	ends word.Word
 	// promised is the latest time at which a reservation is due.
 	promised word.Word
@@ -22,11 +22,10 @@ const (
 	endsUnderway = endBegun - 1
 )
 
-// neighbourhoodHomes is how many homes share a neighbourhood: the homes of 256 slots, so that neighbourhoods take
-// little memory.
+// neighbourhoodHomes is how many homes share a neighbourhood: those of 256 slots, so that neighbourhoods take little
+// memory.
 const neighbourhoodHomes = 64
 
-// neighbourhood returns the neighbourhood of a place.
 func (t *Table) neighbourhood(p Place) *neighbourhood {
 	return &t.neighbourhoods[t.line(p)/neighbourhoodHomes]
 }
@@ -43,15 +42,14 @@ func (t *Table) end(p Place, transition func() bool) bool {
 // Ends is the result of [Table.Ends].
 type Ends struct{ word uint64 }
 
-// begun returns how many forced ends have begun.
 func (e Ends) begun() uint32 { return uint32(e.word / endBegun) }
 
 // Ends returns how many tenures of keys near p have been ended by force. A call reads it before a take for which it
 // wants a receipt.
 func (t *Table) Ends(p Place) Ends { return Ends{t.neighbourhood(p).ends.Load()} }
 
-// A Receipt identifies a take. The zero Receipt identifies none. A take only copies data into its receipt, because most
-// receipts are never used. A refund interprets the data.
+// A Receipt identifies a take. The zero Receipt identifies none. A take only copies data into its receipt and leaves
+// the rest to the refund, because most receipts are never used.
 type Receipt struct {
 	plan   *Plan              // the plan that the record followed; nil: no take
 	after  atomicbucket.State // the record after the take, without what was given back since: see State.Less
@@ -62,15 +60,14 @@ type Receipt struct {
 	number uint32 // the number of the plan at the take; 0: the receipt is void
 }
 
-// Receipt returns the receipt of an admitted take of n tokens in a tier, for [Table.Refund]. The parameter ends is the
-// result of [Table.Ends] before the take.
+// Receipt returns the receipt of an admitted take of n tokens in a tier, for [Table.Refund]. The caller has read ends
+// by [Table.Ends] before the take.
 func (o Outcome) Receipt(n uint64, tier uint8, ends Ends) (r Receipt) {
 	r.Enter(&o, n, TierQuota(tier), ends)
 	return r
 }
 
-// Enter sets r to the receipt of an admitted take under any quota. [Outcome.Receipt] returns the same receipt for a
-// tier.
+// Enter sets r to the receipt of an admitted take under any quota. Otherwise it does what [Outcome.Receipt] does.
 func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
 	r.plan, r.after, r.at, r.n, r.quota = o.Plan, o.State, o.At, n, q
 	r.ends, r.number = ends.begun()+o.ended, o.Plan.number // the ends by the call itself came before its take: R15
@@ -91,7 +88,6 @@ func (r *Receipt) Tokens() uint64 { return r.n }
 // Quota returns the quota that the take was under.
 func (r *Receipt) Quota() Quota { return r.quota }
 
-// token returns the cost of one token of the take.
 func (r *Receipt) token() uint64 {
 	if r.quota.IsTier() {
 		return r.plan.quotas[r.quota.rest%MaxTiers].Token
@@ -115,8 +111,8 @@ func (r *Receipt) of() atomicbucket.Receipt {
 	return r.plan.algorithm.Receipt(r.after, r.at, r.n*r.token())
 }
 
-// Less sets r to the receipt of the rest of the take, when n of its tokens have been given back. The parameter after is
-// the record after that refund.
+// Less removes n tokens, which have been given back, from the receipt. The parameter after is the record after that
+// refund.
 func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	r.n -= n
 	switch {
@@ -128,9 +124,9 @@ func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	}
 }
 
-// void reports whether the record of the key at p may belong to another tenure than the receipt's take. Then the debt
-// of the record may come from other takes. The parameter plan is the plan that the record follows. The caller has read
-// the record before: R15.
+// void reports whether the record of the key at p may belong to another tenure than the receipt's take, so that its
+// debt may come from other takes. plan is the plan that the record follows. The caller has read the record before
+// (R15).
 func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
 	if r.plan == nil {
 		return false

@@ -10,9 +10,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAReceiptOfAQuota: a receipt for the quota has the price of a token under the quota, which is twice the price
-// under the tier. A receipt for the tier has the tier's price. So each receipt gives back exactly the cost of its take,
-// in whole or in part, even after other refunds.
+// TestAReceiptOfAQuota: a receipt has the price of the quota or tier of its take. So it gives back exactly the cost of
+// the take, in whole or in part, even after other refunds.
 func TestAReceiptOfAQuota(t *testing.T) {
 	for _, c := range []struct {
 		n    uint64
@@ -119,7 +118,7 @@ func TestWhatLeavesIsGivenBackUnderAnyQuota(t *testing.T) {
 }
 
 // TestAReceiptOfAnotherPlan: a receipt of an earlier plan is void, however often the plan has been replaced since,
-// unless the receipt is for a log.
+// unless it is for a log.
 func TestAReceiptOfAnotherPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		plan func() *Plan
@@ -226,8 +225,8 @@ func TestAReceiptOfNoTake(t *testing.T) {
 	require.Equal(t, TierQuota(2), r.Quota())
 }
 
-// TestTheStatusOfTheLastToken: the status after the take of the last token says that no token is left. It names no
-// wait, because no further token was asked for.
+// TestTheStatusOfTheLastToken: the status after the last token says that none is left, but names no wait, because no
+// further token was asked for.
 func TestTheStatusOfTheLastToken(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for _, before := range []uint64{0, 3, 4} {

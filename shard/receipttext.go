@@ -9,8 +9,7 @@ import (
 // ReceiptBytes is how many bytes [Receipt.Append] appends.
 const ReceiptBytes = 48
 
-// Append appends the content of the receipt, for [Table.ReadReceipt]. The text is valid only for the table in which the
-// take was made.
+// Append appends the content of the receipt, for [Table.ReadReceipt]. The text is valid only for the table of the take.
 func (r *Receipt) Append(to []byte) []byte {
 	token, tokens := r.quota.token, r.quota.rest // these values are right for a tier, and for a quota without numbers
 	if token != 0 && token < blocked {

@@ -6,22 +6,20 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Refund gives n tokens back to the key at p, at the time now. They are tokens of the take that the receipt identifies.
-// With the zero receipt, they belong to no particular take. A bucket never has more tokens than its limit, so only
-// taken tokens come back. The verdict is Admitted if the key has a record. It is Refused in two cases: the key has no
-// record, so its bucket is full, or the receipt is void, because the record of the take may have been forgotten before
-// it was idle (R15). In these cases nothing is written, and the rest of the outcome is the same as from Peek.
+// Refund gives n tokens of the receipt's take back to the key at p, at the time now. With the zero receipt, the tokens
+// belong to no particular take. Only tokens that the key still owes come back. The verdict is Admitted if the key has a
+// record. It is Refused, and nothing is written, if the key has no record, so that its bucket is full, or if the
+// receipt is void, because the take's record may have been forgotten before it was idle (R15). Then the rest of the
+// outcome is the same as from Peek.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of Receipt) Outcome {
 	return t.RefundAt(p, now, now, n, TierQuota(tier), of)
 }
 
-// RefundBy does what [Table.Refund] does, at the time that the function clock returns. It reads the clock after the
-// record. So its time is not before any take that was charged to the record, however long this goroutine is suspended.
-// This matters because some tokens of a take may already have come back with time: a refund at an earlier time would
-// give these tokens back twice.
+// RefundBy does what [Table.Refund] does, at a time that it reads from clock after the record. So no take of the record
+// is later, and no token comes back twice, by time and by the refund (R7).
 //
-// If the bucket is still as the take left it, it becomes what it would be if the take had taken n fewer tokens. In this
-// case RefundBy reads no clock, and the outcome has the time of the take.
+// If the bucket is still as the take left it, it becomes what it would be if the take had taken n fewer tokens. Then
+// RefundBy reads no clock, and the outcome has the time of the take.
 func (t *Table) RefundBy(p Place, clock func() int64, n uint64, tier uint8, of Receipt) (o Outcome) {
 	if !of.IsKnown() {
 		of.EnterNone(n, TierQuota(tier))
@@ -41,8 +39,8 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 	for ; ; t.shard(p).retries.Add(1) {
 		record, plan, sl := t.record(p)
 		s := record.State
-		// Since the take, the version is unchanged. So every refund since then has made the bucket what it would be if
-		// the refunded take had taken less (R15).
+		// The version is unchanged since the take. So every refund since has made the bucket what it would be if the
+		// refunded take had taken less (R15).
 		same := t.hits > 0 && n <= of.n && of.in(s) && !t.void(of, p, plan)
 		if same && s == of.after && t.Watermark()-of.at <= int64(plan.skew) {
 			if after, ok := sl.state.Move(s, s.Payload()-n*of.token()); ok {
@@ -73,8 +71,8 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 }
 
 // RefundAt does what [Table.Refund] does, at a time that may be ahead of the clock: see [Table.TakeAt]. For a log, the
-// refund uses the clock's time if this time is earlier. The reason is that a request that leaves the log's window
-// between the two times still counts for calls at the clock's time.
+// refund uses the clock's time if that is earlier: a request that leaves the window in between still counts for calls
+// at the clock's time.
 func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receipt) Outcome {
 	defer runtime.KeepAlive(t)
 	if !of.IsKnown() {
@@ -95,8 +93,8 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 	}
 }
 
-// giveBack gives n tokens back to the key at p, at the time in the parameter at. The parameter r is the key's record,
-// as read from the slot sl. The result done is false if the slot holds another state by now.
+// giveBack gives n tokens back to the key at p, at a time. r is the key's record, as read from the slot sl. done is
+// false if the slot holds another state by now.
 func (t *Table) giveBack(
 	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {
@@ -117,9 +115,9 @@ func (t *Table) giveBack(
 	return after, Admitted, done
 }
 
-// ahead returns two times: the latest time at which a request ahead of its clock was granted, and the latest time until
-// which a reservation of a key near p waits. If one of these times is before the parameter at, ahead returns that
-// parameter instead. ahead is called after the record was read: R15.
+// ahead returns the latest time at which a request ahead of its clock was granted, and the latest time until which a
+// reservation of a key near p waits. It replaces a time that is earlier than the given one by the given one. The caller
+// has read the record before (R15).
 func (t *Table) ahead(p Place, at int64) (latest, promised int64) {
 	return max(at, int64(t.leading.Load())), max(at, int64(t.neighbourhood(p).promised.Load()))
 }

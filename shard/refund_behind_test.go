@@ -9,16 +9,15 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefundByAClockIsOneAtItsTime (I1): R15. If other calls have taken from the bucket since a take, [Table.RefundBy]
-// has the same result as [Table.Refund] at the time of RefundBy's clock. The test also has cases in which the shorter
-// path of RefundBy does not apply.
+// TestARefundByAClockIsOneAtItsTime (I1): R15. [Table.RefundBy] has the same result as [Table.Refund] at the time of
+// its clock if other calls have taken since, and also where its shorter path does not apply.
 func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		scene func(t *testing.T, table *Table) (receipt Receipt, at int64)
 		want  int64 // what the bucket owes afterwards
 	}{
-		// The five tokens are back at 5 s. Another take was granted at 3 s. At that time three of the five tokens were
-		// back, so a refund gives back the other two.
+		// The five tokens are back at 5 s. Another take was granted at 3 s, when three of them were back, so a refund
+		// gives back the other two.
 		"a take ahead of the clock came behind": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p := table.Find(1)
 			o := table.Take(p, start, 5, 0)
@@ -36,8 +35,8 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 			require.Equal(t, 3*time.Second, table.Reserve(other, start, 3, 0, time.Minute).Overdrawn(0))
 			return o.Receipt(20, 0, Ends{}), start + second
 		}, 3 * second},
-		// Before the take of three tokens, the bucket owed two tokens. These two have been given back since. Of the
-		// three tokens, one has come back with time.
+		// The two tokens that the bucket owed before the take of three have been given back since. Of the three, one
+		// has come back with time.
 		"others gave back": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p := table.Find(1)
 			require.Equal(t, Admitted, take(table, 1, start, 2))
@@ -46,7 +45,7 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 			require.Equal(t, Admitted, take(table, 1, start, 2))
 			return o.Receipt(3, 0, Ends{}), start + second
 		}, 2 * second},
-		// The payload counts ticks on a circle. On this circle, the take seems to have been made at this moment.
+		// On the circle of payloads, the take seems to have been made at this moment.
 		"a turn of the circle later": {func(t *testing.T, table *Table) (Receipt, int64) {
 			o := table.Take(table.Find(1), start, 5, 0)
 			now, skew := start, table.Plan().skew
@@ -81,8 +80,8 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 	}
 }
 
-// TestARefundByAClockOfEachAlgorithm: for each algorithm, a refund by a clock has exactly the same result as a refund
-// at the clock's time, whether or not other calls have taken since the take.
+// TestARefundByAClockOfEachAlgorithm: a refund by a clock has the same result as a refund at the clock's time, whether
+// or not other calls have taken since.
 func TestARefundByAClockOfEachAlgorithm(t *testing.T) {
 	inFlight, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -118,9 +117,8 @@ func TestARefundByAClockOfEachAlgorithm(t *testing.T) {
 	}
 }
 
-// TestARefundByALateClockLooksAtTheRecordAgain (I1): the test does the same as TestARefundThatIsSuspendedAfterItsClock,
-// but in the meantime the watermark has moved beyond the clock's time. So the refund is made at the time of the
-// watermark, which no clock has returned: half a second after the take of two, and half a second before another take.
+// TestARefundByALateClockLooksAtTheRecordAgain (I1): as TestARefundThatIsSuspendedAfterItsClock, but the watermark has
+// passed the clock's time. So the refund is made at the watermark, which is between the first take and the last.
 func TestARefundByALateClockLooksAtTheRecordAgain(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	p := table.Find(7)
@@ -141,9 +139,8 @@ func TestARefundByALateClockLooksAtTheRecordAgain(t *testing.T) {
 	require.EqualValues(t, 2*second, bucketOf(table).Debt(back.State.Record(), uint64(start+second)))
 }
 
-// TestARefundByAReceiptWhoseVersionIsThatOfNothing: the zero record has version 0. The record of a take may also have
-// had version 0, and may have been forgotten since. A refund of this take must not treat the zero record as the record
-// of the take.
+// TestARefundByAReceiptWhoseVersionIsThatOfNothing: the zero record has version 0, as a forgotten record may have had.
+// A refund of its take must not treat the zero record as that record.
 func TestARefundByAReceiptWhoseVersionIsThatOfNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	p := table.Find(7)

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARefundToAnUntouchedBucketBesideATakeAtEveryStep (I1, I2): RefundBy gives back a take of three. Before any
-// operation of the refund, another call takes one token. Afterwards the bucket owes that one token. The bucket is no
-// longer as the first take left it, so the refund reads the clock, once.
+// TestARefundToAnUntouchedBucketBesideATakeAtEveryStep (I1, I2): another call takes a token before any operation of
+// RefundBy. Afterwards the bucket owes that token. It is no longer as the first take left it, so the refund reads the
+// clock, once.
 func TestARefundToAnUntouchedBucketBesideATakeAtEveryStep(t *testing.T) {
 	times := map[int]int{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -33,9 +33,9 @@ func TestARefundToAnUntouchedBucketBesideATakeAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[int]int{1: 6}, times)
 }
 
-// TestTheOperationsOfARefundByAClockAhead (R7): the clock of a refund is a skew ahead of the watermark and of the take.
-// That is the largest allowed distance, so the refund checks the record and the receipt once. If the clock is one
-// nanosecond further ahead, the refund first moves the watermark, and then checks the record and the receipt again.
+// TestTheOperationsOfARefundByAClockAhead (R7): a refund whose clock is at most a skew ahead of the watermark checks
+// the record and the receipt once. If the clock is one nanosecond further ahead, the refund first moves the watermark,
+// and then checks again.
 func TestTheOperationsOfARefundByAClockAhead(t *testing.T) {
 	for more, want := range map[int64]string{
 		0: "s0 k0 p ends w leading promised s0?",

@@ -9,9 +9,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefundThatIsSuspendedAfterItsClock (I1): a take of two tokens is followed at once by a take of one, and a second
-// later by another take of one. The goroutine that gives the first two tokens back reads its clock before the last
-// take, and is then suspended. Its refund must not forgive the last take.
+// TestARefundThatIsSuspendedAfterItsClock (I1): a goroutine reads its clock for a refund and is suspended, and another
+// take follows. The refund must not forgive that take.
 func TestARefundThatIsSuspendedAfterItsClock(t *testing.T) {
 	for _, suspended := range []bool{true, false} {
 		table := newTable(t, 8, 8, nil)
@@ -47,8 +46,8 @@ func TestARefundByAClockOfNothing(t *testing.T) {
 	require.EqualValues(t, start, o.At)
 }
 
-// TestATakeThatEvictsIsGivenBack: if a call evicts a record to make room for its key, the eviction ends before the
-// call's take. So the take can be given back, however many records the call has evicted.
+// TestATakeThatEvictsIsGivenBack: a call's own evictions end before its take. So the take can be given back, however
+// many records the call has evicted.
 func TestATakeThatEvictsIsGivenBack(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	for key := range uint64(4) {
@@ -92,8 +91,8 @@ func TestATakeThatEvictsFarKeys(t *testing.T) {
 		}
 		return keys
 	}
-	// The probe window of the last home of a neighbourhood is full. The first line of the window has keys of this home,
-	// which owe more than the other keys. The lines after it have keys of the next neighbourhood.
+	// The probe window of the last home of a neighbourhood is full: its first line has keys of this home, which owe
+	// more, and the other lines have keys of the next neighbourhood.
 	own, next := at(neighbourhoodHomes-1), at(neighbourhoodHomes)
 	for _, key := range own[:lineSlots] {
 		require.Equal(t, Admitted, take(table, key, start, 5))
@@ -111,10 +110,9 @@ func TestATakeThatEvictsFarKeys(t *testing.T) {
 	require.Equal(t, Admitted, table.Refund(p, start, 2, 0, o.Receipt(2, 0, ends)).Verdict)
 }
 
-// TestARefundToABucketThatIsUntouched (I2): if nothing else was taken since a take, a refund of the take reads no
-// clock. It leaves the bucket as if the take had taken less, even long after all tokens have come back. The refund
-// reads a clock in three cases: other calls have taken since, more is given back than was taken, or the watermark is
-// more than a skew later than the take.
+// TestARefundToABucketThatIsUntouched (I2): a refund of the last take reads no clock, and leaves the bucket as if the
+// take had taken less, even long after. It reads a clock if other calls have taken since, if more is given back than
+// was taken, or if the watermark is more than a skew later than the take.
 func TestARefundToABucketThatIsUntouched(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(table *Table) // between the take of 3 and the refund
@@ -163,9 +161,8 @@ func TestARefundToABucketThatIsUntouched(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogAheadOfItsClock: a refund at a time ahead of its clock is made at the clock's time. At the clock's
-// time, the older of two requests has not left the window, so it is given back. If the time of a refund is before its
-// clock's time, the refund is made at its own time.
+// TestARefundOfALogAheadOfItsClock: a refund ahead of its clock is made at the clock's time, at which the older request
+// is still in the window. A refund before its clock's time is made at its own time.
 func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
 	p := table.Find(1)
@@ -180,9 +177,8 @@ func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 	require.Equal(t, clock-second, table.RefundAt(p, clock-second, clock, 1, TierQuota(0), Receipt{}).At)
 }
 
-// TestARefundWhileAReservationWaits (I1): a reservation waits until it is due, and no other take is admitted for that
-// time. If a charge is refunded, the refund does not give back the part of the charge that comes back with time before
-// the reservation is due.
+// TestARefundWhileAReservationWaits (I1): a refund of a charge does not give back what comes back with time before a
+// reservation is due. So no other take is admitted for the time at which it is due.
 func TestARefundWhileAReservationWaits(t *testing.T) {
 	for at, want := range map[int64]int64{start: 4 * second, start + 3*second: second, start + 4*second: second} {
 		table := newTable(t, 8, 8, nil)
@@ -200,8 +196,7 @@ func TestARefundWhileAReservationWaits(t *testing.T) {
 	}
 }
 
-// TestARefundOfMoreThanAWordHolds: a refund of so many tokens that their cost does not fit into a word gives back
-// everything that was taken.
+// TestARefundOfMoreThanAWordHolds: a refund whose cost does not fit into a word gives back everything that was taken.
 func TestARefundOfMoreThanAWordHolds(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 3))

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestReturningKeysFindTheirRecords (I7): clients that stay below their limit, as most do, have a full bucket whenever
-// they come back. So the decisions are the same whether or not such a client still finds its record. The cost differs:
-// at least the given percentage of requests must find their record.
+// TestReturningKeysFindTheirRecords (I7): clients that stay below their limit have a full bucket whenever they come
+// back. The decisions are the same if such a client does not find its record, but they cost more. So at least the given
+// percentage of requests must find it.
 func TestReturningKeysFindTheirRecords(t *testing.T) {
 	const slots = 10_000
 	for _, c := range []struct {

@@ -12,16 +12,16 @@ import (
 type Shared struct {
 	Memory []byte // [Config.SharedBytes] bytes, starting at a page
 	Owner  Owner
-	// Build makes a plan from the numbers that were passed to [Config.Begin] or [Table.Replace]. Build must also accept
-	// any other numbers (R20). If a call finds that another process has replaced the plan, it calls Build. Several
-	// calls may do this at the same time.
+	// Build makes a plan from the numbers that were passed to [Config.Begin] or [Table.Replace]. It must also accept
+	// any other numbers (R20). A call that finds a plan of another process calls Build; several calls may do so at the
+	// same time.
 	Build func(numbers []uint64) (*Plan, error)
 	// Clock returns the time of a clock that all processes share, and that no process can move. The watermark moves
 	// only to times that this clock has reached (R23). If Clock is nil, the clocks of all calls are trusted.
 	Clock func() int64
-	// Now returns the time of the clock by which this process makes calls. If the new plan is faster, or the new price
-	// lower, a conversion could give tokens back. Such a conversion counts the owed tokens at this time (R24, R27). If
-	// Now is nil, records are converted at the watermark.
+	// Now returns the time of the clock by which this process makes calls. A conversion to a faster plan or a lower
+	// price counts the owed tokens at this time, so that it gives no tokens back (R24, R27). If Now is nil, records are
+	// converted at the watermark.
 	Now func() int64
 }
 
@@ -42,7 +42,6 @@ const (
 // stretches has the offsets at which the parts of a shared table start in its memory, and the end of the last part.
 type stretches struct{ common, plans, counters, bounds, neighbourhoods, marks, entries, slots, prices, end uint64 }
 
-// stretches returns the offsets of the parts of a shared table. Each part starts at a page.
 func (l layout) stretches() (s stretches) {
 	at := uint64(0)
 	for _, part := range []struct {
@@ -66,8 +65,8 @@ func (l layout) stretches() (s stretches) {
 	return s
 }
 
-// SharedBytes returns how many bytes a shared table of the configuration takes. If [Map] would return an error for the
-// numbers of the configuration, SharedBytes returns this error.
+// SharedBytes returns how many bytes a shared table of the configuration takes. It returns the error that [Map] would
+// return for the configuration.
 func (cfg Config) SharedBytes() (uint64, error) {
 	l, err := cfg.sharedLayout()
 	return l.stretches().end, err
@@ -94,7 +93,7 @@ func (cfg Config) sharedLayout() (layout, error) {
 }
 
 // Begin makes a table in zeroed memory of [Config.SharedBytes] bytes. The table starts at cfg.Start with the plan that
-// Build makes from numbers. There may be at most [MaxNumbers] numbers.
+// Build makes from numbers, at most [MaxNumbers] of them.
 func (cfg Config) Begin(memory []byte, numbers []uint64) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {
@@ -139,9 +138,9 @@ func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
 }
 
 // Map returns a table in memory that is shared with other processes. All processes must use the configuration with
-// which the table was made ([Config.Begin]). cfg.Plan may be any plan with the table's algorithm, because the table
-// follows the plan in memory. Map writes nothing. The memory must stay mapped while the table is in use. The table
-// keeps the owner in s alive, but not the memory.
+// which the table was made ([Config.Begin]), except that cfg.Plan may be any plan with its algorithm: the table follows
+// the plan in memory. Map writes nothing. The table keeps s.Owner alive, but not the memory, which must stay mapped
+// while the table is in use.
 func Map(cfg Config, s Shared) (*Table, error) {
 	l, first, err := cfg.sharedMemory(s.Memory)
 	if err != nil {
@@ -182,28 +181,27 @@ func Map(cfg Config, s Shared) (*Table, error) {
 	return t, nil
 }
 
-// stretch returns n values that lie in memory at an offset.
 func stretch[T any](first unsafe.Pointer, at, n uint64) []T {
 	return unsafe.Slice((*T)(unsafe.Add(first, at)), n)
 }
 
-// touchRead reads every page, so that the system provides the page now. It does not write, because other processes may
-// be writing to the page.
+// touchRead reads every page, so that the system provides it now. It does not write, because other processes may be
+// writing there.
 func touchRead(slots []slot) {
 	for i := 0; i < len(slots); i += pageSlots {
 		slots[i].key.Load()
 	}
 }
 
-// deserted reports whether the process with this number is dead, so that other processes continue what it has begun:
-// R17, R18.
+// deserted reports whether the process with this number is dead, so that other processes continue what it has begun
+// (R17, R18).
 func (t *Table) deserted(claimant uint64) bool {
 	return t.owner != nil && claimant != t.claimant && t.owner.Dead(claimant)
 }
 
-// Settle removes what calls of dead processes left behind, as far as no sweep can recognize it: counts of forced ends
-// that were under way (R19). The function alone reports whether no other process has attached to the table. Other
-// processes may attach during the call.
+// Settle removes what dead processes left behind and no sweep can recognize: counts of forced ends that were under way
+// (R19). The function alone reports whether no other process has attached to the table. Other processes may attach
+// during the call.
 func (cfg Config) Settle(memory []byte, alone func() bool) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {
@@ -223,17 +221,15 @@ func (cfg Config) Settle(memory []byte, alone func() bool) error {
 	return nil
 }
 
-// areasOf returns the areas of a shared table.
 func (l layout) areasOf(first unsafe.Pointer) *areas {
 	return &stretch[areas](first, l.stretches().plans, 1)[0]
 }
 
-// neighbourhoodsOf returns the neighbourhoods of a shared table.
 func (l layout) neighbourhoodsOf(first unsafe.Pointer) []neighbourhood {
 	return stretch[neighbourhood](first, l.stretches().neighbourhoods, l.neighbourhoods())
 }
 
-// findable ensures that searches find the live record of the key at p in slot sl, or frees this record (R20). Searches
+// findable ensures that searches find the live record of the key at p in slot sl, or frees this record (R20). A search
 // may miss the record if a process has written words that no call writes. Without findable, a call that has met such a
 // record would search for it forever.
 func (t *Table) findable(p Place, sl *slot, s atomicbucket.State) {

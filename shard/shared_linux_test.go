@@ -57,15 +57,14 @@ func sharedMemory(t testing.TB, cfg Config) []byte {
 	return memory
 }
 
-// mapped returns a process's view of a table in memory.
 func mapped(t testing.TB, cfg Config, memory []byte, owner ownerOf) *Table {
 	table, err := Map(cfg, Shared{Memory: memory, Owner: owner, Build: madeOf(cfg.Plan).kind.build})
 	require.NoError(t, err)
 	return table
 }
 
-// TestTwoTablesInOneMemory: two processes have mapped one table. Tokens that one process takes are no longer available
-// to the other process, and both see the same watermark and statistics.
+// TestTwoTablesInOneMemory: of two processes that have mapped one table, each sees the tokens that the other takes, the
+// same watermark and the same statistics.
 func TestTwoTablesInOneMemory(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	memory := sharedMemory(t, cfg)
@@ -93,9 +92,8 @@ func TestTwoTablesInOneMemory(t *testing.T) {
 	assert.Equal(t, bytes+uint64(unsafe.Sizeof(Table{})+unsafe.Sizeof(shard{})), one.Stats().Bytes)
 }
 
-// TestWhatTheDeadLeaveBehind: a sweep frees a slot that a dead process has claimed, but not a slot that a live process
-// has claimed. A sweep also takes over the unfinished sweep of a dead process, but not the unfinished sweep of a live
-// process.
+// TestWhatTheDeadLeaveBehind: a sweep frees the claimed slots and takes over the unfinished sweep of a dead process,
+// but not of a live one.
 func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
@@ -141,8 +139,8 @@ func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	assert.EqualValues(t, 3*endBegun, near.ends.Load())
 }
 
-// TestWordsThatNobodyWrote (R20): the test writes words that no call writes. Without the checks of R20, each of them
-// would make a call search for a record forever, or access memory outside the table.
+// TestWordsThatNobodyWrote (R20) writes words that no call writes. Without the checks of R20, each of them would make a
+// call search forever, or access memory outside the table.
 func TestWordsThatNobodyWrote(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	cfg.Prefault, cfg.ProbeWindow = true, 16
@@ -200,9 +198,8 @@ func TestWordsThatNobodyWrote(t *testing.T) {
 	}
 }
 
-// TestReserveOfARecordThatOnlyAHitFinds (R20): Hit always searches two lines, but the other searches end before the
-// record. So Hit refuses because of the record, and Reserve then finds no record in which to reserve. It must still
-// decide.
+// TestReserveOfARecordThatOnlyAHitFinds (R20): Hit always searches two lines, and refuses because of a record that
+// other searches do not reach. Reserve finds no record in which to reserve, but must still decide.
 func TestReserveOfARecordThatOnlyAHitFinds(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	cfg.Prefault, cfg.ProbeWindow = true, 32
@@ -229,8 +226,8 @@ func TestReserveOfARecordThatOnlyAHitFinds(t *testing.T) {
 	}
 }
 
-// TestAWatermarkBeforeTheOriginOfTime (R20): the watermark is before the origin, but by less than a skew, so that no
-// call moves it. The time of a take is less than a skew after the watermark.
+// TestAWatermarkBeforeTheOriginOfTime (R20): the watermark is before the origin by less than a skew, so that no call
+// moves it. The time of a take is less than a skew after the watermark.
 func TestAWatermarkBeforeTheOriginOfTime(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	for _, ahead := range []int64{0, 5} {
@@ -295,10 +292,9 @@ func TestMapRefuses(t *testing.T) {
 	}
 }
 
-// A kind makes an algorithm from three numbers. A shared table may have this algorithm.
+// A kind makes an algorithm that a shared table may have from three numbers.
 type kind func(n [3]uint64) (atomicbucket.Algorithm, error)
 
-// kinds has the functions for all algorithms that a shared table may have.
 var kinds = []kind{
 	func(n [3]uint64) (atomicbucket.Algorithm, error) {
 		b, err := atomicbucket.NewTokenBucket(float64(n[0]), time.Duration(n[1]), n[2])
@@ -338,13 +334,11 @@ func (k kind) build(numbers []uint64) (*Plan, error) {
 	return plan, err
 }
 
-// made describes a plan by its kind and its numbers.
 type made struct {
 	kind    kind
 	numbers []uint64
 }
 
-// five describes the default plan of the tests: one token per second, burst 5.
 var five = made{kinds[0], []uint64{1, uint64(time.Second), 5}}
 
 func madeOf(plan *Plan) made {
@@ -354,7 +348,6 @@ func madeOf(plan *Plan) made {
 	return five
 }
 
-// plansToShare are plans of every algorithm that a shared table may have.
 func plansToShare(t testing.TB) (plans []*Plan) {
 	for _, p := range []struct {
 		kind   int
@@ -414,8 +407,8 @@ func call(table *Table, what byte, n uint64, now int64) {
 }
 
 // FuzzSharedWords: whatever words are written to the memory of a shared table, no call crashes, hangs, or accesses
-// memory outside the table. An input contains the algorithm, the overflow policy, and a list of steps. A step writes a
-// word at a position of the memory, or makes a call.
+// memory outside the table. An input has the algorithm, the overflow policy, and steps, each of which writes a word or
+// makes a call.
 func FuzzSharedWords(f *testing.F) {
 	for i := range byte(36) {
 		f.Add([]byte{i, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x10, 1, 1})

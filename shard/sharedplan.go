@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A shared table stores its plan as numbers. Each process builds its own Plan from these numbers (R21). Any process may
-// replace the plan ([Table.Replace]). A call that meets an incomplete replacement completes it (R22).
+// A shared table stores its plan as numbers, from which each process builds its own Plan (R21). Any process may replace
+// the plan, and any call completes a replacement (R22).
 
 const (
 	planAreas = 2 // for the current plan, and the previous or the next one
@@ -19,11 +19,10 @@ const (
 	MaxNumbers = areaWords - 1
 )
 
-// areas has the numbers of plans. The numbers of plan n are in the area with the index n modulo planAreas. An area has
-// first the count of the numbers and then the numbers.
+// areas has the numbers of plans: those of plan n in the area n modulo planAreas. An area has first the count of the
+// numbers, then the numbers.
 type areas [planAreas][areaWords]word.Word
 
-// changes has the words that a replacement of the plan uses.
 type changes struct {
 	// change is the number of the latest announced plan, shifted by changeShift. Its bit changing is set while some
 	// records may follow the previous plan.
@@ -44,8 +43,8 @@ type sharedPlans struct {
 	now   func() int64 // the clock of the calls, or nil if it is not known
 }
 
-// current returns the plan that was current at some moment during the call. So if the caller has read a word before the
-// call, the plan counts as read after that word (R9, R21).
+// current returns the plan that was current at some moment during the call. So the plan counts as read after any word
+// that the caller read before (R9, R21).
 func (t *Table) current() *Plan {
 	plan := t.plan.Load()
 	if t.owner == nil || t.planned.Load() == plan.planned {
@@ -54,7 +53,7 @@ func (t *Table) current() *Plan {
 	return t.follows()
 }
 
-// Known returns the plan that was current at this process's last check. Known reads no shared memory.
+// Known returns the plan that was current at this process's last check. It reads no shared memory.
 func (t *Table) Known() *Plan { return t.plan.Load() }
 
 // follows does the work of current after another process has replaced the plan. It builds this process's own Plan.
@@ -87,8 +86,8 @@ func (t *Table) follows() *Plan {
 	}
 }
 
-// built returns the plan with the number n. It returns nil if no plan can be built from the numbers in its area, or if
-// the plan cannot take over the records of the plan in the parameter other (R20).
+// built returns the plan with the number n. It returns nil if the numbers give no plan, or if the plan cannot take over
+// the records of the other given plan (R20).
 func (t *Table) built(n uint64, other *Plan) *Plan {
 	plan, err := t.build(t.areas.read(n))
 	if err != nil {
@@ -115,7 +114,6 @@ func (cfg Config) Numbers(memory []byte) ([]uint64, error) {
 	}
 }
 
-// read returns the numbers of a plan.
 func (a *areas) read(n uint64) []uint64 {
 	area := &a[n%planAreas]
 	numbers := make([]uint64, min(area[0].Load(), MaxNumbers)) // R20
@@ -135,20 +133,20 @@ func (a *areas) write(n uint64, numbers []uint64) {
 	}
 }
 
-// Replace replaces the plan of a shared table while all processes use it. The parameter numbers has the numbers of the
-// new plan, at most [MaxNumbers]. [Shared.Build] must have accepted these numbers, and the new plan must be able to
-// take over the records of the current plan. Only one call of Replace in this process may run at a time. If another
-// live process is about to replace the plan, Replace does nothing and returns false.
+// Replace replaces the plan of a shared table while all processes use it, as [Table.Adopt] does for other tables. The
+// numbers of the new plan, at most [MaxNumbers], must have been accepted by [Shared.Build], and the new plan must be
+// able to take over the records of the current plan. Calls of Replace in one process must not overlap. If another live
+// process is about to replace the plan, Replace does nothing and returns false.
 //
-// Otherwise Replace works like [Table.Adopt]. It calls the function clock several times. The last of these calls comes
-// after the numbers have been announced, and records are converted at the time that this last call returns. When
-// Replace returns, every record and every process follows the new plan, or a plan that has replaced it since.
+// Replace calls clock several times. The last call comes after the numbers have been announced, and records are
+// converted at the time that it returns. When Replace returns, every record and every process follows the new plan, or
+// one that has replaced it since.
 func (t *Table) Replace(numbers []uint64, clock func() int64) bool {
 	return t.ReplaceKnowing(math.MaxUint64, numbers, clock)
 }
 
-// ReplaceKnowing does what Replace does. But if [Table.Largest] returns more than the parameter largest, ReplaceKnowing
-// does nothing and returns false.
+// ReplaceKnowing does what Replace does, unless [Table.Largest] returns more than largest. In that case it does nothing
+// and returns false.
 func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	t.raise(clock()) // by leaps: step 5 makes none
@@ -167,8 +165,8 @@ func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() in
 	return announced
 }
 
-// sets enters this process in the word setting, so that it alone may replace the plan until it sets the word to 0. sets
-// reports whether it has entered this process.
+// sets enters this process in the word setting, so that it alone may replace the plan until it clears the word. It
+// reports whether it has done so.
 func (t *Table) sets() bool {
 	setter := t.setting.Load()
 	if setter != 0 && setter != t.claimant && !t.owner.Dead(setter) || !t.setting.CompareAndSwap(setter, t.claimant) {
@@ -177,10 +175,9 @@ func (t *Table) sets() bool {
 	return true
 }
 
-// Remember raises the number that [Table.Largest] returns to n, unless this number is already n or more. In a shared
-// table it does nothing and returns false while another live process is about to replace the plan. When Remember
-// returns true, every replacement that did not know the number is complete. Only one call of Remember, Replace and
-// Adopt may run at a time in this process.
+// Remember raises the number that [Table.Largest] returns to at least n. When it returns true, every replacement that
+// did not know the number is complete. In a shared table it does nothing and returns false while another live process
+// is about to replace the plan. In one process, calls of Remember, Replace and Adopt must not overlap.
 func (t *Table) Remember(n uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	if t.owner == nil {
@@ -210,9 +207,8 @@ func (t *Table) Complete(clock func() int64) {
 	t.settled(clock)
 }
 
-// settled returns the current plan when all records follow it. It completes a replacement that is under way, whichever
-// process began it (R22), at the time that clock returns. Any number of calls may try the same step of R22, but each
-// step takes effect once.
+// settled returns the current plan when all records follow it. It first completes a replacement that is under way, at
+// the time that clock returns (R22). Any number of calls may try the same step of R22, but each step takes effect once.
 func (t *Table) settled(clock func() int64) *Plan {
 	for {
 		change, n := t.change.Load(), t.planned.Load()
@@ -239,9 +235,9 @@ func (t *Table) settled(clock func() int64) *Plan {
 	}
 }
 
-// approach moves the watermark by one step towards the time at which plan n is replaced, and at least by a nanosecond.
-// After that, no leap that another call has calculated by plan n alone can succeed (R22). If it has swept first, or if
-// the watermark or the word planned changed in the meantime, it returns false and must be repeated.
+// approach moves the watermark by one step, at least a nanosecond, towards the time at which plan n is replaced. After
+// that, no leap that another call has calculated by plan n alone can succeed (R22). approach must be repeated if it
+// returns false: it has swept instead, or the watermark or the word planned changed in the meantime.
 func (t *Table) approach(now, n uint64) bool {
 	watermark, step := t.watermark.Load(), uint64(1)
 	if now > watermark {
@@ -258,8 +254,8 @@ func (t *Table) approach(now, n uint64) bool {
 	return t.watermark.CompareAndSwap(watermark, watermark+step)
 }
 
-// commonSkew returns the smaller one of two skews: the skew of plan n and the skew of the next plan. The result is
-// right only if plan n is the current plan and the next plan is announced.
+// commonSkew returns the smaller of the skews of plan n and the next plan. The result is right only if plan n is
+// current and the next plan is announced.
 func (t *Table) commonSkew(n uint64) uint64 {
 	plan := t.current()
 	if next := t.built(n+1, plan); next != nil { // R20

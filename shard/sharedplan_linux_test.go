@@ -17,12 +17,11 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// bucketNumbers returns the numbers of a bucket of one token per second.
 func bucketNumbers(burst uint64) []uint64 { return []uint64{1, uint64(time.Second), burst} }
 
-// TestReplaceIsFollowed (I1): a process follows a plan that another process has set, and the tokens that each key has
-// taken still count. A process that was suspended during two replacements does not treat the plan that it knew as the
-// current one, although both plans have the same tag.
+// TestReplaceIsFollowed (I1): a process follows a plan that another process has set, and taken tokens still count.
+// After two missed replacements, a process does not treat the plan that it knew as the current one, which has the same
+// tag.
 func TestReplaceIsFollowed(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(8)})
@@ -49,7 +48,7 @@ func TestReplaceIsFollowed(t *testing.T) {
 }
 
 // TestAPlanOfLongAgoJudgesNoRecord (I7): a process that was suspended during two replacements claims no record by the
-// plan that it knew. The ticks of that plan are shorter, so an indebted record would look idle by that plan.
+// plan that it knew. By its shorter ticks, an indebted record would look idle.
 func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 	const now = start + second
 	fine, err := atomicbucket.NewTokenBucket(16, 17, 8)
@@ -73,9 +72,8 @@ func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 	assert.Zero(t, passed)
 }
 
-// TestAPlanOfLongAgoDecidesNothing (I1): a process does not admit or refuse by a plan that it knew before two
-// replacements, in any of the calls that find a record at once (Hit, HitQuota and HitCharge). The current plan has the
-// same tag as that old plan, and half of its limit.
+// TestAPlanOfLongAgoDecidesNothing (I1): after two replacements, no call that finds a record at once (Hit, HitQuota,
+// HitCharge) decides by the old plan. The current plan has the same tag and half of its limit.
 func TestAPlanOfLongAgoDecidesNothing(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(8)})
@@ -101,8 +99,8 @@ func TestAPlanOfLongAgoDecidesNothing(t *testing.T) {
 	assert.Same(t, known, sleeper.Known())
 }
 
-// TestReplaceBesideAnother: while a process that is not dead is about to write the numbers of a plan, no other process
-// can write them. An announced replacement is completed by the next replacement, and by a sweep.
+// TestReplaceBesideAnother: while a live process is about to write the numbers of a plan, no other process can write
+// them. The next replacement, or a sweep, completes an announced one.
 func TestReplaceBesideAnother(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
@@ -132,8 +130,8 @@ func TestReplaceBesideAnother(t *testing.T) {
 	}
 }
 
-// TestPlanWordsInMemory checks where the words of a table's plan are in its memory, and their values. Both are part of
-// the layout of files. So if one of them changes, the layout needs a new version.
+// TestPlanWordsInMemory checks the places and values of the words of a table's plan. Both are part of the layout of
+// files, so a change of either needs a new version of the layout.
 func TestPlanWordsInMemory(t *testing.T) {
 	const planned, change, setting, area0, area1 = 8, 80, 88, 4096, 4096 + 1024
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
@@ -181,9 +179,9 @@ func TestPlanWordsInMemory(t *testing.T) {
 	assert.Equal(t, many, numbers)
 }
 
-// TestEachProcessFollowsTheSamePlan: a plan has the same tag, and converts records from the same previous plan,
-// whichever process builds it, and however many replacements that process has missed. If ticks stay the same, the
-// process's quotas stay valid. Otherwise the quotas become invalid.
+// TestEachProcessFollowsTheSamePlan: a plan has the same tag and the same previous plan, whichever process builds it,
+// and however many replacements that process has missed. Quotas of the process stay valid exactly if ticks stay the
+// same.
 func TestEachProcessFollowsTheSamePlan(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	memory := sharedMemory(t, cfg)
@@ -216,9 +214,9 @@ func TestEachProcessFollowsTheSamePlan(t *testing.T) {
 	}
 }
 
-// TestNumbersThatStandForNoPlan (R20): a call that finds numbers from which no plan can be built, or only a plan of
-// another algorithm, continues with the plan that it knew. If it can build neither the current nor the previous plan, a
-// record that does not follow the current plan is freed, because it follows no plan.
+// TestNumbersThatStandForNoPlan (R20): a call that can build no plan of the table's algorithm from the numbers
+// continues with the plan that it knew. If it can build neither the current nor the previous plan, a record that does
+// not follow the current one is freed.
 func TestNumbersThatStandForNoPlan(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	for name, build := range map[string]func(numbers []uint64) (*Plan, error){
@@ -244,8 +242,7 @@ func TestNumbersThatStandForNoPlan(t *testing.T) {
 }
 
 // TestTheWatermarkMovesByThePlanInMemory (R7, R22): when all records follow the plan in memory, the watermark moves by
-// the skew of that plan and by whole turns of its circle. This skew may differ from the skew of the plan with which the
-// process has mapped the table.
+// that plan's skew and circle, not by those of the plan with which the process has mapped the table.
 func TestTheWatermarkMovesByThePlanInMemory(t *testing.T) {
 	fine, err := atomicbucket.NewTokenBucket(16, 17, 8)
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// fineNumbers returns the numbers of a bucket whose ticks are so short that its skew is a sixteenth of the skew of a
-// bucket made from bucketNumbers.
+// fineNumbers returns the numbers of a bucket whose skew is a sixteenth of the skew of a bucket made from
+// bucketNumbers.
 func fineNumbers(burst uint64) []uint64 { return []uint64{16, 17, burst} }
 
 // twiceAsFast has the numbers of a bucket with a burst of ten and two tokens per second.
@@ -27,8 +27,7 @@ func announced(table *Table, numbers []uint64) (n uint64) {
 }
 
 // TestAChangeIsMadeWhenItIsCompleted (I1): R22. A process announces a plan and dies. Other processes decide by the
-// previous plan until one of them completes the change. After that, tokens that a key took earlier come back at the new
-// rate.
+// previous plan until one of them completes the change. From then on, tokens come back at the new rate.
 func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	const later = start + 5*second
 	for name, complete := range map[string]func(table *Table){
@@ -63,9 +62,8 @@ func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	}
 }
 
-// TestAClaimCompletesAChange (I1): R22. A claim that finds an incomplete change of a dead process completes this change
-// at the time of its own call. Without such a change, the claim would move the watermark only to the earlier time at
-// which the claimed record became idle. The change must not be completed at that earlier time.
+// TestAClaimCompletesAChange (I1): R22. A claim that finds a dead process's incomplete change completes it at the time
+// of its own call. The earlier time at which the claimed record became idle would be wrong.
 func TestAClaimCompletesAChange(t *testing.T) {
 	const later = start + 9*second
 	for _, rates := range [][2]uint64{{1, 2}, {2, 1}} {
@@ -87,9 +85,8 @@ func TestAClaimCompletesAChange(t *testing.T) {
 	}
 }
 
-// TestAReplacementReadsItsClockAgain (I1): R22. A process that replaces the plan reads its clock before the
-// announcement. Then it is suspended while other calls take tokens by the previous plan. After the announcement it
-// reads its clock again, and completes the change at that time.
+// TestAReplacementReadsItsClockAgain (I1): R22. A process that replaces the plan reads its clock again after the
+// announcement. At the time that it read before, other calls could still take tokens by the previous plan.
 func TestAReplacementReadsItsClockAgain(t *testing.T) {
 	const later = start + 5*second
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 10)), Refuse)
@@ -121,10 +118,10 @@ func TestAReplacementAfterALeap(t *testing.T) {
 	assert.Equal(t, now+1, table.Watermark())
 }
 
-// TestAStepTowardsTheNextPlan (R7, R22): a call that completes a replacement moves the watermark to its time, but by at
-// most four times the smaller skew of the two plans. If the watermark is already at that time, it moves by a
-// nanosecond. If the watermark is more than a skew ahead of the last sweep, the call sweeps first. If the replacement
-// has been completed meanwhile, the watermark does not move.
+// TestAStepTowardsTheNextPlan (R7, R22): a call that completes a replacement moves the watermark to its time, by a
+// nanosecond at least and by four times the smaller skew of the two plans at most. It sweeps first if the watermark is
+// more than a skew ahead of the last sweep. If the replacement has been completed meanwhile, the watermark does not
+// move.
 func TestAStepTowardsTheNextPlan(t *testing.T) {
 	small, err := atomicbucket.NewTokenBucket(16, 17, 8)
 	require.NoError(t, err)

@@ -18,9 +18,9 @@ type Survey struct {
 	Swept     int64 // the time of the last complete sweep, or of the table's start
 }
 
-// Survey reads every slot that was ever used. It decides whether records are idle at the time now, or at the watermark
-// if the watermark is later. It writes nothing, so the memory of a mapped table may be read-only. It takes some
-// nanoseconds per slot.
+// Survey reads every slot that was ever used, which takes some nanoseconds per slot. It decides whether records are
+// idle at the time now, or at the watermark if that is later. It writes nothing, so the memory of a mapped table may be
+// read-only.
 func (t *Table) Survey(now int64) Survey {
 	defer runtime.KeepAlive(t)
 	s := Survey{Stats: t.Stats(), Watermark: t.Watermark(), Swept: int64(t.swept.Load())}
@@ -43,9 +43,9 @@ func (t *Table) Survey(now int64) Survey {
 	return s
 }
 
-// judge returns the time at which records must be read: the time now, but at least the watermark, and at most four
-// skews after the watermark. At a later time, the distances on the payload's circle would be misread (R7). The bound
-// changes no result, because every record is idle four skews after the watermark.
+// judge returns the time at which records must be read: now, but at least the watermark and at most four skews later.
+// Beyond that, distances on the payload's circle would be misread (R7). The upper bound changes no result, because
+// every record is idle by then.
 func (t *Table) judge(now int64) int64 {
 	mark, step := t.Watermark(), leapStep*int64(t.current().skew)
 	if mark < 0 || mark > math.MaxInt64-step {

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestSurvey checks the counts of a survey. They include the claims of dead processes, and the keys that owe something
-// at the given time. This time may also be many turns of the payload's circle later.
+// TestSurvey checks the counts of a survey, with claims of dead processes and with debts at a time that may be many
+// turns of the payload's circle later.
 func TestSurvey(t *testing.T) {
 	for _, plan := range plansToShare(t) {
 		cfg := sharedConfig(plan, Refuse)
@@ -106,8 +106,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestSurveyOfWhatIsNoDebt: two slots do not count as indebted. One has a claim whose number looks like a debt. The
-// other has a record that is idle at the watermark, and is so old that it would look indebted four skews later.
+// TestSurveyOfWhatIsNoDebt: a claim whose number looks like a debt does not count as indebted. Nor does an idle record
+// so old that it would look indebted four skews after the watermark.
 func TestSurveyOfWhatIsNoDebt(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	skew := int64(cfg.Plan.skew)

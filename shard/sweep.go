@@ -8,11 +8,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// sweepChunk is how many slots a sweep visits between two calls of the function rest. A visit of 8,192 slots, which are
-// 128 KiB, takes some tens of microseconds.
+// sweepChunk is how many slots a sweep visits between two calls of rest: 128 KiB, or some tens of microseconds.
 const sweepChunk = 8192
 
-// sweeps holds the results of sweeps.
 type sweeps struct {
 	swept     word.Word     // time of the last complete pass
 	epoch     atomic.Uint64 // number of complete passes
@@ -21,21 +19,20 @@ type sweeps struct {
 	reclaimed atomic.Uint64 // records freed by sweeping, in all
 }
 
-// Sweep frees every record that is idle at the time now. When it has visited all shards, it counts one more epoch. It
-// skips pages in which no slot was ever used. After every 8,192 slots it calls the function rest, if rest is not nil,
-// and stops if rest returns false. It reports whether it was complete.
+// Sweep frees every record that is idle at the time now, and counts one more epoch when it has visited all shards. It
+// skips pages in which no slot was ever used. After every 8,192 slots it calls rest, unless it is nil, and stops if
+// rest returns false. It reports whether it was complete.
 //
-// Inserts reclaim idle records themselves, so no call waits for a sweep. Any number of sweeps may run concurrently with
-// each other and with all other calls.
+// Sweeps may run concurrently with each other and with all other calls. No call waits for a sweep, because inserts
+// reclaim idle records themselves.
 func (t *Table) Sweep(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
 	now = t.raise(t.catchUp(now))
 	return t.pass(now, now, rest)
 }
 
-// SweepEpoch does what [Table.Sweep] does, but only for the records that have been idle for an epoch, that is, since
-// the last complete sweep. It leaves all other idle records. The reason is that a key that stays below its limit is
-// idle whenever its client comes back, and the client should still find its record. While at most half of the slots
+// SweepEpoch does what [Table.Sweep] does, but frees only records that have been idle since the last complete sweep, so
+// that a key which stays below its limit still finds its record when it comes back. While at most half of the slots
 // hold a record, SweepEpoch frees only records that have been idle for a skew of the algorithm (R7).
 func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
@@ -47,8 +44,8 @@ func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	return t.pass(now, since, rest)
 }
 
-// pass does the work of Sweep at the time now, for records that have been idle since the time in the parameter since.
-// The watermark must have reached now (R7).
+// pass does the work of Sweep at the time now, for records that have been idle since the time since. The watermark must
+// have reached now (R7).
 func (t *Table) pass(now, since int64, rest func() bool) bool {
 	if t.owner != nil {
 		t.settled(func() int64 { return now }) // what a dead process has begun: R22
@@ -56,8 +53,8 @@ func (t *Table) pass(now, since int64, rest func() bool) bool {
 	return t.reap(now, rest) && t.sweepAll(now, since, rest)
 }
 
-// sweepAll makes the sweep for the function pass. Unlike pass, sweepAll may be called while a replacement of the plan
-// is announced but not complete.
+// sweepAll makes the sweep for pass. Unlike pass, it may be called while a replacement of the plan is announced but not
+// complete.
 func (t *Table) sweepAll(now, since int64, rest func() bool) bool {
 	lowers := t.lower()
 	whole := t.visit(since, lowers, rest)
@@ -96,9 +93,9 @@ func (t *Table) visit(since int64, lowers bool, rest func() bool) bool {
 	return true
 }
 
-// sweepPage frees the records in the given slots that have been idle since a time. It counts three kinds of records:
-// records that are not idle, idle records that stay, and records that it has freed. If lowers is set, it extends probe
-// bounds to cover the records that stay.
+// sweepPage frees the records in the given slots that have been idle since a time. It counts the records that are not
+// idle, the idle ones that stay, and the freed ones. If lowers is set, it extends probe bounds to cover the records
+// that stay.
 func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, reclaimed uint64) {
 	for i := range slots {
 		sl := &slots[i]
@@ -112,15 +109,15 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			}
 			continue
 		case atomicbucket.Tentative:
-			// A call that is about to commit this record may have read the watermark long ago: R7. That call will start
+			// The call that is about to commit this record may have read the watermark long ago (R7). It will start
 			// over.
 			if sl.state.Abort(s) {
 				continue
 			}
 		default:
 			// The watermark is read after the state, so the call that wrote the state is ahead of the watermark by at
-			// most a skew: R7. The plan is also read after the state: R9. A record that follows another plan is
-			// converted, so that no such record is left when time leaps.
+			// most a skew (R7). The plan is read after the state, too (R9). Records of another plan are converted, so
+			// that none is left when time leaps.
 			plan := t.current()
 			switch {
 			case s.Tag() != plan.live:
@@ -139,9 +136,8 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			}
 		}
 		if lowers {
-			// R11. If the slot has changed hands, the key word already belongs to the new owner. The new owner's call
-			// also extends the bound, so this does no harm. The slot is in the probe window of every key that it ever
-			// had.
+			// R11. If the slot has changed hands, the key word may be the new owner's. Its call extends the bound as
+			// well, so this does no harm. The slot is in the probe window of every key that it ever had.
 			p := t.Find(sl.key.Load())
 			if i := p.index(sl); i < t.probeWindow { // R20
 				t.cover(p, i)

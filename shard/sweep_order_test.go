@@ -6,14 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASweepCoversEveryOrder (I2, R11): when a sweep lowers the probe bound, a search for each remaining key still
-// finds the key's record, whatever the key's search order is. Otherwise a key whose search starts at a later slot of
-// the line would lose its record, and would get a second one.
+// TestASweepCoversEveryOrder (I2, R11): after a sweep has lowered the probe bound, a search still finds each remaining
+// key, whatever its order. Otherwise a key whose search starts at a later slot of the line would get a second record.
 func TestASweepCoversEveryOrder(t *testing.T) {
 	const keys = 2 * lineSlots
 	for order := range uint64(lineSlots) {
 		for stays := range uint64(keys) {
-			// The test uses fixed windows, because for token buckets Hit reads more slots than the bound covers.
+			// Fixed windows, because for token buckets Hit reads more slots than the bound covers.
 			plan, err := NewPlan(algorithmsOfFive(t)["fixed"], 0)
 			require.NoError(t, err)
 			table := newTable(t, 32, keys, func(c *Config) { c.Plan, c.Overflow = plan, Refuse })

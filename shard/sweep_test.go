@@ -11,9 +11,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestSweepEpoch (I7): if more than half of a table's slots hold records, SweepEpoch frees exactly the records that
-// were idle at the previous sweep. If at most half of the slots hold records, it frees the records that have been idle
-// for a skew.
+// TestSweepEpoch (I7): if more than half of the slots hold records, SweepEpoch frees exactly the records that were idle
+// at the previous sweep. Otherwise it frees those that have been idle for a skew.
 func TestSweepEpoch(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys  uint64
@@ -87,10 +86,9 @@ func TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle(t *testing.T) {
 	}
 }
 
-// TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle (R7): a claim moves the watermark to the time at which the
-// claimed record became idle, and no further, if that time is known to the nanosecond. If the watermark moved to the
-// time of the claim, all idle records would be idle at the watermark. The next claim would then take the first of them,
-// and not the one that has been idle longest.
+// TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle (R7): a claim moves the watermark no further than to the time at
+// which its record became idle, if that is known to the nanosecond. Otherwise all idle records would be idle at the
+// watermark, and the next claim would take the first of them, not the one that has been idle longest.
 func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 	batch, err := atomicbucket.NewBatchBucket(1, time.Second, 5)
 	require.NoError(t, err)
@@ -116,9 +114,9 @@ func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 	}
 }
 
-// TestWhatAFullProbeWindowTells: a new key meets a full probe window. With the policy Refuse, the call returns the
-// record that will be idle first. With Admit, it returns the state that a record of the new key would have. With Evict,
-// the record with the least debt is forgotten completely.
+// TestWhatAFullProbeWindowTells: for a new key that meets a full probe window, Refuse returns the record that will be
+// idle first, and Admit the state that the key's record would have. Evict forgets the record with the least debt
+// completely.
 func TestWhatAFullProbeWindowTells(t *testing.T) {
 	for _, order := range [][]uint64{{3, 1, 2}, {1, 2, 3}, {3, 2, 1}, {2, 1, 1}} {
 		for _, overflow := range []Overflow{Refuse, Admit, Evict} {
@@ -152,8 +150,8 @@ func TestWhatAFullProbeWindowTells(t *testing.T) {
 	}
 }
 
-// TestAProbeWindowFullOfInserts: if calls under way have claimed every slot of a probe window, there is no record to
-// evict. A call that waits for these calls would not be lock-free, so it finds no room.
+// TestAProbeWindowFullOfInserts: if calls under way have claimed every slot of a probe window, a call finds no room.
+// Waiting for them would not be lock-free.
 func TestAProbeWindowFullOfInserts(t *testing.T) {
 	for _, overflow := range []Overflow{Refuse, Evict} {
 		table := newTable(t, 1, 2, func(c *Config) { c.Overflow = overflow })
@@ -190,8 +188,8 @@ func TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast(t *testing.T) {
 	}
 }
 
-// TestAFreeSlotIsNoVictim: a slot is freed while an insert looks for a record to evict. The insert does not treat the
-// free slot as a record, even at a time at which the slot's zero payload would look indebted.
+// TestAFreeSlotIsNoVictim: a slot is freed while an insert looks for a record to evict. The insert does not treat it as
+// a record, even at a time at which the slot's zero payload would look indebted.
 func TestAFreeSlotIsNoVictim(t *testing.T) {
 	const now = 64<<54 - second
 	table := newTable(t, 1, 1, func(c *Config) { c.Start = now })

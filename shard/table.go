@@ -26,7 +26,7 @@ type slot struct {
 	key   word.Word // a label; its fingerprint is written only under CLAIM
 }
 
-// An Overflow is the policy for a new key in whose probe window every slot holds the record of a key that is not idle.
+// An Overflow is the policy for a new key if every slot of its probe window holds the record of a key that is not idle.
 type Overflow uint8
 
 const (
@@ -63,14 +63,14 @@ type Config struct {
 	Prefault    bool     // touch every page now, not at first use
 	Entries     uint64   // only for a shared table of limits in flight: how many takes may be in flight at a time
 	// Now returns the time of the clock by which calls are made. No call has read a later time. When prices change,
-	// debts are counted at the time that Now returns (R27). If Now is nil, they are counted at the times of the calls.
+	// debts are counted at this time (R27). If Now is nil, they are counted at the times of the calls.
 	Now func() int64
 }
 
-// A Table has the shards and the watermark. The watermark is a time: only records that are idle at this time are
-// forgotten as idle (rule R7). Its methods are safe for concurrent use.
+// A Table has the shards and the watermark, a time that has certainly been reached: only records that are idle at the
+// watermark are forgotten as idle (R7). Its methods are safe for concurrent use.
 type Table struct {
-	// A take reads the fields up to the plan. All of these fields, except the plan, are constant after New.
+	// A take reads the fields up to the plan. All of them, except the plan, are constant after New.
 	first       *slot  // of shard 0
 	mask        uint64 // number of shards, a power of two, less one
 	lines       uint64 // lines in a shard
@@ -185,7 +185,6 @@ func (cfg Config) table(layout layout, p parts) *Table {
 	return t
 }
 
-// begin sets the time at which the table starts. All other words are 0.
 func (t *Table) begin(start int64) {
 	t.watermark.Store(uint64(start))
 	t.swept.Store(uint64(start))
@@ -198,8 +197,8 @@ type Place struct {
 }
 
 // Find returns the place of a key. The fingerprint is a 64-bit hash of the key, uniform in all its bits. Its low bits
-// choose the shard, and its high bits the home slot. All bits of the fingerprint, except the bits of the tier
-// ([tierMask]), are part of the record's label.
+// choose the shard, and its high bits the home slot. All bits except those of the tier ([tierMask]) are part of the
+// record's label.
 func (t *Table) Find(fingerprint uint64) Place {
 	fingerprint &^= tierMask
 	home, _ := bits.Mul64(fingerprint, t.homes*lineSlots)
@@ -210,21 +209,18 @@ func (t *Table) Find(fingerprint uint64) Place {
 // Touch starts to load the home line and does not wait for it, so that the caller can read its clock meanwhile.
 func (p Place) Touch() { p.home.state.Load() }
 
-// at returns slot i of the probe window, which has t.probeWindow slots: first the slots of the home line, in the order
-// of the key, then the slots of each further line in the same order. New gives every home a whole probe window, so at
-// does not check whether the slot is in the table.
+// at returns slot i of the probe window: first the slots of the home line, in the order of the key, then those of each
+// further line in the same order. It checks nothing, because New gives every home a whole probe window.
 func (p Place) at(i uint64) *slot {
 	return (*slot)(unsafe.Add(p.line(), (i^p.order())*slotBytes))
 }
 
-// order returns the position of the home slot in its line. Slot i of the probe window is slot i^order, counted from the
-// start of the home line. The keys of one home have four different orders, so that their searches begin at different
-// slots. So most records are in the slot that a search reads first, and the processor predicts this branch. In a table
-// that is 0.6 full, 0.70 of the records are in that slot. If all keys started at the first slot of the line, only 0.37
-// of the records would be in the slot that a search reads first.
+// order returns the position of the home slot in its line. Slot i of the probe window is slot i^order from the start of
+// that line. So the keys of one home start their searches at four different slots. In a table that is 0.6 full, 0.70 of
+// the records are in the slot that a search reads first, and the processor predicts the branch. With one common start
+// it would be only 0.37.
 func (p Place) order() uint64 { return uint64(uintptr(unsafe.Pointer(p.home)) / slotBytes % lineSlots) }
 
-// line returns the first slot of the home line.
 func (p Place) line() unsafe.Pointer {
 	return unsafe.Pointer(uintptr(unsafe.Pointer(p.home)) &^ (lineBytes - 1))
 }
@@ -253,7 +249,6 @@ func (t *Table) ring(sl *slot) atomicbucket.Ring {
 	return unsafe.Slice((*word.Word)(first), t.ringSize)
 }
 
-// shard returns the shard that p is in.
 func (t *Table) shard(p Place) *shard { return &t.shards[p.fingerprint&t.mask] }
 
 // Plan returns the current plan.

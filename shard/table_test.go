@@ -27,14 +27,12 @@ func perSecond(t testing.TB, rate float64, burst uint64) atomicbucket.TokenBucke
 	return algorithm
 }
 
-// planOf returns the plan of a token bucket.
 func planOf(t testing.TB, algorithm atomicbucket.TokenBucket) *Plan {
 	plan, err := NewPlan(&algorithm, 0)
 	require.NoError(t, err)
 	return plan
 }
 
-// bucketOf returns the algorithm of a table of token buckets.
 func bucketOf(t *Table) *atomicbucket.TokenBucket { return &t.Plan().bucket }
 
 // algorithmsOfFive returns one algorithm of each kind, with a limit of five tokens.
@@ -51,8 +49,7 @@ func algorithmsOfFive(t *testing.T) map[string]atomicbucket.Algorithm {
 	return map[string]atomicbucket.Algorithm{"bucket": &bucket, "batch": &batch, "fixed": &fixed, "sliding": &sliding, "log": &log}
 }
 
-// newTable returns a table of one shard with token buckets of burst 5 at 1/s. The function edit may change the
-// configuration of the table.
+// newTable returns a table of one shard with token buckets of burst 5 at 1/s. edit may change its configuration.
 func newTable(t testing.TB, slots, probeWindow int, edit func(*Config)) *Table {
 	c := Config{Plan: planOf(t, perSecond(t, 1, 5)), Slots: uint64(slots), Shards: 1, ProbeWindow: probeWindow, Start: start}
 	if edit != nil {
@@ -63,12 +60,10 @@ func newTable(t testing.TB, slots, probeWindow int, edit func(*Config)) *Table {
 	return table
 }
 
-// take takes n tokens and reports the verdict.
 func take(t *Table, key uint64, now int64, n uint64) Verdict {
 	return t.Take(t.Find(key), now, n, 0).Verdict
 }
 
-// records counts the live records of a key.
 func records(t *Table, key uint64) int {
 	n := 0
 	for i := range t.shards {
@@ -115,7 +110,8 @@ func TestNewRefusesWhatItCannotHold(t *testing.T) {
 	}
 }
 
-// Every probe window lies within its shard and has the right number of slots, and all home slots are used.
+// TestFindStaysInsideTheShard: every probe window lies within its shard and has the right number of slots, and all home
+// slots are used.
 func TestFindStaysInsideTheShard(t *testing.T) {
 	table := newTable(t, 1000, 0, func(c *Config) { c.Shards = 4 })
 	homes := map[*slot]int{}
@@ -180,8 +176,8 @@ func TestOverflowEvictsTheLeastDebtAndCountsIt(t *testing.T) {
 	assert.EqualValues(t, 2, stats.Forgiven)
 }
 
-// If a table evicted the least recently used key, an attacker who cycles through keys could have a drained key
-// forgotten. In this table the drained key is the last to be evicted.
+// TestCyclingKeysDoesNotRefillADrainedKey: an attacker who cycles through keys must not have a drained key forgotten,
+// as with eviction of the least recently used key. Here the drained key is the last to be evicted.
 func TestCyclingKeysDoesNotRefillADrainedKey(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -255,8 +251,8 @@ func TestPeek(t *testing.T) {
 	assert.Equal(t, bucketOf(table).Cost(2), bucketOf(table).Debt(o.State.Record(), bucketOf(table).Ticks(start)))
 }
 
-// TestLateTakeAfterForgettingMintsNothing (I7, I8): R7. A sweep at a later time forgets a record. A take with an
-// earlier clock must not start a full bucket at its own, earlier time.
+// TestLateTakeAfterForgettingMintsNothing (I7, I8): R7. After a sweep at a later time has forgotten a record, a take
+// with an earlier clock must not start a full bucket at its own time.
 func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -268,8 +264,8 @@ func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
 	assert.Equal(t, Refused, take(table, 1, start+2, 1))
 }
 
-// TestLateTakeAfterReclaimMintsNothing (I7, I8): if a claim, instead of a sweep, forgets the record, a take with an
-// earlier clock must not start a full bucket at its own, earlier time either.
+// TestLateTakeAfterReclaimMintsNothing (I7, I8): as TestLateTakeAfterForgettingMintsNothing, with a claim instead of a
+// sweep.
 func TestLateTakeAfterReclaimMintsNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -298,8 +294,8 @@ func TestSweep(t *testing.T) {
 	assert.Zero(t, table.Stats().Live)
 }
 
-// R9: to decide whether a record is idle, a sweep does not use a plan that the record does not follow. (The plans of
-// fuzz/explore differ only in the burst, so that package could not find such an error.)
+// TestSweepLeavesRecordsOfAnotherPlan: R9. A sweep does not decide by a plan that the record does not follow whether it
+// is idle. (The plans of fuzz/explore differ only in the burst, so they could not show such an error.)
 func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	now := start + 1<<40
@@ -383,8 +379,8 @@ func TestALeapIsNeverMisread(t *testing.T) {
 	}
 }
 
-// If time leaps during a sweep, the sweep must not use the time at which it began to decide whether newer records are
-// idle.
+// TestSweepOvertakenByALeap: if time leaps during a sweep, the sweep must not judge newer records by the time at which
+// it began.
 func TestSweepOvertakenByALeap(t *testing.T) {
 	table := newTable(t, 2*sweepChunk, 0, nil)
 	markAll(table)
@@ -402,8 +398,8 @@ func TestSweepOvertakenByALeap(t *testing.T) {
 	assert.Equal(t, Refused, take(table, last, later, 1), "the new record was swept away")
 }
 
-// A sweep must not use the time at which it began to decide whether newer records are idle, even if the leap is so
-// small that the new record would look idle, and not indebted.
+// TestSweepOvertakenByASmallerLeap: as TestSweepOvertakenByALeap, with a leap after which the new record would look
+// idle, not indebted.
 func TestSweepOvertakenByASmallerLeap(t *testing.T) {
 	algorithm, err := atomicbucket.NewTokenBucket(16, time.Microsecond, 5) // 16 ticks per nanosecond
 	require.NoError(t, err)
@@ -422,7 +418,7 @@ func TestSweepOvertakenByASmallerLeap(t *testing.T) {
 	assert.Equal(t, Refused, take(table, last, later, 1), "an indebted record was swept away")
 }
 
-// After a leap of most of the circle, a peek does not treat an old record as indebted.
+// TestPeekAfterALeap: after a leap of most of the circle, a peek does not treat an old record as indebted.
 func TestPeekAfterALeap(t *testing.T) {
 	for leap := int64(1) << 50; leap < 1<<54; leap += 1 << 49 {
 		table := newTable(t, 4, 4, nil)
@@ -452,8 +448,8 @@ func TestTimeMayLeap(t *testing.T) {
 	}
 }
 
-// A record that is not used for a whole turn of the circle does not look indebted again. Sweeps prevent that, whether
-// the sweeper or a call makes them.
+// TestIdleRecordNeverComesRound: a record that is not used for a whole turn of the circle does not look indebted again.
+// Sweeps prevent that, whether the sweeper or a call makes them.
 func TestIdleRecordNeverComesRound(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -464,7 +460,8 @@ func TestIdleRecordNeverComesRound(t *testing.T) {
 	require.Equal(t, 1, records(table, 1))
 }
 
-// If the table has MaxKeys keys, which fill 0.6 of the slots, about one insert in 1,600 finds no room.
+// TestLoadOfSixTenths: if the table has MaxKeys keys, which fill 0.6 of the slots, about one insert in 1,600 finds no
+// room.
 func TestLoadOfSixTenths(t *testing.T) {
 	const keys = 300_000
 	table := newTable(t, keys*10/6, 0, func(c *Config) { c.Shards = 8; c.Overflow = Refuse })

@@ -20,8 +20,7 @@ const (
 	// NoRoom: the key has no record, its probe window is full, and the policy is to refuse. The state belongs to the
 	// record in the probe window that will be idle first.
 	NoRoom
-	// Unrecorded: the same as NoRoom, but the policy is to admit. The state is the state that the key's record would
-	// have.
+	// Unrecorded: as NoRoom, but the policy is to admit. The state is what the key's record would have.
 	Unrecorded
 	// TooMuch: the call asks for more tokens than the limit. It has read no record.
 	TooMuch
@@ -65,10 +64,9 @@ type request struct {
 
 var undecided = Outcome{Verdict: Undecided}
 
-// Take takes n tokens, n >= 1, from the key at p at the time now. The time is in nanoseconds from any fixed origin, and
-// is not negative. The limit is the quota of a tier of the current plan; the tier is below [MaxTiers].
-//
-// Take is lock-free: it retries only if another call on this probe window has succeeded.
+// Take takes n tokens, n >= 1, from the key at p at the time now, in nanoseconds from any fixed origin, not negative.
+// The limit is the quota of a tier of the current plan; tier is below [MaxTiers]. Take is lock-free: it retries only if
+// another call on this probe window has succeeded.
 func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := t.Hit(p, now, n, tier)
@@ -78,16 +76,15 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	return t.miss(p, request{now: now, clock: now, n: n, quota: TierQuota(tier)})
 }
 
-// Decide does what [Table.Take] does, and sets the parameter status to what the client may want to know. For an
-// admitted request, this is the status of the record after the take. For a request that the key's record refused, the
-// status includes the wait. If the call has read no record, or there was no room, Decide does not change the status.
+// Decide does what [Table.Take] does, and sets status to what the client may want to know: the record after the take,
+// or the wait if the record refused. If the call read no record, or there was no room, status is unchanged.
 func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	return t.TakeAt(p, now, now, n, TierQuota(tier), status)
 }
 
-// TakeAt does what [Table.Take] does, with any quota. If status is not nil, it does what [Table.Decide] does. The time
-// now may be ahead of the clock by at most the skew of the plan. This time applies to this decision only: the watermark
-// follows the clock (R7).
+// TakeAt does what [Table.Take] does, with any quota, and also what [Table.Decide] does if status is not nil. now may
+// be ahead of clock, the time of the limiter's clock, by at most the skew of the plan. It applies to this decision
+// only, because the watermark follows the clock (R7).
 func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := atomicbucket.State(0), (*Plan)(nil), Undecided
@@ -106,17 +103,16 @@ func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *ato
 	return Outcome{State: s, Plan: plan, At: now, Verdict: v}
 }
 
-// hitLines is how many lines of a probe window Hit searches. If live records fill 0.6 of the table, 98 of 100 records
-// are in the lines that Hit searches.
+// hitLines is how many lines of a probe window Hit searches. They have 98 of 100 records if live records fill 0.6 of
+// the table.
 const hitLines = 2
 
-// Hit handles the common case of Take in a table of token buckets. In other tables its verdict is always Undecided.
+// Hit handles the common case of Take in a table of token buckets; in other tables its verdict is always Undecided.
 // After an undecided Hit, the caller calls [Table.Miss]. The caller must keep the table alive, since its slots may lie
 // outside the Go heap.
 //
-// Hit calls no other function, so that its values stay in registers. It is exported so that callers for which
-// nanoseconds count can save a call. It searches only the first lines. For a new key, Miss searches the whole probe
-// window.
+// Hit is exported so that callers for which nanoseconds count can save a call. It calls no other function, so that its
+// values stay in registers, and it searches only the first lines.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
 	sl, label := p.home, p.fingerprint|uint64(tier%MaxTiers)<<tierShift
 	for i := uint64(0); i < t.hits; { // a loop without a last statement is a fifth faster where records are close
@@ -157,8 +153,8 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 	return 0, nil, Undecided
 }
 
-// Miss does what [Table.Take] does, after an undecided [Table.Hit]. If status is not nil, it does what [Table.Decide]
-// does. It gives the key a record, settles a tentative record, or returns why it cannot. The caller must keep the table
+// Miss does what [Table.Take] does, after an undecided [Table.Hit], and also what [Table.Decide] does if status is not
+// nil. It gives the key a record, settles a tentative record, or returns why it cannot. The caller must keep the table
 // alive.
 func (t *Table) Miss(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	return t.MissQuota(p, now, n, TierQuota(tier), status)
@@ -169,7 +165,7 @@ func (t *Table) MissQuota(p Place, now int64, n uint64, q Quota, status *atomicb
 	return t.miss(p, request{now: now, clock: now, n: n, quota: q, status: status})
 }
 
-// hitOf does what Hit, HitTier or HitQuota does, depending on the quota q.
+// hitOf does what Hit, HitTier or HitQuota does, depending on the quota.
 func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	if q.IsTier() {
 		if t.prices != nil {

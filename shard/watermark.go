@@ -2,18 +2,15 @@ package shard
 
 import "time"
 
-// The watermark is a time that has certainly been reached, in nanoseconds. It never falls. Two things depend on it (R7
-// in doc.go):
+// The watermark is a time that has certainly been reached, in nanoseconds. It never falls. A record is forgotten as
+// idle only if it is idle at the watermark, and two times that one call compares are never so far apart that their
+// difference would be misread on the circle (R7).
 //
-//   - A record is forgotten as idle only if it is idle at the watermark, and a new record starts full at the watermark
-//     or later. So even a call whose clock is late cannot observe that a record was forgotten.
-//   - Two times that one call compares are never so far apart that their difference would be misread on the circle.
-//
-// Ordinary calls only read the watermark. Four things move it: a sweep, an insert that claims a record which became
-// idle after the watermark, a call whose time has leapt ahead of the watermark, and a replacement of the plan.
+// Four things move the watermark: a sweep, an insert that claims a record which became idle after the watermark, a call
+// whose time is far ahead of the watermark, and a replacement of the plan. All other calls only read it.
 
-// These are distances on the payload's circle, in skews. A bucket owes at most two skews, and was charged at most one
-// skew ahead of the watermark.
+// Distances on the payload's circle, in skews. A bucket owes at most two skews, and was charged at most one skew ahead
+// of the watermark.
 const (
 	circle   = 16
 	leapStep = 4 // all that was indebted before the step is idle after it
@@ -22,11 +19,10 @@ const (
 // Watermark returns the watermark.
 func (t *Table) Watermark() int64 { return int64(t.watermark.Load()) }
 
-// catchUp returns the time at which a call whose clock reads the time now is decided: the time now, or the watermark if
-// the watermark is later. If the time now is further ahead of the watermark than a call may be, catchUp moves the
-// watermark to this time. This is necessary only after a long time without a sweep, or if the caller's time leaps. In a
-// shared table, if the machine's clock is earlier than the time now, catchUp uses the time of the machine's clock
-// instead (R23).
+// catchUp returns the time at which a call whose clock reads now is decided: now, or the watermark if that is later. If
+// now is further ahead of the watermark than a call may be, catchUp moves the watermark to it. That happens only after
+// a long time without a sweep, or if the caller's time leaps. In a shared table, the machine's clock replaces now if it
+// is earlier (R23).
 func (t *Table) catchUp(now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
@@ -42,10 +38,9 @@ func (t *Table) catchUp(now int64) int64 {
 	}
 }
 
-// follow returns two times for a call at the time now, which may be ahead of its clock. The result at is the time at
-// which the call is decided. The result upTo is the time up to which the call may move the watermark: the clock's time,
-// or the watermark itself if the clock is late. If the time now is before the clock's time, it counts instead of the
-// clock's time. If the call would otherwise be too far ahead of the watermark, follow moves the watermark to upTo.
+// follow returns two times for a call at the time now, which may be ahead of its clock. The call is decided at the time
+// at. It may move the watermark up to the time upTo: the earlier of now and the clock, but at least the watermark.
+// follow does so if the call would otherwise be too far ahead of the watermark.
 func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	upTo = t.catchUp(min(now, clock))
 	if now <= clock {
@@ -57,9 +52,8 @@ func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	return at, upTo
 }
 
-// leap returns how far the watermark moves in one step towards a later time. The parameter ahead is the distance to
-// that time in nanoseconds. The first step includes all whole turns of the circle. These turns do not change the
-// distance of a record on the circle, and the rest of the step makes the record idle. After this step less than a turn
+// leap returns how far the watermark moves in one step towards a time that is ahead by the given nanoseconds. The first
+// step includes all whole turns of the circle, which do not change where a record is on the circle. Less than a turn
 // remains, which takes at most four more steps.
 func leap(ahead, skew uint64) uint64 {
 	if ahead <= leapStep*skew {
@@ -68,14 +62,13 @@ func leap(ahead, skew uint64) uint64 {
 	return ahead - (ahead-leapStep*skew)%(circle*skew)
 }
 
-// raise moves the watermark to the time now, unless the watermark has already reached this time. It returns the time up
-// to which it has moved the watermark.
+// raise moves the watermark to the time now, unless it has already reached now. It returns the time up to which it has
+// moved the watermark.
 func (t *Table) raise(now int64) int64 { return t.raiseTo(now, now) }
 
-// raiseTo moves the watermark to the time in the parameter to, for a call whose clock reads the time now, unless the
-// watermark has already reached the time in to. That time may be before the origin of time. If the machine's clock has
-// not reached it, the watermark moves to the machine's time (R23). raiseTo returns the time up to which it has moved
-// the watermark.
+// raiseTo moves the watermark to a time, for a call whose clock reads now, unless the watermark has already reached
+// that time, which may be before the origin of time. The watermark moves no further than the machine's clock (R23).
+// raiseTo returns the time up to which it has moved the watermark.
 func (t *Table) raiseTo(to, now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
@@ -90,8 +83,8 @@ func (t *Table) raiseTo(to, now int64) int64 {
 // sweeper usually moves the watermark every ten seconds, so the check is rare.
 const MaxTrust = 15 * time.Second
 
-// reached returns a time that has certainly been reached: the time in the parameter at, or, if the table is shared and
-// the machine's clock is earlier, the time of the machine's clock (R23).
+// reached returns a time that has certainly been reached: at, or the time of the machine's clock if the table is shared
+// and that clock is earlier (R23).
 func (t *Table) reached(at int64) int64 {
 	if t.clock == nil {
 		return at
@@ -100,7 +93,7 @@ func (t *Table) reached(at int64) int64 {
 }
 
 // believed returns the time and the clock with which a call continues when its clock is found to be ahead of the
-// machine's clock. If the caller has supplied the time, the call still uses that time.
+// machine's clock. A time that the caller has supplied stays.
 func (t *Table) believed(now, clock int64) (int64, int64) {
 	reached := t.reached(clock)
 	if now <= clock {
@@ -112,10 +105,9 @@ func (t *Table) believed(now, clock int64) (int64, int64) {
 // replacing is the bit of the word pace that is set while the plan is being replaced.
 const replacing = 1 << 63
 
-// advance moves the watermark by one step, for a call whose clock reads the time now. The step goes from the time in
-// the parameter watermark towards the time in the parameter to. If another call has moved the watermark, advance does
-// not move it. If the watermark is more than a skew ahead of the last complete sweep, advance sweeps instead. Otherwise
-// idle records could stay long enough to look indebted again.
+// advance moves the watermark by one step towards a time, for a call whose clock reads now, unless another call has
+// moved the watermark. If the watermark is more than a skew ahead of the last complete sweep, advance sweeps instead:
+// otherwise idle records could stay until they look indebted again.
 func (t *Table) advance(watermark, to uint64, now int64) {
 	t.advancing.Add(1) // before the pace is read: see fence
 	skew, alone := t.moves(now)
@@ -134,9 +126,8 @@ func (t *Table) advance(watermark, to uint64, now int64) {
 	t.advancing.Add(^uint64(0))
 }
 
-// moves returns the skew by which the watermark moves for a call whose clock reads the time now. It also reports
-// whether all records follow one plan. In a shared table all records always follow one plan, because moves first
-// completes a replacement that another process has begun (R22).
+// moves returns the skew by which the watermark moves for a call whose clock reads now, and whether all records follow
+// one plan. In a shared table they always do, because moves first completes a replacement that is under way (R22).
 func (t *Table) moves(now int64) (skew uint64, alone bool) {
 	if t.owner != nil {
 		return t.settled(func() int64 { return now }).skew, true
@@ -145,9 +136,9 @@ func (t *Table) moves(now int64) (skew uint64, alone bool) {
 	return pace &^ replacing, pace&replacing == 0
 }
 
-// fence limits moves of the watermark to the smaller skew of two plans, until the pace is set again. A call that read
-// the pace before fence set it is still counted in advancing. In that case fence moves the watermark, so the
-// compare-and-swap of that call fails.
+// fence limits moves of the watermark to the smaller skew of two plans, until the pace is set again. If a call that
+// read the earlier pace is still counted in advancing, fence moves the watermark, so that the compare-and-swap of that
+// call fails.
 func (t *Table) fence(before, plan *Plan) {
 	t.pace.Store(min(before.skew, plan.skew) | replacing)
 	if t.advancing.Load() != 0 {
