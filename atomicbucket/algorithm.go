@@ -8,8 +8,8 @@ type Record struct {
 	Ring  Ring
 }
 
-// Record returns the record that consists of this state and no ring. It is for an algorithm that has no rings, or for a
-// key with at most one request.
+// Record returns a record without a ring. It is for an algorithm that has no rings, or for a key with at most one
+// request.
 func (s State) Record() Record { return Record{State: s} }
 
 // After returns the record with its payload replaced, in the same tenure of the slot.
@@ -21,10 +21,9 @@ func (r Record) After(payload uint64) Record {
 // immutable, holds no key's state, and is safe for concurrent use. The algorithms are [TokenBucket], which can also be
 // refilled in batches, [FixedWindow], [SlidingWindow], [SlidingLog], [Concurrency] and [Entries].
 //
-// Instants are in nanoseconds from any fixed origin, not negative, or in the algorithm's own ticks. Two instants that
-// one call compares must be at most MaxSkew apart. A call may read a record at any instant from MaxSkew before the
-// record was written to 12 MaxSkew after that. Payloads hold times modulo a power of two, on a circle, so a call would
-// misread a record at an instant outside of this range.
+// Instants are in nanoseconds from any fixed origin, not negative, or in the algorithm's own ticks. Payloads hold times
+// on a circle (modulo a power of two), so two bounds apply. Two instants that one call compares must be at most MaxSkew
+// apart. A call may read a record at any instant from MaxSkew before the record was written to 12 MaxSkew after that.
 //
 // Results are valid for the state that was read. A caller that acts on a result without a compare-and-swap from that
 // state must read the state again.
@@ -38,24 +37,21 @@ type Algorithm interface {
 	// RingSize returns how many words the [Ring] of a record has: 0 if it has none.
 	RingSize() uint64
 
-	// Take returns the payload of a live record after a take at the tick now, and
-	// whether the record admits it.
+	// Take returns the payload of a live record after a take at the tick now, and whether the record admits it.
 	Take(r Record, now uint64, d Demand) (payload uint64, ok bool)
 	// Full returns the payload of a record from which nothing was taken. The first take of a key is made from such a
 	// record, and is always admitted.
 	Full(now uint64) (payload uint64)
-	// Flush writes the record's last change to the ring. Until then, only the state holds this change. After that, the
-	// state may be changed again (rule R10 of shard/doc.go). The parameter at is the word that contains the state.
-	// Flush reports false if the word holds another state by now.
+	// Flush writes the record's last change, which only the state holds until then, to the ring. After that, the state
+	// may be changed again (R10 of shard/doc.go). Flush returns false if the state's word (the parameter at) holds
+	// another state by now.
 	Flush(r Record, now uint64, at *Word) bool
-	// Receipt returns the receipt of a take, for a refund. The parameter after is the record's state after the take,
-	// and nanos is the time of the take. If a part of the take was given back, then the parameter after is the state
-	// that [State.Less] returns, and cost is the cost of the rest of the take.
+	// Receipt returns the receipt of a take, for a refund. The parameter after is the state after the take, or, if a
+	// part of the take was given back, the result of [State.Less]. cost is the cost of what was not given back.
 	Receipt(after State, nanos int64, cost uint64) Receipt
-	// Refund gives the cost of a take back to the record in the word at. At most, it makes the record what it would be
-	// without the take. If the record does not show whether all of the cost may be given back, Refund gives back less,
-	// so that a refund never makes room for a request that the limit must refuse. Refund reports false, and gives
-	// nothing back, if the word holds another state by now.
+	// Refund gives the cost of a take back to the record. It gives back less if the record does not show whether all of
+	// the cost may come back, so a refund never makes room for a request that the limit must refuse. Refund returns
+	// false, and gives nothing back, if the record's word (the parameter at) holds another state by now.
 	Refund(r Record, g Return, at *Word) (after State, ok bool)
 
 	// Idle reports whether the record is equivalent to no record at the tick now and later.
@@ -78,11 +74,11 @@ type Algorithm interface {
 	// Status returns what a client that asks for d may want to know about the record at an instant.
 	Status(r Record, nanos int64, d Demand) Status
 
-	// Following returns the form of this algorithm that can take over the records of the previous algorithm, which is
-	// the parameter before. If there is none, it returns an error that says why.
+	// Following returns the form of this algorithm that can take over the records of the algorithm before, or an error
+	// that says why there is none.
 	Following(before Algorithm) (Algorithm, error)
-	// Convert takes the state s of a record of the previous algorithm and returns the payload of the same record under
-	// this algorithm, at an instant. The number of tokens that the key has taken stays the same, rounded up.
+	// Convert returns the payload under this algorithm, at an instant, of a record that followed another one (the
+	// parameter before). The number of tokens that the key has taken stays the same, rounded up.
 	Convert(before Algorithm, s State, nanos int64, c Change) (payload uint64)
 }
 
@@ -100,7 +96,7 @@ type seen struct {
 	known   bool  // there was a take
 }
 
-// A Return has the cost that a refund gives back, and what the caller knows in addition to what the record shows.
+// A Return has the cost that a refund gives back, and what the caller knows in addition to the record.
 type Return struct {
 	Now    uint64  // the tick of the refund
 	Latest uint64  // at least Now, the tick of every take, and the tick at which the last reservation is due
@@ -111,9 +107,9 @@ type Return struct {
 // IsKnown reports whether the receipt identifies a take.
 func (t Receipt) IsKnown() bool { return t.known }
 
-// Less returns the state that identifies the rest of a take after a part of the take was given back. Before that
-// refund, s identified the take. The parameter after is the record after the refund. The parameter ticks is the number
-// of ticks by which a token bucket is full sooner without that part. It is 0 for other algorithms.
+// Less returns the state that identifies the rest of a take after a refund of a part. Before, s identified the take.
+// The parameter after is the record after that refund. ticks is the number of ticks by which a token bucket is full
+// sooner; it is 0 for other algorithms.
 func (s State) Less(ticks uint64, after State) State {
 	version := s.Version()
 	if (version+1)&versionMask == after.Version() {
@@ -131,7 +127,7 @@ type Quota struct {
 	Tokens uint64 // the limit
 }
 
-// Demand returns the demand for n tokens. The number n must not be more than the limit.
+// Demand returns the demand for n tokens. n must not be more than the limit.
 func (q Quota) Demand(n uint64) Demand { return Demand{n * q.Token, q.Tokens * q.Token, q.Token} }
 
 // A Demand has a cost and the limit that applies to it, in units of the algorithm.

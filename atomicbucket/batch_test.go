@@ -77,7 +77,7 @@ type trial struct {
 // endOfTrial is the time after which a trial makes no step, so that no window or wait ends after 2262.
 const endOfTrial = math.MaxInt64 - 1<<58
 
-// run makes a history of calls. The parameter steps is the number of calls, and nanos is the instant of the first one.
+// run makes a history of a number of calls, the first at the instant nanos.
 func (r *trial) run(t *testing.T, nanos int64, steps int) {
 	r.cell = newCell(r.algorithm, nanos)
 	for range steps {
@@ -161,8 +161,8 @@ func (r *trial) requireSame(t *testing.T, at int64, n uint64) {
 	}
 }
 
-// wait returns a random time until the next step. That step is at or near the next edge (such as the end of a wait or a
-// window), somewhere in this window or the next one, or far away.
+// wait returns a random time until the next step: at or near the next edge (such as the end of a wait or a window), in
+// this window or the next one, or far away.
 func (r *trial) wait(nanos int64, n uint64) int64 {
 	far := min(r.length, 1<<57)
 	switch r.random.IntN(10) {
@@ -186,8 +186,8 @@ func (r *trial) wait(nanos int64, n uint64) int64 {
 	return r.random.Int64N(far)
 }
 
-// comeRound makes the cell forget an idle record no later than 12 skews after the record was written, as a table does.
-// If the model is idle, comeRound checks that the record is read as idle until then.
+// comeRound makes the cell forget an idle record no later than 12 skews after it was written, as a table does. It
+// checks that an idle record is read as idle until then.
 func (r *trial) comeRound(t *testing.T, nanos int64) {
 	_, hi := bits.Mul64(uint64(r.algorithm.MaxSkew()), 12)
 	if r.model.Idle(nanos) && (r.random.IntN(8) == 0 || uint64(nanos-r.wrote) > min(hi, math.MaxInt64)) {
@@ -200,7 +200,6 @@ func (r *trial) comeRound(t *testing.T, nanos int64) {
 
 func always(int64) bool { return true }
 
-// trials returns n, or a fifth of n in a short run.
 func trials(n uint64) uint64 {
 	if testing.Short() {
 		return n / 5
@@ -241,8 +240,8 @@ func batchTrial(t *testing.T, refill uint64, interval time.Duration, burst, seed
 	}
 }
 
-// TestBatchBucketAgainstTheModel (I1, I2, I8): a bucket that is refilled in batches equals its model to the nanosecond.
-// The model gets its tokens at the multiples of the interval.
+// TestBatchBucketAgainstTheModel (I1, I2, I8): a bucket that is refilled in batches equals its model, which gets its
+// tokens at the multiples of the interval, to the nanosecond.
 func TestBatchBucketAgainstTheModel(t *testing.T) {
 	for _, b := range batches {
 		t.Run(fmt.Sprintf("%d per %v burst %d", b.refill, b.interval, b.burst), func(t *testing.T) {
@@ -254,8 +253,8 @@ func TestBatchBucketAgainstTheModel(t *testing.T) {
 	}
 }
 
-// This test compares two buckets with hand-computed numbers. All tokens of a refill come at once, at the multiples of
-// the interval, and tokens that do not fit are lost.
+// TestBatchBucketRefills compares two buckets with hand-computed numbers. All tokens of a refill come at once, at the
+// multiples of the interval, and tokens that do not fit are lost.
 func TestBatchBucketRefills(t *testing.T) {
 	algorithm, err := atomicbucket.NewBatchBucket(10, time.Second, 100)
 	require.NoError(t, err)
@@ -271,8 +270,8 @@ func TestBatchBucketRefills(t *testing.T) {
 	assert.EqualValues(t, 100, algorithm.Status(c.state.Record(), 9_000_000_000, algorithm.Quota().Demand(0)).Remaining, "no more than fits")
 }
 
-// A client that polls more often than once per interval does not lose a part of the interval. (A bucket that sets
-// lastRefill = now at every check would lose it.)
+// TestBatchBucketPollingKeepsTheRemainder: a client that polls more often than once per interval does not lose a part
+// of the interval. (A bucket that sets lastRefill = now at every check would lose it.)
 func TestBatchBucketPollingKeepsTheRemainder(t *testing.T) {
 	algorithm, err := atomicbucket.NewBatchBucket(10, time.Second, 10)
 	require.NoError(t, err)
@@ -288,8 +287,8 @@ func TestBatchBucketPollingKeepsTheRemainder(t *testing.T) {
 	assert.Equal(t, 100, admitted)
 }
 
-// The payload's circle wraps around. No difference is misread, if clocks differ by at most the allowed time and records
-// are not too old.
+// TestBatchBucketOnTheCircle: when the payload's circle wraps around, no difference is misread, if clocks differ by at
+// most the allowed time and records are not too old.
 func TestBatchBucketOnTheCircle(t *testing.T) {
 	for _, b := range batches {
 		algorithm, err := atomicbucket.NewBatchBucket(b.refill, b.interval, b.burst)
@@ -298,8 +297,8 @@ func TestBatchBucketOnTheCircle(t *testing.T) {
 	}
 }
 
-// requireCircle checks a record from which everything was taken. From MaxSkew before the write until the record is
-// idle, nothing is left in it. After that, the record is read as idle, until 12 MaxSkew after the write.
+// requireCircle checks that a record from which everything was taken is read correctly: as empty from MaxSkew before
+// the write until it is idle, then as idle until 12 MaxSkew after the write.
 func requireCircle(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, length int64) {
 	skew := int64(algorithm.MaxSkew())
 	require.GreaterOrEqual(t, skew, int64(30*time.Second))

@@ -11,7 +11,7 @@ import (
 // A Period is a period of a [Calendar].
 type Period uint8
 
-// The periods. A week begins on Monday, and a month on the 1st.
+// A week begins on Monday, and a month on the 1st.
 const (
 	Day Period = iota + 1
 	Week
@@ -44,9 +44,9 @@ func (p Period) day(n int) int64 {
 }
 
 // A Calendar knows when the days, weeks or months of a time zone begin, until 2262. A period begins at the first
-// instant whose local date is the period's first day or later. This has three consequences. A day has 23 or 25 hours if
-// clocks change in it. A day without a midnight begins at one o'clock. A day that a zone skipped has length 0. A
-// Calendar is immutable. Two calendars with the same period and zone are the same pointer.
+// instant whose local date is the period's first day or later. So a day has 23 or 25 hours if clocks change in it, a
+// day without a midnight begins at one o'clock, and a day that a zone skipped has length 0. A Calendar is immutable.
+// Two calendars with the same period and zone are the same pointer.
 type Calendar struct {
 	period Period
 	zone   string
@@ -92,7 +92,6 @@ func NewCalendar(p Period, zone *time.Location) (*Calendar, error) {
 	return c, nil
 }
 
-// sum returns a hash of the numbers.
 func sum(all []int64) (h uint64) {
 	for _, n := range all {
 		h = (h ^ uint64(n)) * 0x9e3779b97f4a7c15
@@ -136,9 +135,8 @@ func (c *Calendar) Zone() string { return c.zone }
 // except by chance.
 func (c *Calendar) Sum() uint64 { return sum(c.begins) }
 
-// Number returns the number of the period at an instant, in nanoseconds since 1970. The number of a period depends only
-// on its first date. So all calendars of days give a date the same number, whatever their zones are. The same is true
-// for weeks and months.
+// Number returns the number of the period at an instant, in nanoseconds since 1970. It depends only on the period's
+// first date, so all calendars of one kind of period give a date the same number, whatever their zones are.
 func (c *Calendar) Number(nanos int64) uint64 { return c.number(nanos) }
 
 // Begin returns when the period with the given number begins, in nanoseconds since 1970. The last period of the

@@ -8,15 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// zones has time zones in which some days begin unusually (at one o'clock, twice, or not at all). Their offsets are
-// whole, half and quarter hours, ahead of UTC and behind it.
+// zones has time zones with whole, half and quarter hours, ahead of UTC and behind it. Some of their days begin
+// unusually: at one o'clock, twice, or not at all.
 var zones = []string{
 	"UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "America/Havana", "Asia/Beirut", "Africa/Cairo",
 	"America/St_Johns", "Pacific/Apia", "Pacific/Kwajalein", "Pacific/Kiritimati", "Asia/Kathmandu", "Australia/Lord_Howe",
 	"Africa/Casablanca", "America/Asuncion", "Asia/Tehran", "Pacific/Chatham", "Antarctica/Troll", "Etc/GMT+12", "Etc/GMT-14",
 }
 
-// firstDay returns the first day of the period that contains a date.
 func firstDay(p Period, t time.Time) (year int, month time.Month, day int) {
 	switch year, month, day = t.Date(); p {
 	case Week:
@@ -29,7 +28,7 @@ func firstDay(p Period, t time.Time) (year int, month time.Month, day int) {
 }
 
 // TestPeriodsBeginWithTheirDates: in every zone and over decades, a period begins at the first instant whose local date
-// is the first day of the period. The result equals the result of time.Date if the day has exactly one midnight.
+// is the first day of the period. If the day has exactly one midnight, time.Date gives the same result.
 func TestPeriodsBeginWithTheirDates(t *testing.T) {
 	for _, name := range zones {
 		zone, err := time.LoadLocation(name)
@@ -61,8 +60,8 @@ func TestPeriodsBeginWithTheirDates(t *testing.T) {
 	}
 }
 
-// TestPeriodsOfEveryHour: each hour is in the period of its local date. There is one exception: if clocks are put back
-// past the beginning of a period, the period that has begun does not end.
+// TestPeriodsOfEveryHour: each hour is in the period of its local date, except if clocks are put back past the
+// beginning of a period: the period that has begun does not end.
 func TestPeriodsOfEveryHour(t *testing.T) {
 	for _, name := range zones {
 		zone, err := time.LoadLocation(name)

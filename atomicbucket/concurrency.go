@@ -6,18 +6,15 @@ import (
 	"time"
 )
 
-// A Concurrency is the algorithm of a limit in flight: it limits the tokens that were taken and not given back. Tokens
-// that are never given back are forgotten. The payload is packed {index of the period, tokens taken in the previous
-// period, tokens taken in this period, number of the tenure}.
+// A Concurrency is the algorithm of a limit in flight: it limits the tokens that were taken and not given back. The
+// payload is packed {index of the period, tokens taken in the previous period, tokens taken in this period, number of
+// the tenure}.
 //
-// A period is one tick. It is the shortest time after which a token is forgotten. A refund with a receipt names the
-// period of its take and lowers the count of that period. Tokens taken in a period are forgotten when the next period
-// is over. So a token is forgotten one to two periods after it was taken.
+// A period is one tick. Tokens that are never given back are forgotten when the period after their take is over. A
+// refund with a receipt names the period of its take and lowers the count of that period.
 //
-// The widths of the fields depend on the period alone, not on the limit. So records of two limits have the same form,
-// and a conversion changes only the version of a record. Because a conversion changes the version, the version does not
-// identify a tenure. The payload itself must therefore distinguish a receipt of this tenure from a receipt of another
-// tenure: see [Concurrency.Born].
+// The widths of the fields depend on the period alone, not on the limit, so a conversion changes only the version of a
+// record. Therefore the version does not identify a tenure, and the payload must do so: see [Concurrency.Born].
 type Concurrency struct {
 	clock   divider
 	longest time.Duration // a period
@@ -35,10 +32,10 @@ const (
 	bornMask = 1<<bornBits - 1
 )
 
-// NewConcurrency returns the algorithm that allows as many tokens in flight as the parameter limit says. Records have
-// room for counts up to the parameter most, which must be at least as high as limit. Both numbers are 1 to
-// [MaxInFlight], and the period is a microsecond to [MaxWindow]. With a period of less than eight seconds the payload
-// has room for smaller limits only. Other numbers return an error that names the value and the range.
+// NewConcurrency returns the algorithm that allows limit tokens in flight. Records have room for counts up to most. The
+// numbers are 1 <= limit <= most <= [MaxInFlight], and the period longest is a microsecond to [MaxWindow]. With a
+// period of less than eight seconds the payload has room for smaller limits only. Other numbers return an error that
+// names the value and the range.
 func NewConcurrency(limit, most uint64, longest time.Duration) (Concurrency, error) {
 	if longest < time.Microsecond || longest > MaxWindow {
 		return Concurrency{}, fmt.Errorf("limit of %d tokens in flight, forgotten after %v: want 1µs to %v", limit, longest, MaxWindow)
@@ -58,7 +55,6 @@ func NewConcurrency(limit, most uint64, longest time.Duration) (Concurrency, err
 	return c, nil
 }
 
-// room returns the highest count.
 func (c *Concurrency) room() uint64 { return 1<<c.bits - 1 }
 
 // circle returns the highest index.
@@ -67,17 +63,17 @@ func (c *Concurrency) circle() uint64 { return payloadMask >> (2*c.bits + bornBi
 // Ticks returns the index of the period of an instant.
 func (c *Concurrency) Ticks(nanos int64) uint64 { return c.clock.quo(nanos) }
 
-// MaxSkew returns how far apart two instants may be if one call compares them.
+// MaxSkew implements [Algorithm].
 func (c *Concurrency) MaxSkew() time.Duration { return c.skew }
 
-// Quota returns what the algorithm grants.
+// Quota implements [Algorithm].
 func (c *Concurrency) Quota() Quota { return Quota{1, c.tokens} }
 
 // RingSize returns 0: a record is one word.
 func (c *Concurrency) RingSize() uint64 { return 0 }
 
-// age returns how many periods have begun since the record's period. If the tick now is up to c.late periods before the
-// record's period, ahead is the number of periods between them, and passed is 0.
+// age returns how many periods have begun since the record's period. If now is up to c.late periods before the record's
+// period, passed is 0 and ahead is the number of periods between them.
 func (c *Concurrency) age(s State, now uint64) (passed, ahead uint64) {
 	if passed = c.IdleFor(s, now); c.circle()-passed < c.late { // now is late
 		return 0, c.circle() + 1 - passed
@@ -85,22 +81,20 @@ func (c *Concurrency) age(s State, now uint64) (passed, ahead uint64) {
 	return passed, 0
 }
 
-// counts returns the two counts that the record stores: the tokens taken in the period before the record's period, and
-// the tokens taken in the record's period.
+// counts returns the record's two counts: tokens taken in the period before the record's period, and in that period.
 func (c *Concurrency) counts(s State) (previous, current uint64) {
 	return uint64(s) >> (c.bits + bornBits) & c.room(), uint64(s) >> bornBits & c.room()
 }
 
-// born returns the number of a record's tenure.
 func (c *Concurrency) born(s State) uint64 { return uint64(s) & bornMask }
 
-// Born adds the number of a tenure, modulo 2^16, to the payload of the tenure's first take. Two tenures of a key must
-// have different numbers if the earlier one was ended by force. If the earlier tenure ended because the record was
-// idle, all tokens of its receipts are forgotten, and the period in a receipt shows that.
+// Born adds the number of a tenure, modulo 2^16, to the payload of the tenure's first take. Tenures of a key must have
+// different numbers if the earlier one was ended by force. If it ended because the record was idle, the period in a
+// receipt shows that its tokens are forgotten.
 func (c *Concurrency) Born(payload, number uint64) uint64 { return payload | number&bornMask }
 
-// inside returns how many tokens taken in the previous period and how many taken in the current one are in flight at a
-// tick. If the tick now is before the record's period, ahead is the number of periods between them.
+// inside returns how many tokens of the previous and of the current period are in flight at a tick. If now is before
+// the record's period, ahead is the number of periods between them.
 func (c *Concurrency) inside(s State, now uint64) (previous, current, ahead uint64) {
 	passed, ahead := c.age(s, now)
 	previous, current = c.counts(s)
@@ -143,8 +137,8 @@ func (c *Concurrency) Flush(Record, uint64, *Word) bool { return true }
 // Full returns the payload of a key that has nothing in flight.
 func (c *Concurrency) Full(now uint64) (payload uint64) { return c.pack(now, 0, 0, 0) }
 
-// Receipt returns the receipt of a take. The receipt contains the number of the tenure. It identifies the period by two
-// values: the time of the take, and the number of periods by which the record was ahead of that time.
+// Receipt returns the receipt of a take. It contains the number of the tenure. The time of the take, and the number of
+// periods by which the record was ahead of that time, identify the period.
 func (c *Concurrency) Receipt(after State, nanos int64, _ uint64) Receipt {
 	_, ahead := c.age(after, c.Ticks(nanos))
 	return Receipt{tick: ahead<<bornBits | c.born(after), nanos: nanos, seen: seen{known: true}}
@@ -191,8 +185,8 @@ func (c *Concurrency) UntilIdle(s State, now uint64) uint64 {
 	return ahead + periods(previous, current, 0)
 }
 
-// periods returns how many periods must end until the number of tokens in flight is at most the parameter most, if no
-// token is given back.
+// periods returns how many periods must end until at most the given number of tokens (most) are in flight, if none is
+// given back.
 func periods(previous, current, most uint64) uint64 {
 	switch {
 	case previous+current <= most:
@@ -209,7 +203,7 @@ func (c *Concurrency) Debt(r Record, now uint64) uint64 {
 	return previous + current
 }
 
-// Tokens returns a debt in tokens.
+// Tokens implements [Algorithm].
 func (c *Concurrency) Tokens(debt uint64) uint64 { return debt }
 
 // Wait returns the time from an instant until a number of periods have ended.
@@ -220,8 +214,7 @@ func (c *Concurrency) Wait(nanos int64, ticks uint64) time.Duration {
 	return c.clock.wait(nanos, ticks)
 }
 
-// Shortfall returns how many periods must end before d is admitted, if no other token is taken and no token is given
-// back.
+// Shortfall returns how many periods must end before d is admitted, if no token is taken or given back.
 func (c *Concurrency) Shortfall(r Record, now uint64, d Demand) uint64 {
 	previous, current, ahead := c.inside(r.State, now)
 	return shortfall(previous, current, ahead, d)
@@ -234,7 +227,7 @@ func shortfall(previous, current, ahead uint64, d Demand) uint64 {
 	return ahead + periods(previous, current, d.Limit-d.Cost)
 }
 
-// Status returns what a client that asks for d may want to know about a record at an instant.
+// Status implements [Algorithm].
 func (c *Concurrency) Status(r Record, nanos int64, d Demand) Status {
 	now := c.Ticks(nanos)
 	previous, current, ahead := c.inside(r.State, now)
@@ -248,8 +241,8 @@ func (c *Concurrency) Status(r Record, nanos int64, d Demand) Status {
 	return status
 }
 
-// Following returns the algorithm itself, which can take over the records of another limit in flight. The other limit
-// must forget tokens after the same time.
+// Following returns the algorithm itself. The algorithm before must be a limit in flight that forgets tokens after the
+// same time.
 func (c *Concurrency) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(c, before); err != nil {
 		return nil, err

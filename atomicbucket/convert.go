@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// following returns the algorithm in the parameter to. If the previous algorithm has another type, it returns an error.
+// following returns the new algorithm, or an error if the previous one has another type.
 func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
 	if _, same := before.(T); !same {
 		return nil, fmt.Errorf("a %T cannot take over the records of a %T", to, before)
@@ -26,11 +26,10 @@ type Change struct {
 	Lowest, Longest uint64
 }
 
-// windows returns how long it takes, at the new rate, until the tokens taken in a window have come back, rounded up.
-// The parameter n is the length of a new window, and longest is the length of the longest window. Both have the same
-// unit, and so has the result. The result is at most longest, but at least n. The key may have any limit after the
-// change, so the lowest limit counts. A longer time than longest is never necessary, because the limit that granted the
-// tokens grants them again within the longest window.
+// windows returns how long it takes until the tokens taken in a window have come back under the lowest limit after the
+// change, rounded up. n is the length of a new window and longest that of the longest window, in the unit of the
+// result. The result is at least n and at most longest, because the limit that granted the tokens grants them again
+// within the longest window.
 func (c Change) windows(taken, n, longest uint64) uint64 {
 	switch {
 	case c.Longest == 0:
@@ -41,7 +40,7 @@ func (c Change) windows(taken, n, longest uint64) uint64 {
 	return max(n, longest)
 }
 
-// after returns the sum of the instant nanos and the number more, or the last instant if the sum would overflow.
+// after returns nanos + more, or the last instant if the sum would overflow.
 func after(nanos int64, more uint64) int64 {
 	return nanos + int64(min(more, uint64(math.MaxInt64-nanos)))
 }
@@ -65,25 +64,23 @@ func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return fo
 // Convert returns the new payload of a record that followed another bucket. From the instant nanos on, the record owes
 // at least as many tokens as before, at every time at which tokens may have been granted.
 //
-//   - If the bucket becomes slower, the record owes the same number of tokens at that instant, and more than before at
-//     each later instant. The part of the debt above all limits that the key had comes from reservations, whose times
-//     are fixed. Until the last reservation is due, that part takes as long to come back as before. (If charges cause
-//     such a part, the same is true.)
-//   - If the bucket becomes faster, the record owes the same number of tokens at the latest time (c.Latest). If the
-//     record would owe nothing even before that time by the previous numbers, it owes nothing from the same moment on.
-//     If a conversion left a smaller debt, tokens that were granted for a later time would come back too early.
+//   - If the bucket becomes slower, the record owes the same number of tokens at nanos, and so more than before at each
+//     later instant. The part of the debt above all limits that the key had comes from reservations, whose times are
+//     fixed, or from charges. Until the last reservation is due, that part takes as long to come back as before.
+//   - If the bucket becomes faster, the record owes the same number of tokens at the latest time (c.Latest). If it
+//     would owe nothing even before that time by the previous numbers, it owes nothing from the same moment on. With a
+//     smaller debt, tokens that were granted for a later time would come back too early.
 //
 // If nothing is known about the key (c.Before is 0), the debt takes as long to come back as before. A record has room
-// for 2^51 ticks, and additionally for the ticks that were granted ahead. Debt above that is forgiven, because a larger
-// payload would be read as past.
+// for 2^51 ticks, and for the ticks that were granted ahead. Debt above that is forgiven, because a larger payload
+// would be read as past.
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	now := b.Ticks(nanos)
 	ahead := min(b.Ticks(max(c.Latest, nanos))-now, maxSkew)
 	return now + min(b.converted(before.(*TokenBucket), s, nanos, c), maxBurstTicks+ahead)
 }
 
-// converted does the work of Convert, but returns the debt at the instant nanos, even if the debt is more than a record
-// has room for.
+// converted does the work of Convert, but returns the debt at the instant nanos, even if a record has no room for it.
 func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Change) (owed uint64) {
 	start := from.Ticks(nanos)
 	was, now := debt(s, start), b.Ticks(nanos)
@@ -106,8 +103,7 @@ func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Chang
 // manyTicks is more than any record has room for, and small enough that sums of a few do not wrap.
 const manyTicks = 1 << 60
 
-// lasting returns how many ticks of the bucket b last as long as the given ticks of the bucket from, counted from the
-// instant nanos on, rounded up.
+// lasting returns how many ticks of b last as long, from the instant nanos on, as the given ticks of from, rounded up.
 func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint64 {
 	if ticks == 0 || b.sameTicks(from) {
 		return ticks
@@ -122,19 +118,18 @@ func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return fo
 // Convert returns the new payload of a record that followed another fixed window. The number of tokens taken stays the
 // same. If the length of the windows stays the same, the end of the window does, too.
 //
-//   - A window that becomes shorter ends at the earlier of two times. One is its previous end. The other is the time at
-//     which the tokens taken have come back at the new rate, counted from the latest time (c.Latest), but at least one
-//     new window after the latest time. If the window always ended after one new window, a key would get too much if
-//     the policy alternates between many tokens and short windows: 1000 per hour, then 20 per minute, and so on.
-//   - A window that becomes longer ends later by the difference of the lengths. But the change does not move its end
-//     beyond the end of a window that begins at the latest time. The window also ends sooner if its tokens have come
-//     back at the new rate, as above. If a change did not move the end of the window, tokens that a raised limit adds
-//     would come back at that end.
+//   - A window that becomes shorter keeps its previous end, unless its tokens have come back earlier at the new rate,
+//     counted from the latest time (c.Latest). It lasts at least one new window from the latest time on. If it always
+//     ended after one new window, alternating policies, such as 1000 per hour and 20 per minute, would give a key too
+//     much.
+//   - A window that becomes longer ends later by the difference of the lengths, but no later than a window that begins
+//     at the latest time, and no later than its tokens have come back at the new rate. If its end did not move, tokens
+//     that a raised limit adds would come back at that end.
 //
-// So a window is never shorter than the time in which the fastest of its limits grants the tokens taken in it. It is
-// also never shorter than the windows of its last limit: if it began at b and ends at e, and these windows have the
-// length W, then e >= b + W. Windows that begin with a request do not overlap. So over any time t a key gets at most
-// two limits, for the windows at both edges, and what the fastest limit grants in t.
+// So a window is never shorter than the time in which the fastest of its limits grants its tokens, and never shorter
+// than the windows of its last limit: if it is [b, e) and these windows have the length W, then e >= b + W. Windows
+// that begin with a request do not overlap. So over any time t a key gets at most two limits, for the windows at both
+// edges, and what the fastest limit grants in t.
 //
 // An aligned window ends with a window of the clock: see endsWithClock.
 func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
@@ -161,16 +156,14 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 }
 
 // endsWithClock returns the tick at which a key's window ends after a change of the windows of the clock. Three
-// parameters are instants. At the instant before, the last window of the clock within the key's window began. At the
-// instant stays, the key's window would have ended without the change. The instant latest is the latest time at which a
-// token may have been taken. No earlier window of the key ended after the instant before, or after the instant latest.
+// parameters are instants. At before, the last window of the clock within the key's window began. At stays, the key's
+// window would have ended without the change. At latest, a token may have been taken for the last time. No earlier
+// window of the key ended after before, or after latest.
 //
-// The window ends with the window of the clock in which it would have ended, but not before a whole window of the clock
-// has passed since the instant before or the instant latest, whichever is earlier. The reason is that a raised limit
-// may fill the window. If fewer windows of the clock are enough to grant the tokens taken, the key's window ends after
-// that many windows. So the key's window, counted from the end of the key's previous window, is as long as the fastest
-// of its limits needs to grant its tokens. Over any time t a key gets at most two limits, for the windows at both
-// edges, and what the fastest limit grants in t.
+// The window ends with the window of the clock in which it would have ended. But a whole window of the clock must have
+// passed since the earlier of before and latest, because a raised limit may fill it. If fewer windows of the clock are
+// enough to grant the tokens taken, the key's window ends after that many. So the key's window, counted from the end of
+// its previous one, is as long as the fastest of its limits needs to grant its tokens, and the bound of Convert holds.
 func (w *FixedWindow) endsWithClock(before, stays, latest int64, taken uint64, c Change) uint64 {
 	whole := w.up(min(before, latest)) // when the first whole window begins
 	longest := ceilDiv(c.Longest, uint64(w.window))
@@ -185,20 +178,20 @@ func (w *FixedWindow) endsWithClock(before, stays, latest int64, taken uint64, c
 func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
 // Convert returns the new payload of a record that followed another counter. If the windows have the same length, both
-// counts stay. Otherwise the estimate, rounded up, becomes the count of one window. This is the window of the latest
-// time, or a later window, so that the estimate is gone no sooner than the earlier of two times. One is the time at
-// which it would have been gone without the change, plus the time by which the windows become longer. The other is the
-// time at which that many tokens have come back at the new rate.
+// counts stay. Otherwise the estimate, rounded up, becomes the count of one window, at the latest time (change.Latest)
+// or later. That window is chosen so that the estimate is gone no sooner than the earlier of two times:
 //
-// Compare the estimate E with a bucket that has the highest of the limits and the fastest of the rates, and that has
-// granted the same tokens. E is at least the debt of this bucket, because the count of the previous window falls by at
-// most one limit per window. So over any time t a key gets at most one limit and what the fastest rate grants in t. A
-// conversion must preserve that. After a conversion, the estimate falls by E only in the last window before it is gone,
-// whose length is s. Let M be the new limit, which needs the time E*s/M from the latest time to grant E tokens. If the
-// estimate is gone no sooner than that, it is never below the debt of the bucket, and equal to it at most at the end.
-// If the estimate is gone no sooner than it would be without the change, it is never below the estimate without the
-// change. The estimate need not count for longer than the longest window that there ever was, because the limit that
-// granted the tokens grants them again in that time.
+//   - the time at which it would have been gone without the change, plus the time by which the windows become longer;
+//   - the time at which that many tokens have come back at the new rate, counted from the latest time.
+//
+// This preserves a bound: over any time t a key gets at most one limit and what the fastest rate grants in t. The
+// reason is that the estimate E is at least the debt of a bucket with the highest limit and the fastest rate that has
+// granted the same tokens, since the count of the previous window falls by at most one limit per window. After a
+// conversion, the estimate falls by E only in the last window before it is gone, of length s. The new limit M needs
+// E*s/M from the latest time to grant E tokens. If the estimate is gone no sooner than that, it is never below the debt
+// of the bucket. If it is gone no sooner than without the change, it is never below the estimate without the change. It
+// need not outlast the longest window that there ever was, in which the limit that granted the tokens grants them
+// again.
 func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change Change) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
@@ -225,7 +218,7 @@ func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change C
 }
 
 // Following returns the log l with the rings and the ticks of the log before. The limits of l may be up to the size of
-// these rings. The window of l must suit the ticks: long enough for their precision, and short enough for their range.
+// these rings. The window of l must be long enough for the precision of these ticks, and short enough for their range.
 func (l *SlidingLog) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(l, before); err != nil {
 		return nil, err

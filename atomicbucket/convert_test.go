@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// converted returns the cell under another algorithm. The limit of that algorithm is the only one that the key may have
-// after the change. No tokens were granted for a time later than latest.
+// converted returns the cell under another algorithm, whose limit is the only one that the key may have after the
+// change. No tokens were granted for a time later than latest.
 func (c *cell) converted(to atomicbucket.Algorithm, nanos, latest int64) *cell {
 	after := &cell{algorithm: to, since: nanos}
 	was, is := c.algorithm.Quota(), to.Quota()
@@ -26,11 +26,10 @@ func (c *cell) converted(to atomicbucket.Algorithm, nanos, latest int64) *cell {
 	return after
 }
 
-// longestOfTests is at least the longest window.
 const longestOfTests = 1 << 60
 
 // requireTokens checks that a converted record owes the same number of tokens as before, rounded up to a unit of the
-// new algorithm. If the record has no room for that, it must owe as much as it has room for.
+// new algorithm, or as much as it has room for.
 func requireTokens(t *testing.T, before, after *cell, nanos int64) {
 	t.Helper()
 	of := func(c *cell) (debt, token *big.Int) {
@@ -49,10 +48,9 @@ func requireTokens(t *testing.T, before, after *cell, nanos int64) {
 	require.Negative(t, got.Sub(got, token).Cmp(exact), "%s of %s used becomes %s of %s: a unit too much", used, token, now, other)
 }
 
-// drawn returns a random element of a list.
 func drawn[T any](random *rand.Rand, list []T) T { return list[random.IntN(len(list))] }
 
-// After a conversion, a token bucket owes the same number of tokens, whatever the rates.
+// TestConvertTokenBucket: after a conversion, a token bucket owes the same number of tokens, whatever the rates.
 func TestConvertTokenBucket(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 4))
 	for range trials(5000) {
@@ -66,7 +64,8 @@ func TestConvertTokenBucket(t *testing.T) {
 	}
 }
 
-// A bucket that is refilled in batches is converted to another such bucket, and then continues as the model does.
+// TestConvertBatchBucket: a bucket that is refilled in batches is converted to another one, and then continues as the
+// model does.
 func TestConvertBatchBucket(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 4))
 	for seed := range trials(1500) {
@@ -85,8 +84,8 @@ func TestConvertBatchBucket(t *testing.T) {
 	}
 }
 
-// After a conversion, a fixed window has the tokens and the end that the model has. It may end a few ticks later if
-// ticks are long. An aligned window ends when the clock's window ends.
+// TestConvertFixedWindow: after a conversion, a fixed window has the tokens and the end that the model has. It may end
+// a few ticks later if ticks are long. An aligned window ends when the clock's window ends.
 func TestConvertFixedWindow(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	done := 0
@@ -133,8 +132,9 @@ func TestConvertFixedWindow(t *testing.T) {
 	assert.Greater(t, done, int(trials(2000)))
 }
 
-// If the windows have the same length, a conversion keeps both counts. Otherwise the estimate becomes the count of one
-// window. An idle record counts as if nothing was taken. The converted record then continues as the model does.
+// TestConvertSlidingWindow: if the windows have the same length, a conversion keeps both counts. Otherwise the estimate
+// becomes the count of one window, which then continues as the model does. An idle record counts as if nothing was
+// taken.
 func TestConvertSlidingWindow(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	done, same := 0, 0
@@ -197,7 +197,7 @@ func TestConvertBackAndForth(t *testing.T) {
 	}
 }
 
-// An algorithm takes over only the records of its own kind.
+// TestFollowing: an algorithm takes over only the records of its own kind.
 func TestFollowing(t *testing.T) {
 	bucket := newBucket(t, 1, time.Second, 5).algorithm
 	fixed, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
@@ -220,8 +220,8 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// Share returns the quota of another plan with an algorithm's clock. Its rate is never faster than requested, and at
-// most a millionth slower. If that is not possible, Share returns an error.
+// TestShare: Share returns a quota whose rate is never faster than requested, and at most a millionth slower. If that
+// is not possible on the algorithm's clock, it returns an error.
 func TestShare(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 4))
 	shared, refused := 0, 0
@@ -300,8 +300,8 @@ func TestShareByHeart(t *testing.T) {
 	assert.NoError(t, err, "the highest burst that was named")
 }
 
-// A record that was written by a clock ahead of this one is converted at an earlier time. Its debt does not shrink,
-// however far the clock was ahead.
+// TestConvertWhatIsAhead: a record that was written by a clock ahead of this one is converted at an earlier time. Its
+// debt does not shrink, however far the clock was ahead.
 func TestConvertWhatIsAhead(t *testing.T) {
 	const at = 1 << 60
 	fixed := func(limit uint64, window time.Duration) *atomicbucket.FixedWindow {
@@ -339,7 +339,7 @@ func TestConvertWhatIsAhead(t *testing.T) {
 	}
 }
 
-// A sliding window counter whose estimate is 0 stays idle when it is converted.
+// TestConvertACounterOfNothing: a sliding window counter whose estimate is 0 stays idle when it is converted.
 func TestConvertACounterOfNothing(t *testing.T) {
 	from, err := atomicbucket.NewSlidingWindow(10, 10, time.Minute)
 	require.NoError(t, err)
@@ -353,7 +353,7 @@ func TestConvertACounterOfNothing(t *testing.T) {
 	require.True(t, to.Idle(record.converted(&to, at, 0).state, to.Ticks(at)))
 }
 
-// A window that would end after the end of time can be converted, too.
+// TestConvertAtTheEndOfTime: a window that would end after the end of time can be converted, too.
 func TestConvertAtTheEndOfTime(t *testing.T) {
 	from, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
 	require.NoError(t, err)

@@ -24,9 +24,9 @@ func dividerOf(mul uint64, shift int) divider {
 	return divider{mul, inv, uint8(shift)}
 }
 
-// newDivider returns the divider that counts whole periods of d nanoseconds, d >= 1. Its factor mul is 2^(63+shift) /
-// d, rounded up. With this factor the quotient is exact for every instant: see Granlund and Montgomery, Division by
-// Invariant Integers using Multiplication (1994), theorem 4.2, with N = 63.
+// newDivider returns the divider that counts whole periods of d nanoseconds, d >= 1. Its mul is 2^(63+shift) / d,
+// rounded up. Then the quotient is exact for every instant: see Granlund and Montgomery, Division by Invariant Integers
+// using Multiplication (1994), theorem 4.2, with N = 63.
 func newDivider(d uint64) divider {
 	shift := bits.Len64(d - 1) // the smallest shift with d <= 2^shift
 	hi, lo := uint64(0), uint64(1)<<63
@@ -37,9 +37,8 @@ func newDivider(d uint64) divider {
 	return dividerOf(mul+min(rem, 1), shift)
 }
 
-// newClock returns the divider that counts perNano ticks in a nanosecond. The parameter perNano must be less than 2.
-// The factor mul is rounded down, so the clock is slow by less than one part in 2^63: a tick may begin late, but never
-// early.
+// newClock returns the divider that counts perNano ticks in a nanosecond, perNano < 2. Its mul is rounded down, so the
+// clock is slow by less than one part in 2^63: a tick may begin late, but never early.
 func newClock(perNano *big.Rat) divider {
 	shift := 0
 	for one := big.NewRat(1, 1); perNano.Cmp(one) < 0; shift++ {
@@ -55,11 +54,11 @@ func (d divider) quo(nanos int64) uint64 {
 	return hi >> (d.shift & 63)
 }
 
-// first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up. If that instant is 2^63 ns or
-// more after the origin, first returns some instant that is also 2^63 ns or more after the origin. 2^63 ns is less than
-// 2^(64-shift) counts. So a count that is too large for the shift below begins later than 2^63 ns.
+// first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up. If that is 2^63 ns or more after
+// the origin, the result is some instant for which this is also true. A count too large for the shift below begins that
+// late, because 2^63 ns is less than 2^(64-shift) counts.
 //
-// first does not divide. It multiplies by inv. The product is less than the quotient, by less than 1 because inv is
+// first multiplies by inv instead of dividing. The product is less than the quotient, by less than 1 because inv is
 // rounded down, and by less than 1 because bits are cut off. So at most two corrections by 1 follow.
 func (d divider) first(count uint64) uint64 {
 	scaled := count << (d.shift & 63)
@@ -89,7 +88,6 @@ func (d divider) wait(nanos int64, counts uint64) time.Duration {
 	return time.Duration(max(int64(at)-nanos, 0))
 }
 
-// rate returns how many counts there are in a nanosecond.
 func (d divider) rate() *big.Rat {
 	return shifted(new(big.Rat).SetInt(new(big.Int).SetUint64(d.mul)), -63-int(d.shift))
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireDivides checks the quotient at one instant. Near this instant it also checks the first instant of a count, and
-// the wait until then.
+// requireDivides checks the quotient at one instant and, near it, the first instant of a count and the wait until then.
 func requireDivides(t *testing.T, d uint64, nanos int64) {
 	t.Helper()
 	divider := newDivider(d)
@@ -31,8 +30,8 @@ func mul64(a, b uint64) (hi, lo uint64) {
 	return new(big.Int).Rsh(product, 64).Uint64(), product.And(product, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
 }
 
-// The quotient is exact for every instant and every period. The test tries both ends of the range, instants next to
-// multiples of the period, and random instants.
+// TestDividerIsExact: the quotient is exact for every instant and every period. The test tries both ends of the range,
+// instants next to multiples of the period, and random instants.
 func TestDividerIsExact(t *testing.T) {
 	periods := []uint64{1, 2, 3, 5, 7, 10, 641, 1000, 999_983, 1e9, 60e9, 3600e9, 86400e9, uint64(MaxWindow), math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64/2 + 1, math.MaxInt64 / 3}
 	for bit := 1; bit < 63; bit++ {
@@ -62,7 +61,7 @@ func TestDividerIsExact(t *testing.T) {
 	}
 }
 
-// A wait that would end after the last instant is the longest Duration.
+// TestDividerWaitIsNeverTooLong: a wait that would end after the last instant is the longest Duration.
 func TestDividerWaitIsNeverTooLong(t *testing.T) {
 	for _, d := range []uint64{1, 2, 3, 1e9, 1 << 62, math.MaxInt64} {
 		for _, counts := range []uint64{math.MaxUint64, math.MaxUint64 - 1, 1 << 63, uint64(math.MaxInt64)/d + 1} {

@@ -12,12 +12,12 @@
 // tag says what the slot is and which goroutine may change it (see [Tag]). It is the only field that decides who owns
 // the slot.
 //
-// version is a counter modulo 128. Each new tenure of the slot increments it ([Word.Claim]). So does each conversion,
-// and each refund that could otherwise be mistaken for another change ([Word.Convert]). So a compare-and-swap that was
-// prepared in an earlier tenure fails, even if tag and payload look the same. (There is one gap. It needs a goroutine
-// that is suspended between its load and its compare-and-swap for exactly 128, 256, ... claims of that slot, and then
-// finds exactly the same payload. The payload of a tentative record is always zero, so for a tentative record such a
-// number of claims is enough.)
+// version is a counter modulo 128. It changes with each new tenure of the slot ([Word.Claim]), with each conversion,
+// and with each refund that could otherwise be mistaken for another change ([Word.Convert]). So a compare-and-swap that
+// was prepared in an earlier tenure fails, even if tag and payload look the same. (There is one gap: a goroutine is
+// suspended between its load and its compare-and-swap for exactly 128, 256, ... claims of the slot, and then finds
+// exactly the same payload. The payload of a tentative record is always zero, so for that record such a number of
+// claims is enough.)
 //
 // payload is the bucket while the slot is live, and zero otherwise.
 //

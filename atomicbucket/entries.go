@@ -6,18 +6,17 @@ import (
 )
 
 // Entries is the algorithm of a limit in flight in a table that several processes share. Each take that was not given
-// back has an entry outside the record. The entry names the process that made the take (rule R26 of shard/doc.go). The
-// payload is packed {number of changes of the record, number of an entry, whether that entry leaves, tokens in flight}.
-// The payload holds no time: the entries determine when tokens that are never given back are forgotten.
+// back has an entry outside the record, which names the process that made the take (R26 of shard/doc_shared.go). The
+// entries, not the payload, determine when tokens that are never given back are forgotten. The payload:
 //
 //	 53     43 42        17   16   15      0
 //	+---------+------------+------+---------+
 //	| changes |   entry    |leaves| tokens  |
 //	+---------+------------+------+---------+
 //
-// The entry number names the entry that the record's last change added or removed. Before the record changes again,
-// this entry's own word is marked as counted or free. The changes are counted modulo 2^11, so a record rarely has the
-// same bits as in an earlier state.
+// entry is the number of the entry that the record's last change added or, if leaves is set, removed. Before the record
+// changes again, this entry's own word is marked as counted or free. changes counts the changes modulo 2^11, so a
+// record rarely has the same bits as in an earlier state. tokens are the tokens in flight.
 type Entries struct {
 	longest time.Duration
 	tokens  uint64
@@ -36,10 +35,9 @@ const (
 	MaxEntries = 1 << entrysBits
 )
 
-// NewEntries returns the algorithm that allows a number of tokens in flight, the parameter limit. Records have room for
-// counts up to the parameter most, which must be at least limit. Tokens are forgotten after the time longest. Both
-// numbers are 1 to [MaxInFlight], and longest is a microsecond to [MaxWindow]. Other numbers return an error that names
-// the value and the range.
+// NewEntries returns the algorithm that allows limit tokens in flight. Records have room for counts up to most. Tokens
+// are forgotten after the time longest. The numbers are 1 <= limit <= most <= [MaxInFlight], and longest is a
+// microsecond to [MaxWindow]. Other numbers return an error that names the value and the range.
 func NewEntries(limit, most uint64, longest time.Duration) (Entries, error) {
 	switch {
 	case longest < time.Microsecond || longest > MaxWindow:
@@ -53,7 +51,7 @@ func NewEntries(limit, most uint64, longest time.Duration) (Entries, error) {
 // Longest returns the time after which an entry is forgotten.
 func (e *Entries) Longest() time.Duration { return e.longest }
 
-// Last returns the entry that the last change of a record added or removed, and whether the entry was removed.
+// Last returns the entry that the last change of a record added or removed, and whether it was removed.
 func (e *Entries) Last(s State) (entry uint64, leaves bool) {
 	return uint64(s) >> entryShift & entryMask, s&entryLeave != 0
 }
@@ -78,14 +76,14 @@ func (e *Entries) Ticks(nanos int64) uint64 { return uint64(nanos) }
 // MaxSkew returns a long time, because records hold no times.
 func (e *Entries) MaxSkew() time.Duration { return MaxWindow }
 
-// Quota returns what the algorithm grants.
+// Quota implements [Algorithm].
 func (e *Entries) Quota() Quota { return Quota{1, e.tokens} }
 
 // RingSize returns 0: a record is one word, and its entries are elsewhere.
 func (e *Entries) RingSize() uint64 { return 0 }
 
-// Take returns the payload after a take, and whether that many more tokens may be in flight. The payload does not name
-// the entry of the take yet: [Entries.Entered] adds it.
+// Take returns the payload after a take, and whether that many more tokens may be in flight. [Entries.Entered] must
+// still add the entry of the take to this payload.
 func (e *Entries) Take(r Record, _ uint64, d Demand) (payload uint64, ok bool) {
 	inside := uint64(r.State)&tokensMask + d.Cost
 	return e.next(r.State) | inside&tokensMask, inside <= d.Limit
@@ -122,7 +120,7 @@ func (e *Entries) UntilIdle(s State, _ uint64) uint64 {
 // Debt returns how many tokens are in flight.
 func (e *Entries) Debt(r Record, _ uint64) uint64 { return uint64(r.State) & tokensMask }
 
-// Tokens returns a debt in tokens.
+// Tokens implements [Algorithm].
 func (e *Entries) Tokens(debt uint64) uint64 { return debt }
 
 // Wait returns the ticks, which are nanoseconds.
@@ -136,7 +134,7 @@ func (e *Entries) Shortfall(r Record, now uint64, d Demand) uint64 {
 	return uint64(e.longest)
 }
 
-// Status returns what a client that asks for d may want to know.
+// Status implements [Algorithm].
 func (e *Entries) Status(r Record, nanos int64, d Demand) Status {
 	return Status{
 		Remaining:  d.Limit - min(e.Debt(r, 0), d.Limit),
@@ -145,8 +143,7 @@ func (e *Entries) Status(r Record, nanos int64, d Demand) Status {
 	}
 }
 
-// Following returns the algorithm itself, which can take over the records of another limit. The other limit must forget
-// tokens after the same time.
+// Following returns the algorithm itself. The algorithm before must be a limit that forgets tokens after the same time.
 func (e *Entries) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(e, before); err != nil {
 		return nil, err
@@ -160,8 +157,7 @@ func (e *Entries) Following(before Algorithm) (Algorithm, error) {
 // Convert returns the payload unchanged: the tokens in flight stay.
 func (e *Entries) Convert(_ Algorithm, s State, _ int64, _ Change) uint64 { return s.Payload() }
 
-// An Entry is the holder word of an entry. It has the state of the entry and the number of the process to which the
-// entry belongs.
+// An Entry is the holder word of an entry: its state, and the number of the process to which it belongs.
 //
 //	 63   62 61        54 53                 0
 //	+-------+------------+--------------------+
@@ -182,8 +178,7 @@ const (
 	generation = 1 << PayloadBits
 )
 
-// What returns [NoEntry], [Pending] or [Counted]. It returns another value only if the word was not written by a call
-// of this package.
+// What returns [NoEntry], [Pending] or [Counted], or another value if no call of this package wrote the word.
 func (e Entry) What() Entry { return e & whatMask }
 
 // Claimant returns the number of the process to which the entry belongs.
@@ -192,7 +187,7 @@ func (e Entry) Claimant() uint64 { return uint64(e) & payloadMask }
 // Generation returns how often processes have taken the entry, modulo 2^8.
 func (e Entry) Generation() uint32 { return uint32(e &^ whatMask >> PayloadBits) }
 
-// As returns the entry with its state replaced by the parameter what.
+// As returns the entry with its state replaced by what.
 func (e Entry) As(what Entry) Entry { return e&^whatMask | what }
 
 // Taken returns the holder word of a free entry after a claimant has taken it.

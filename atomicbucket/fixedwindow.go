@@ -10,10 +10,9 @@ import (
 // request, or at multiples of its length if it is aligned. The payload is packed {end of the window, tokens taken in
 // it}.
 //
-// For a window that begins with the first request, a tick is one nanosecond, or a larger power of two of nanoseconds if
-// the two fields would otherwise need more than 54 bits. With such a larger tick, the window may be up to two ticks
-// longer than requested, but never shorter. Two ticks are less than a hundred-thousandth of the window. For an aligned
-// window, a tick is a window.
+// For an aligned window, a tick is a window. Otherwise a tick is a nanosecond, or a larger power of two of nanoseconds
+// if the two fields would need more than 54 bits. With such a larger tick, the window may be up to two ticks longer
+// than requested, which is less than a hundred-thousandth of the window, but never shorter.
 type FixedWindow struct {
 	clock  divider
 	window time.Duration
@@ -36,17 +35,15 @@ const (
 	minSkew = 30 * time.Second
 )
 
-// NewFixedWindow returns the algorithm that allows as many tokens per window as the parameter limit says. Records have
-// room for counts up to the parameter most, which must be at least as high as limit. Both numbers are 1 to [MaxLimit],
-// and the window is a microsecond to [MaxWindow]. The count and the end of such a window must fit into 54 bits. Other
-// numbers return an error that names the value and the range.
+// NewFixedWindow returns the algorithm that allows limit tokens per window. Records have room for counts up to most.
+// The numbers are 1 <= limit <= most <= [MaxLimit], and the window is a microsecond to [MaxWindow]. The count and the
+// end of a window must fit into 54 bits together. Other numbers return an error that names the value and the range.
 func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (FixedWindow, error) {
 	return NewRoomyWindow(limit, most, window, window, aligned)
 }
 
-// NewRoomyWindow is like [NewFixedWindow], but records also have room for windows of earlier limits. After a
-// conversion, such a window may last up to the time in the parameter room. This time must be at least as long as the
-// parameter window.
+// NewRoomyWindow is like [NewFixedWindow], but records also have room for windows of earlier limits, which may last up
+// to the time room, at least window, after a conversion.
 func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool) (FixedWindow, error) {
 	if err := checkWindow(limit, most, window, MaxLimit); err != nil {
 		return FixedWindow{}, err
@@ -82,18 +79,18 @@ func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool
 	return w, nil
 }
 
-// NewCalendarWindow returns the algorithm that allows as many tokens in each period of the calendar c as the parameter
-// limit says. Records have room for counts up to the parameter most, and for earlier windows, as in [NewRoomyWindow].
-// The ranges of the numbers are the same as for [NewFixedWindow].
+// NewCalendarWindow returns the algorithm that allows limit tokens in each period of the calendar c. Records have room
+// for counts up to most, and for earlier windows, as in [NewRoomyWindow]. The ranges of the numbers are the same as for
+// [NewFixedWindow].
 func NewCalendarWindow(limit, most uint64, c *Calendar, room time.Duration) (FixedWindow, error) {
 	w, err := NewRoomyWindow(limit, most, c.period.Longest(), room, true)
 	w.calendar = c
 	return w, err
 }
 
-// finest returns the length of the finest possible tick, a power of two of nanoseconds. The parameter skew is the skew
-// of the algorithm, as a number of these ticks. Two skews must be at least as long as the times window and room, and
-// one skew must be at least minSkew. ok is false if two ticks would be more than a hundred-thousandth of the window.
+// finest returns the length of the finest possible tick, a power of two of nanoseconds. skew is the skew of the
+// algorithm in such ticks. Two skews must be at least as long as window and room, and one skew at least minSkew. ok is
+// false if two ticks would be more than a hundred-thousandth of the window.
 func finest(skew uint64, window, room time.Duration) (period uint64, ok bool) {
 	for period = 1; ceilDiv(uint64(max(window, room)), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
 		if period*400_000 > uint64(window) {
@@ -107,11 +104,11 @@ func finest(skew uint64, window, room time.Duration) (period uint64, ok bool) {
 // the other bits.
 func circleOf(limit uint64) uint64 { return 1 << (PayloadBits - bits.Len64(limit)) }
 
-// circleSkews is how many skews the ticks of a payload cover before they wrap around: two skews for the largest debt,
-// one for the clock that wrote the payload, and 13 in which the payload is recognized as past.
+// circleSkews is how many skews the ticks of a payload cover before they wrap around: two for the largest debt, one for
+// the clock that wrote the payload, and 13 in which the payload is recognized as past.
 const circleSkews = 16
 
-// skewOf converts a skew from ticks of the given period to a duration. The result is at most 2^59 ns.
+// skewOf converts a skew from ticks of the given period to a duration of at most 2^59 ns.
 func skewOf(ticks, period uint64) time.Duration {
 	hi, nanos := bits.Mul64(ticks, period)
 	if hi > 0 || nanos > 1<<59 {
@@ -120,8 +117,8 @@ func skewOf(ticks, period uint64) time.Duration {
 	return time.Duration(nanos)
 }
 
-// tooLarge returns the error for a limit whose count leaves too few bits for windows as short as the parameter window.
-// The function fits reports whether a limit would fit.
+// tooLarge returns the error for a limit whose count leaves too few bits for such short windows. fits reports whether a
+// limit would fit.
 func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint64, bool)) error {
 	most := uint64(1)
 	for {
@@ -148,7 +145,7 @@ func checkWindow(limit, most uint64, window time.Duration, highest uint64) error
 
 func ceilDiv(a, b uint64) uint64 { return a/b + min(a%b, 1) }
 
-// Ticks returns the tick of an instant, rounded down.
+// Ticks implements [Algorithm].
 func (w *FixedWindow) Ticks(nanos int64) uint64 {
 	if w.calendar != nil {
 		return w.calendar.number(nanos)
@@ -156,10 +153,10 @@ func (w *FixedWindow) Ticks(nanos int64) uint64 {
 	return w.clock.quo(nanos)
 }
 
-// MaxSkew returns how far apart two instants may be if one call compares them.
+// MaxSkew implements [Algorithm].
 func (w *FixedWindow) MaxSkew() time.Duration { return w.skew }
 
-// Quota returns what the algorithm grants.
+// Quota implements [Algorithm].
 func (w *FixedWindow) Quota() Quota { return Quota{1, w.tokens} }
 
 // RingSize returns 0: a record is one word.
@@ -194,10 +191,9 @@ func (w *FixedWindow) SameGrid(of *FixedWindow) bool {
 	return w.clock == of.clock && w.calendar == of.calendar
 }
 
-// Later returns the payload of an aligned window that a key begins at the tick now. The parameter payload is the
-// payload that Take returned. The parameter since is the instant from which windows of the clock have their current
-// length. If the key begins its window before the first whole window of the clock with that length, the key's window
-// ends with that whole window.
+// Later returns the payload of an aligned window that a key begins at the tick now. payload is what Take returned, and
+// since is the instant from which windows of the clock have their current length. A window that begins before the first
+// whole window of that length ends with that whole window.
 func (w *FixedWindow) Later(payload, now uint64, since int64) uint64 {
 	if first := w.up(since); now < first {
 		whole := first + 1 - now
@@ -236,7 +232,7 @@ func (w *FixedWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 	return Receipt{after.Payload() >> w.bits, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives a cost back to the current window, unless the take was in another window. A window with no taken tokens
+// Refund gives a cost back to the current window, unless the take was in another one. A window with no taken tokens
 // left is over, so the next request begins a new one. If a take was ahead of the clock, the window may begin after the
 // tick now. Then only a refund with a receipt of that window gives anything back.
 func (w *FixedWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
@@ -274,10 +270,10 @@ func (w *FixedWindow) Debt(r Record, now uint64) uint64 {
 	return taken
 }
 
-// Tokens returns a debt in tokens.
+// Tokens implements [Algorithm].
 func (w *FixedWindow) Tokens(debt uint64) uint64 { return debt }
 
-// Wait returns the time from an instant until a number of ticks have passed.
+// Wait implements [Algorithm].
 func (w *FixedWindow) Wait(nanos int64, ticks uint64) time.Duration {
 	switch {
 	case ticks == 0:
@@ -288,7 +284,7 @@ func (w *FixedWindow) Wait(nanos int64, ticks uint64) time.Duration {
 	return w.clock.wait(nanos, ticks)
 }
 
-// Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
+// Shortfall implements [Algorithm].
 func (w *FixedWindow) Shortfall(r Record, now uint64, d Demand) uint64 {
 	left, taken := w.read(r.State, now)
 	if d.Cost == 0 || taken+d.Cost <= d.Limit {
@@ -297,7 +293,7 @@ func (w *FixedWindow) Shortfall(r Record, now uint64, d Demand) uint64 {
 	return left
 }
 
-// Status returns what a client that asks for d may want to know about a record at an instant.
+// Status implements [Algorithm].
 func (w *FixedWindow) Status(r Record, nanos int64, d Demand) Status {
 	now := w.Ticks(nanos)
 	left, taken := w.read(r.State, now)

@@ -87,8 +87,8 @@ func TestFixedWindowAgainstTheModel(t *testing.T) {
 	assert.Greater(t, exact, 20)
 }
 
-// A window with longer ticks is never shorter than requested, and at most two ticks longer. The end that it reports is
-// exact.
+// TestFixedWindowInLongTicks: a window with longer ticks is never shorter than requested, and at most two ticks longer.
+// The end that it reports is exact.
 func TestFixedWindowInLongTicks(t *testing.T) {
 	rounded := 0
 	for _, w := range windows {
@@ -138,8 +138,8 @@ func requireLongTicks(t *testing.T, algorithm *atomicbucket.FixedWindow, limit u
 	require.Positive(t, longest)
 }
 
-// A window begins with the key's first request. The next window begins with the first request after the end of this
-// one. Aligned windows begin at multiples of their length.
+// TestFixedWindowByHeart: a window begins with the key's first request, and the next one with the first request after
+// its end. Aligned windows begin at multiples of their length.
 func TestFixedWindowByHeart(t *testing.T) {
 	algorithm, err := atomicbucket.NewFixedWindow(3, 3, time.Minute, false)
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestFixedWindowByHeart(t *testing.T) {
 	assert.True(t, c.take(11*minute, 3))
 }
 
-// A wait until after the last instant is the longest Duration.
+// TestWindowsAtTheEndOfTime: a wait until after the last instant is the longest Duration.
 func TestWindowsAtTheEndOfTime(t *testing.T) {
 	fixed, err := atomicbucket.NewFixedWindow(3, 3, time.Hour, false)
 	require.NoError(t, err)
@@ -199,7 +199,7 @@ func TestFixedWindowOnTheCircle(t *testing.T) {
 	}
 }
 
-// The count has room for more than the limit, for the higher limits of other tiers.
+// TestFixedWindowHasRoomForTiers: the count has room for more than the limit, for the higher limits of other tiers.
 func TestFixedWindowHasRoomForTiers(t *testing.T) {
 	for _, aligned := range []bool{false, true} {
 		algorithm, err := atomicbucket.NewFixedWindow(3, 1000, time.Minute, aligned)
@@ -218,8 +218,8 @@ func TestFixedWindowHasRoomForTiers(t *testing.T) {
 
 var mostInError = regexp.MustCompile(`want at most (\d+) tokens`)
 
-// requireStatedMost checks an error that says which limit is the highest possible one: that limit is accepted, and the
-// next one is not.
+// requireStatedMost checks that the limit that an error names as the highest possible one is accepted, and the next one
+// is not.
 func requireStatedMost(t *testing.T, err error, limit uint64, accepts func(limit uint64) error) {
 	t.Helper()
 	stated := mostInError.FindStringSubmatch(err.Error())
@@ -260,7 +260,8 @@ func TestWindowsRefuseNumbersOutOfRange(t *testing.T) {
 	assert.ErrorContains(t, err, "limit of 16777216 tokens every 1h0m0s: want 1 to 16777215 tokens")
 }
 
-// A limit that is too large for a short window is refused with an error that names the largest possible limit.
+// TestWindowsSayWhichLimitWouldDo: a limit that is too large for a short window is refused with an error that names the
+// largest possible limit.
 func TestWindowsSayWhichLimitWouldDo(t *testing.T) {
 	kinds := map[string]func(limit uint64, window time.Duration) error{
 		"fixed": func(limit uint64, window time.Duration) error {
@@ -369,7 +370,7 @@ func requireReason(t *testing.T, err error, limit uint64, window int64, highest 
 	}
 }
 
-// The seeds of FuzzWindows are in the repository.
+// TestSeedsOfFuzzWindows: the seeds of FuzzWindows are in the repository.
 func TestSeedsOfFuzzWindows(t *testing.T) {
 	seeds, err := os.ReadDir(filepath.Join("testdata", "fuzz", "FuzzWindows"))
 	require.NoError(t, err)

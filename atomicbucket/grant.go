@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// SameUnits reports whether quotas in units of the algorithm before mean the same in units of the algorithm after, and
-// fit into its records. The algorithm after must be able to follow the algorithm before ([Algorithm.Following]). If
-// records of a token bucket have no prices, the price of a token must also be the same.
+// SameUnits reports whether quotas in units of one algorithm (before) mean the same under another (after), and fit into
+// its records. The algorithm after must be able to follow before ([Algorithm.Following]). If records of a token bucket
+// have no prices, the price of a token must also be the same.
 func SameUnits(before, after Algorithm) bool {
 	switch a := after.(type) {
 	case *TokenBucket:
@@ -35,7 +35,6 @@ func SameUnits(before, after Algorithm) bool {
 	return false
 }
 
-// sameTicks reports whether the ticks of both buckets have the same length.
 func (b *TokenBucket) sameTicks(other *TokenBucket) bool {
 	return b.round == other.round && b.step == other.step && b.clock == other.clock // an exact algorithm has no step
 }
@@ -59,14 +58,18 @@ func Most(algorithm Algorithm) uint64 {
 	panic(fmt.Sprintf("atomicbucket: no case for a %T", algorithm))
 }
 
-// NewTicks returns the algorithm of buckets whose rates come with the calls. The parameter longest is the longest time
-// that such a bucket may take to fill. The tick is the shortest one with which this time fits into a record. It is a
-// sixteenth of a nanosecond if longest is up to 39 hours, a larger part of a nanosecond, or a whole one, if longest is
-// up to 26 days, and otherwise a power of two of nanoseconds. In the last case the clock advances in steps, like the
-// clock of a bucket that is refilled in batches. The tokens that are taken from an idle bucket then come back from the
-// last step of the clock on, and not from the next step, so the number of tokens that a key has left is a whole number.
-// The algorithm's own quota is one token per second. It only serves to express debts in seconds. The parameter longest
-// is 1ns to [MaxWindow]. Other values return an error that names the value and the range.
+// NewTicks returns the algorithm of buckets whose rates come with the calls. longest, 1ns to [MaxWindow], is the
+// longest time that such a bucket may take to fill. Other values return an error that names the value and the range.
+// The algorithm's own quota is one token per second; it only serves to express debts in seconds.
+//
+// The tick is the shortest one with which longest fits into a record:
+//
+//   - up to 39 hours: a sixteenth of a nanosecond;
+//   - up to 26 days: a larger part of a nanosecond, or a whole one;
+//   - otherwise: a power of two of nanoseconds.
+//
+// In the last case the clock advances in steps. Tokens that are taken from an idle bucket then come back from the last
+// step of the clock on, not from the next one, so the number of tokens that a key has left is a whole number.
 func NewTicks(longest time.Duration) (TokenBucket, error) {
 	if longest < 1 || longest > MaxWindow {
 		return TokenBucket{}, fmt.Errorf("buckets that fill within %v: want 1ns to %v", longest, MaxWindow)
@@ -92,10 +95,8 @@ const slowest = 1000
 
 // Grant returns the quota of a call with a rate and a burst, in ticks of the algorithm. A token is rounded up to whole
 // ticks. If this makes the rate slower by more than a thousandth, or if the burst does not fit into a record, Grant
-// returns an error.
-//
-// Grant does not allocate if tokens has at most 15 digits, unless the rate is so fast that the rounding of a token to
-// whole ticks matters.
+// returns an error. It does not allocate if tokens has at most 15 digits, unless the rate is so fast that the rounding
+// matters.
 func (b *TokenBucket) Grant(tokens float64, period time.Duration, burst uint64) (Quota, error) {
 	token, ok := b.quickTicks(tokens, period)
 	if !ok || burst < 1 || burst > MaxBurst {
@@ -107,9 +108,8 @@ func (b *TokenBucket) Grant(tokens float64, period time.Duration, burst uint64) 
 	return Quota{token, burst}, nil
 }
 
-// quickTicks returns how many ticks a token takes, rounded up. The result ok is false in three cases: the calculation
-// needs more than 128 bits, the rate is out of range, or the rate is so fast that the rounding may make it slower by
-// more than is allowed.
+// quickTicks returns how many ticks a token takes, rounded up. ok is false if the calculation needs more than 128 bits,
+// if the rate is out of range, or if the rate is so fast that the rounding may make it slower by more than is allowed.
 func (b *TokenBucket) quickTicks(tokens float64, period time.Duration) (token uint64, ok bool) {
 	if !(tokens > 0) || period <= 0 {
 		return 0, false
@@ -161,7 +161,7 @@ var tens = func() (powers [20]uint64) {
 	return powers
 }()
 
-// decimal returns the decimal number that is printed for the float f. The number is digits / 10^shift.
+// decimal returns the decimal number that is printed for the float f, as digits / 10^shift.
 func decimal(f float64) (digits uint64, shift int, ok bool) {
 	if f < 1<<53 && f == math.Trunc(f) {
 		return uint64(f), 0, true

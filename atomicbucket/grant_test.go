@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clocksOfGrants returns the algorithms in whose ticks the tests grant quotas.
 func clocksOfGrants(t testing.TB) []TokenBucket {
 	var clocks []TokenBucket
 	for _, longest := range []time.Duration{time.Second, 39 * time.Hour, 300 * time.Hour, 26 * 24 * time.Hour, 27 * 24 * time.Hour, MaxWindow} {
@@ -171,8 +170,8 @@ func TestQuickTicks(t *testing.T) {
 	require.Greater(t, quick, 10000)
 }
 
-// TestQuickTicksByHeart compares quickTicks with hand-computed numbers at the ends of its range. Outside of this range,
-// quickTicks returns 0.
+// TestQuickTicksByHeart compares quickTicks with hand-computed numbers at the ends of its range, beyond which it
+// returns 0.
 func TestQuickTicksByHeart(t *testing.T) {
 	one, err := NewTicks(26 * 24 * time.Hour) // a tick is a nanosecond
 	require.NoError(t, err)
@@ -226,7 +225,7 @@ func TestQuickTicksByHeart(t *testing.T) {
 	}
 }
 
-// TestDecimal: decimal returns the digits of the text of a float. The test tries the ends of the range that fits.
+// TestDecimal: decimal returns the digits of the text of a float, up to the ends of the range that fits.
 func TestDecimal(t *testing.T) {
 	for _, c := range []struct {
 		f      float64
@@ -373,9 +372,8 @@ func TestNewTicksByHeart(t *testing.T) {
 	require.True(t, b.Exact())
 }
 
-// TestQuickTicksThatAreAlmostWhole (I1): the ticks of a token are a whole number and a remainder, and the remainder is
-// the smallest that 128 bits can represent, or smaller. quickTicks rounds up anyway. The test finds such periods with
-// the inverse of the clock's factor.
+// TestQuickTicksThatAreAlmostWhole (I1): quickTicks rounds up even if the remainder of a token's ticks is the smallest
+// that 128 bits can represent, or smaller. The inverse of the clock's factor leads to such periods.
 func TestQuickTicksThatAreAlmostWhole(t *testing.T) {
 	found := [2]int{} // how often the ticks of a token are in one word of the quotient, and how often in two
 	for _, rate := range []float64{97, 89, 83, 3e-5, 3.1e-5, 3.3e-5, 3.5e-5, 3.7e-5, 3.9e-5, 4.1e-5, 4.3e-5} {

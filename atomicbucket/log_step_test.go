@@ -12,9 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// TestAnExchangeBesideOthersAtEveryStep checks R10 of shard/doc.go. Before one operation of an exchange, the slot gets
-// another tenure, or a newer request. The test tries this before each operation. The exchange must not change the ring
-// of the new tenure or the newer entry.
+// TestAnExchangeBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of an exchange, the slot gets
+// another tenure, or a newer request. The exchange must not change the ring of the new tenure or the newer entry.
 func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 	t.Run("a tenure", func(t *testing.T) {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -47,10 +46,9 @@ func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestADropBesideOthersAtEveryStep checks R10 of shard/doc.go. Before one operation of a drop, another call finishes
-// the drop, changes the slot's state, and overwrites an entry with a newer request. The test tries this before each
-// operation. The first drop must change nothing afterwards. At every moment, if an entry is gone, all entries behind it
-// are gone, too.
+// TestADropBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of a drop, another call finishes the
+// drop, changes the slot's state, and overwrites an entry with a newer request. The first drop must change nothing
+// afterwards. At every moment, if an entry is gone, all entries behind it are gone, too.
 func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -76,9 +74,8 @@ func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestADropBesideAnExchangeAtEveryStep checks R10 of shard/doc.go. Before one operation of a drop, a late exchange
-// replaces an entry, which is not dropped yet, with an older entry. The test tries this before each operation. The
-// entry must be dropped anyway.
+// TestADropBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a drop, a late exchange makes an
+// entry older that is not dropped yet. The entry must be dropped anyway.
 func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -94,9 +91,9 @@ func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestALogBesideAnExchangeAtEveryStep: while a call runs, entries become older, so that some of them have left the
-// window. The test makes this change before each operation of the call in turn. The fields of the status must be
-// consistent. For a given tick, usedAt must not count more tokens than the log had at that tick.
+// TestALogBesideAnExchangeAtEveryStep: before any operation of a call, entries become older, so that some have left the
+// window. The fields of the status must be consistent, and usedAt must not count more tokens of a tick than the log
+// had.
 func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 	older := func(g *log, ticks ...uint64) {
 		for i, tick := range ticks {
@@ -132,9 +129,8 @@ func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAFlushBesideAnExchangeAtEveryStep checks R10 of shard/doc.go. Before one operation of a flush, a late exchange
-// replaces the entry that the flush is about to overwrite with an older entry. The test tries this before each
-// operation. The request must be in the ring afterwards.
+// TestAFlushBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a flush, a late exchange makes
+// the entry older that the flush is about to overwrite. The request must be in the ring afterwards.
 func TestAFlushBesideAnExchangeAtEveryStep(t *testing.T) {
 	interleave.Inject(func() (call, other func(), check func(string)) {
 		g, at := aLog(t, 4, 10, 20, 30, 40)

@@ -21,7 +21,6 @@ type listed struct {
 	empty  bool   // all was given back
 }
 
-// in returns how many tokens are in the window.
 func (m *listed) in(now uint64) (n uint64) {
 	for _, tick := range m.ticks {
 		if int64(tick+m.length-now) > 0 {
@@ -132,8 +131,8 @@ func TestALogAgainstAList(t *testing.T) {
 	}
 }
 
-// refund removes tokens with the tick of the receipt. If there is no receipt, it removes the oldest tokens. It reports
-// whether it removed any token.
+// refund removes tokens with the tick of the receipt or, without a receipt, the oldest tokens. It reports whether it
+// removed any.
 func (m *listed) refund(now, cost uint64, of Receipt) bool {
 	ticks := m.ticks[:m.in(now)]
 	end, mine := len(ticks), len(ticks) // end of the tokens that may be removed, and how many there are

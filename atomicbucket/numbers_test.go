@@ -84,7 +84,7 @@ func TestWhatLimitsAndWindowsAreTaken(t *testing.T) {
 }
 
 // TestTheLargestCountBesideAShortWindow: if a limit is too large for a short window, the error names the largest
-// possible limit. That limit is accepted, and a limit higher by one is not.
+// possible limit. That limit is accepted, and the next one is not.
 func TestTheLargestCountBesideAShortWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		most  uint64
@@ -205,8 +205,7 @@ func TestASharedClock(t *testing.T) {
 	assert.ErrorContains(t, err, "want at most 0")
 }
 
-// TestAhead: Ahead raises the limit by the tokens that come back within a wait. The test tries short and very long
-// waits.
+// TestAhead: Ahead raises the limit by the tokens that come back within a wait, short or very long.
 func TestAhead(t *testing.T) {
 	for _, c := range []struct {
 		tokens float64
@@ -256,8 +255,8 @@ func TestTheVersionGoesUpByOne(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestPeriods checks the function periods. It returns how many periods must end until at most a given number of tokens
-// are in flight. Tokens that were taken in the current period leave when the next period ends.
+// TestPeriods: periods counts how many periods must end until few enough tokens are in flight. Tokens taken in the
+// current period leave when the next one ends.
 func TestPeriods(t *testing.T) {
 	for _, c := range []struct{ previous, current, most, want uint64 }{
 		{0, 0, 0, 0}, {1, 0, 0, 1}, {0, 1, 0, 2}, {1, 1, 0, 2}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 1, 1, 1}, {2, 0, 1, 1},
@@ -267,8 +266,8 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftForAWeight: leftFor returns the largest number "left" with previous * left < (tokens + 1) * window,
-// even if one of the products needs more than a word.
+// TestWhatIsLeftForAWeight: leftFor returns the largest left with previous * left < (tokens + 1) * window, even if one
+// of the products needs more than a word.
 func TestWhatIsLeftForAWeight(t *testing.T) {
 	for _, c := range []struct{ window, previous, tokens, want uint64 }{
 		{100, 10, 4, 49}, {100, 11, 4, 45}, {1 << 50, 1 << 15, 1<<14 - 1, 1<<49 - 1}, {1 << 50, 1 << 14, 1<<14 - 1, 1<<50 - 1},

@@ -7,17 +7,15 @@ import (
 
 // If the limits of a table have several rates (see [TokenBucket.Priced]), each record has two more words: its prices. A
 // price is the cost of a token, in ticks, under the limit by which the record was last charged. A payload is a time,
-// and only the price converts it to tokens. Each version of the record uses one of the two words: the first if the
-// version is even, the second if it is odd:
+// and only the price converts it to tokens. Even versions of the record use the first word, odd versions the second:
 //
 //	 63              13   12   11        0
 //	+------------------+-----+-----------+
 //	| token, less one  | bit | mark      |
 //	+------------------+-----+-----------+
 //
-// bit is the second bit of the version. Versions 2 and 4, for example, use the same word, and this bit differs between
-// them. The bits in mark are computed from the state that the record had when the price was offered as the price of its
-// next version. See rule R27 of shard/doc.go.
+// bit is the second bit of the version; it distinguishes, for example, versions 2 and 4, which use the same word. mark
+// is computed from the state for which the price was offered as the price of its next version. See R27 of shard/doc.go.
 
 const (
 	markBits  = 12
@@ -40,15 +38,15 @@ func PriceIs(word uint64, s State, token uint64) bool {
 	return word>>turnShift == (token-1)<<1|s.Version()>>1&1
 }
 
-// Price returns the price of a record in the state s. The result ok is false only if a process has written words that
-// no call of this package writes.
+// Price returns the price of a record in the state s. ok is false only if a process has written words that no call of
+// this package writes.
 func (r Ring) Price(s State) (token uint64, ok bool) {
 	w := r[s.Version()&1].Load()
 	return w>>tokenBit + 1, w>>turnShift&1 == s.Version()>>1&1
 }
 
-// Begin writes the price of a claimed slot. No other goroutine changes that price: a call that still offers a price to
-// an earlier tenure expects a word of that tenure, and so its compare-and-swap fails.
+// Begin writes the price of a claimed slot. No other goroutine changes that price: a late call of an earlier tenure
+// expects a word of that tenure, so its compare-and-swap fails.
 func (r Ring) Begin(claimed State, token uint64) {
 	version := claimed.Version()
 	r[version&1].Store(priceOf(version, token, 0))
@@ -56,8 +54,8 @@ func (r Ring) Begin(claimed State, token uint64) {
 }
 
 // Offer offers a price for the version after the version of s, unless another price is already offered for s. It
-// returns the price that the next version will have. The parameter at is the word that contains the state. ok is false
-// if this word holds another state by now.
+// returns the price that the next version will have. ok is false if the state's word (the parameter at) holds another
+// state by now.
 func (r Ring) Offer(s State, token uint64, at *Word) (next uint64, ok bool) {
 	w, version := &r[(s.Version()+1)&1], s.Version()+1
 	mine := priceOf(version, token, s)
@@ -123,10 +121,10 @@ func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
 	return max(min(shiftedBy(token, wasShift-shift-spare), maxBurstTicks), 1)
 }
 
-// Repriced returns what a record owes at the tick now after its price changes from the parameter price to the parameter
-// token. The record owes the same number of tokens before and after the change. If the debt comes back faster after the
-// change, the numbers are the same at the latest time for which tokens may have been granted, and not at the tick now:
-// see [TokenBucket.Convert]. The result may be more than a record has room for.
+// Repriced returns what a record owes at the tick now when its price changes from price to token. It owes the same
+// number of tokens before and after. They are counted at the instant nanos or, if the debt comes back faster after the
+// change, at the latest time for which tokens may have been granted: see [TokenBucket.Convert]. The result may be more
+// than a record has room for.
 func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now uint64) (owed uint64) {
 	owed = b.converted(b, s, nanos, Change{
 		Before: price, After: token, Highest: maxDebt, Latest: latest, Promised: nanos,
@@ -138,23 +136,22 @@ func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now u
 	return end - now
 }
 
-// Owing returns the payload of a record with a debt of owed ticks at the tick now, limited to what a record has room
-// for. The clocks of other calls may be behind the tick now by up to the number of ticks in the parameter ahead. At
-// their time, the debt is larger by these ticks. The larger debt may be at most 2^51 + 2^50 ticks, but the debt at the
-// tick now may always be up to 2^51 ticks.
+// Owing returns the payload of a record that owes the given ticks at the tick now, limited to what a record has room
+// for. Clocks of other calls may be up to ahead ticks behind, and see a debt larger by these ticks. That larger debt
+// may be at most 2^51 + 2^50 ticks, but the debt at now may always be up to 2^51 ticks.
 func (b *TokenBucket) Owing(owed, now, ahead uint64) (payload uint64) {
 	return now + min(owed, maxBurstTicks+maxSkew-min(ahead, maxSkew))
 }
 
-// Fit converts a number of ticks at one price to ticks at another price, rounded up. The result ok is false if a record
-// has no room for so many ticks.
+// Fit converts a number of ticks at one price to ticks at another price, rounded up. ok is false if a record has no
+// room for so many ticks.
 func Fit(ticks, price, token uint64) (at uint64, ok bool) {
 	at = proportion(ticks, price, token)
 	return at, at <= maxBurstTicks
 }
 
-// Within converts a number of ticks at one price to ticks at another price, rounded down. The result is at most the
-// largest uint64.
+// Within converts a number of ticks at one price to ticks at another price, rounded down, and at most the largest
+// uint64.
 func Within(ticks, price, token uint64) uint64 {
 	hi, lo := bits.Mul64(ticks, token)
 	if hi >= price {

@@ -17,8 +17,8 @@ func refunded(t *testing.T, algorithm Algorithm, s State, now uint64, d Demand, 
 	givenBack(t, algorithm, s, Return{Now: now, Latest: now, Demand: d, Of: of}, want, name)
 }
 
-// givenBack requires that a refund leaves a record in the state want, and that the refund writes nothing if the slot
-// holds another state than s.
+// givenBack requires that a refund leaves a record in the state want, and that it writes nothing if the slot holds
+// another state than s.
 func givenBack(t *testing.T, algorithm Algorithm, s State, g Return, want State, name string) {
 	t.Helper()
 	var w Word
@@ -35,7 +35,7 @@ func givenBack(t *testing.T, algorithm Algorithm, s State, g Return, want State,
 }
 
 // TestARefundBehindOthers: if there were only takes since the take that is given back, RefundBehind does the same as
-// Refund. RefundBehind needs less information.
+// Refund with less information.
 func TestARefundBehindOthers(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5)
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	givenBack(t, &b, state(7, 9000), charged, state(8, 8000), "charged behind it")
 	charged.Of = Receipt{}
 	givenBack(t, &b, state(7, 9000), charged, state(8, 8000), "charged, no take in particular")
-	// The ticks in a payload wrap around. After a whole turn, the tick of the receipt occurs again, but it no longer
+	// The ticks in a payload wrap around. After a whole turn, the tick of the receipt occurs again, but no longer
 	// identifies the take.
 	const turn = uint64(1) << PayloadBits
 	givenBack(t, &b, state(7, 3000), Return{Now: at + turn, Latest: at + turn, Demand: one, Of: take}, state(8, 3000),
@@ -237,8 +237,8 @@ func TestWhatARefundOfTwoWindowsGivesBack(t *testing.T) {
 }
 
 // TestWhatARefundInFlightGivesBack: a refund of a limit in flight gives back to the period of the take, if the record
-// still has that period and the tenure is the same. The version does not matter, so it does not matter how often the
-// limit has changed since.
+// still has that period and the tenure is the same. How often the limit has changed since (the version) does not
+// matter.
 func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	c, err := NewConcurrency(5, 7, 10*time.Second)
 	require.NoError(t, err)
@@ -285,7 +285,7 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	assert.Equal(t, state(9, 3, 3, 2).Payload(), c.Born(c.pack(3, 3, 2, 0), 5<<bornBits+9))
 }
 
-// TestAPartOfATakeIsGivenBack: a part of a take is given back, and the receipt then stands for the rest.
+// TestAPartOfATakeIsGivenBack: after a part of a take is given back, the receipt stands for the rest.
 func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	s := NewState(Live, 126, 100)
 	assert.Equal(t, s, s.Less(0, NewState(Live, 126, 1)))
@@ -300,9 +300,8 @@ func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	assert.False(t, r.in(NewState(Live, 0, 3)))
 }
 
-// TestHowFarAheadACountMayBe: if a call whose clock is ahead has written a record, a call whose clock is behind reads
-// the record as it is at the beginning of the record's window. A record that is too many windows ahead is read as a
-// record from the past.
+// TestHowFarAheadACountMayBe: a call whose clock is behind the record reads it as it is at the beginning of the
+// record's window. A record that is too many windows ahead is read as past.
 func TestHowFarAheadACountMayBe(t *testing.T) {
 	w, err := NewSlidingWindow(5, MaxCount, 10*time.Second)
 	require.NoError(t, err)
@@ -320,8 +319,8 @@ func TestHowFarAheadACountMayBe(t *testing.T) {
 	}
 }
 
-// TestHowFarAheadWhatIsInFlightMayBe: the clock of a call may be behind the record by up to as many periods as the
-// field "late" says. A call that is further behind reads the record as a record from the past.
+// TestHowFarAheadWhatIsInFlightMayBe: the clock of a call may be up to late periods behind the record. A call that is
+// further behind reads the record as past.
 func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	c, err := NewConcurrency(5, MaxInFlight, time.Minute)
 	require.NoError(t, err)

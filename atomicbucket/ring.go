@@ -2,10 +2,10 @@ package atomicbucket
 
 import "github.com/weir-go/weir/internal/word"
 
-// A Ring has the words that a record has in addition to its state. For a [SlidingLog], they hold the ticks of the last
-// requests. (For a token bucket with prices they hold the prices: see [Ring.Price].) A Ring belongs to its slot as the
-// payload does. Rule R10 of shard/doc.go says how the ring of a log is changed. If a record is one word, its Ring is
-// nil.
+// A Ring has the words that a record has in addition to its state; it is nil if there are none. For a [SlidingLog],
+// they hold the ticks of the last requests. (For a token bucket with prices they hold the prices: see [Ring.Price].) A
+// Ring belongs to its slot as the payload does. R10 of shard/doc.go says how the ring of a log is changed. An entry of
+// a log:
 //
 //	 63    57  56   55                              0
 //	+---------+----+---------------------------------+
@@ -24,8 +24,8 @@ const (
 // entryOf returns the entry of a tick that is made for a state.
 func entryOf(s State, tick uint64) uint64 { return s.Version()<<(entryBits+1) | tick&entryTick }
 
-// Clear empties the ring of a claimed slot. No other goroutine writes the ring: a call that still enters a request of
-// an earlier tenure expects an entry of that tenure, and so its compare-and-swap fails.
+// Clear empties the ring of a claimed slot. No other goroutine writes the ring: a late call of an earlier tenure
+// expects an entry of that tenure, so its compare-and-swap fails.
 func (r Ring) Clear(claimed State) {
 	for i := range r {
 		r[i].Store(entryOf(claimed, 0) | entryGone)
@@ -43,7 +43,7 @@ type log struct {
 	kept    uint64 // how many of the newest entries count; older ones do not, whatever the ring says
 }
 
-// position returns the position of an entry. The parameter behind is how many entries are newer.
+// position returns the position of an entry in the ring. behind is how many entries are newer.
 func (g *log) position(behind uint64) uint64 {
 	if behind > g.head {
 		behind -= g.rule.size
@@ -51,7 +51,7 @@ func (g *log) position(behind uint64) uint64 {
 	return g.head - behind
 }
 
-// tick returns the tick of an entry, and whether the entry counts. The parameter behind is how many entries are newer.
+// tick returns the tick of an entry, and whether the entry counts. behind is how many entries are newer.
 func (g *log) tick(behind uint64) (tick uint64, ok bool) {
 	if behind < g.pending {
 		return g.newest, true
@@ -67,8 +67,8 @@ func (g *log) of(entry uint64) (tick uint64, ok bool) {
 	return g.newest - (g.newest-entry)&entryTick, entry&entryGone == 0
 }
 
-// left returns how many ticks remain until an entry leaves the window. The parameter behind is how many entries are
-// newer. left returns 0 if the entry has left, or does not exist.
+// left returns how many ticks remain until an entry leaves the window, 0 if it has left or does not exist. behind is
+// how many entries are newer.
 func (g *log) left(behind, now uint64) uint64 {
 	tick, ok := g.tick(behind)
 	if !ok {
@@ -77,9 +77,9 @@ func (g *log) left(behind, now uint64) uint64 {
 	return g.rule.left(tick, now)
 }
 
-// since returns how many entries have the given tick or a later one. It is a binary search: entries are in the order of
-// their ticks, and if an entry is gone, all entries behind it are gone, too. A concurrent exchange only makes entries
-// older. So the result was right at some moment during the call.
+// since returns how many entries have the given tick or a later one. It is a binary search: entries are ordered by
+// tick, and if an entry is gone, all entries behind it are gone, too. A concurrent exchange only makes entries older,
+// so the result was right at some moment during the call.
 func (g *log) since(tick uint64) uint64 {
 	low, high := uint64(0), g.kept // entries before index low are that late, and entries from index high on are not
 	for low < high {
@@ -93,7 +93,6 @@ func (g *log) since(tick uint64) uint64 {
 	return low
 }
 
-// used returns how many tokens are in the window.
 func (g *log) used(now uint64) uint64 { return g.since(now - g.rule.length + 1) }
 
 // usedAt returns how many of the tokens in the window have the given tick.
@@ -103,7 +102,7 @@ func (g *log) usedAt(tick, now uint64) uint64 {
 	return max(min(g.since(tick), used), later) - later
 }
 
-// flush writes the last change, which only the state holds so far, to the ring. It reports false if the slot holds
+// flush writes the last change, which only the state holds so far, to the ring. It returns false if the slot holds
 // another state by now.
 func (g *log) flush(at *Word) bool {
 	want := entryOf(g.state, g.newest)
@@ -125,8 +124,8 @@ func (g *log) flush(at *Word) bool {
 	return g.kept == g.rule.size || g.drop(at)
 }
 
-// drop marks the entries that are not kept as gone, and begins with the oldest one. So at every moment, if an entry is
-// gone, all entries behind it are gone, too. It reports false if the slot holds another state by now.
+// drop marks the entries that are not kept as gone, the oldest first. So at every moment, if an entry is gone, all
+// entries behind it are gone, too. It returns false if the slot holds another state by now.
 func (g *log) drop(at *Word) bool {
 	last := g.kept
 	for last < g.rule.size && g.ring[g.position(last)].Load()&entryGone == 0 {
@@ -145,13 +144,12 @@ func (g *log) drop(at *Word) bool {
 	return true
 }
 
-// exchange corrects the ring after a refund has dropped the oldest entry instead of the refunded entry. The parameter
-// tick is the tick of the refunded entry, and hand is the tick of the dropped entry. exchange stores hand in the next
-// newer entry, and the previous tick of that entry becomes the new hand. It continues in this way until hand is the
-// refunded tick. The entries stay ordered. At every moment, even if the call never continues, the window has as many
-// entries as it should have, and no entry leaves it too early. So exchange may end before it is complete. It does so if
-// the version has changed (R10), or if it finds an entry whose tick is not from hand to tick: another call wrote that
-// entry.
+// exchange corrects the ring after a refund has dropped the oldest entry instead of the refunded one. hand is the tick
+// of the dropped entry, tick that of the refunded entry. exchange stores hand in the next newer entry, whose previous
+// tick becomes the new hand, and so on until hand is the refunded tick. The entries stay ordered. At every moment the
+// window has as many entries as it should have, and none leaves it too early, so exchange may end before it is
+// complete. It does so if the version has changed (R10), or if another call wrote an entry, whose tick is then not
+// between hand and tick.
 func (g *log) exchange(behind, hand, tick uint64, at *Word) {
 	for behind > 0 && hand != tick {
 		behind--

@@ -19,8 +19,8 @@ func TestAnEntryOfARing(t *testing.T) {
 	}
 }
 
-// aLog returns a log and the word of its state. The ring of the log has entries with the given ticks, the oldest first.
-// The tick 0 stands for a gone entry.
+// aLog returns a log and the word of its state. Its ring has entries with the given ticks, the oldest first; the tick 0
+// stands for a gone entry.
 func aLog(t *testing.T, kept uint64, ticks ...uint64) (*log, *Word) {
 	size := uint64(len(ticks))
 	rule, err := NewSlidingLog(size, size, time.Microsecond)

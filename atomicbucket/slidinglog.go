@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// A SlidingLog is the algorithm of a sliding window log. It keeps one time for each token that was taken: the time of
-// the request. It admits a request if the tokens taken in the window that ends with the request, including those of the
-// request, are at most the limit. This algorithm is exact.
+// A SlidingLog is the algorithm of a sliding window log, which is exact. It keeps one time for each token that was
+// taken: the time of the request. It admits a request if the tokens taken in the window that ends with the request,
+// including its own, are at most the limit.
 //
 // The times are in a ring with an entry for each token of the limit. The payload is packed {time of the newest request,
-// its position in the ring, a number, whether the number counts kept tokens}. At first, only the payload holds the last
-// change. The call that makes the next change first writes this last change to the ring. So the state word still
-// decides alone: a compare-and-swap of this word evicts or reuses the record together with its ring. The number in the
-// payload means one of two things. After a take, it is how many tokens the newest request took. All of these tokens
-// have the time of that request. After a refund, it is how many of the newest tokens still count. Older tokens no
-// longer count.
+// its position in the ring, a number, whether the number counts kept tokens}. After a take, the number is how many
+// tokens the newest request took, all with the time of that request. After a refund, it is how many of the newest
+// tokens still count. At first, only the payload holds the last change. The call that makes the next change first
+// writes it to the ring. So the state word still decides alone: one compare-and-swap evicts or reuses the record
+// together with its ring.
 //
 // A tick is a power of two of nanoseconds: one, unless the fields would need more than 54 bits. If it is more than one,
-// a request leaves the window up to two ticks late, but never early. Two ticks are less than a hundred-thousandth of
-// the window.
+// a request leaves the window up to two ticks late, which is less than a hundred-thousandth of the window, but never
+// early.
 type SlidingLog struct {
 	clock  divider
 	window time.Duration
@@ -36,10 +35,10 @@ type SlidingLog struct {
 // MaxLog is the highest limit of a sliding window log.
 const MaxLog = 4096
 
-// NewSlidingLog returns the algorithm that allows as many tokens in any window as the parameter limit says. Its rings
-// have room for limits up to the parameter most, which must be at least as high as limit. Both numbers are 1 to
-// [MaxLog], and the window is a microsecond to [MaxWindow]. The fields of the payload for most and this window must fit
-// into 54 bits. Other numbers return an error that names the value and the range.
+// NewSlidingLog returns the algorithm that allows limit tokens in any window. Its rings have room for limits up to
+// most. The numbers are 1 <= limit <= most <= [MaxLog], and the window is a microsecond to [MaxWindow]. The fields of
+// the payload for most and this window must fit into 54 bits. Other numbers return an error that names the value and
+// the range.
 func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error) {
 	if err := checkWindow(limit, most, window, MaxLog); err != nil {
 		return SlidingLog{}, err
@@ -67,7 +66,6 @@ func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error)
 // other bits.
 func logTurn(limit uint64) uint64 { return 1 << (PayloadBits - 1 - 2*bits.Len64(limit)) }
 
-// shortest returns the shortest window for which the algorithm's ticks are short enough.
 func (l *SlidingLog) shortest() time.Duration {
 	if period := time.Duration(l.clock.first(1)); period > 1 {
 		return period * 200_000
@@ -75,13 +73,11 @@ func (l *SlidingLog) shortest() time.Duration {
 	return time.Microsecond
 }
 
-// longest returns the longest window that the algorithm's records can represent.
 func (l *SlidingLog) longest() time.Duration { return min(2*l.skew, MaxWindow) }
 
-// Staying returns a copy of the algorithm. If the parameter room is longer than the window, the records of the copy
-// stay for that time after their newest request. This matters if windows become shorter and then long again. Without
-// Staying, tokens that were taken before the first change would be forgotten while windows are short, so they would not
-// count after the second change.
+// Staying returns a copy of the algorithm. Its records stay for room after their newest request, if room is longer than
+// the window. This matters if windows become shorter and then longer again: otherwise tokens would be forgotten while
+// windows are short, and would not count after the second change.
 func (l *SlidingLog) Staying(room time.Duration) *SlidingLog {
 	to := *l
 	to.room, to.stays = room, max(to.length, l.ticksOf(min(room, l.longest())))
@@ -101,13 +97,13 @@ func (l *SlidingLog) ticksOf(window time.Duration) uint64 {
 // RingSize returns how many words a ring has: one for each token of the largest limit for which there is room.
 func (l *SlidingLog) RingSize() uint64 { return l.size }
 
-// Ticks returns the tick of an instant, rounded down.
+// Ticks implements [Algorithm].
 func (l *SlidingLog) Ticks(nanos int64) uint64 { return l.clock.quo(nanos) }
 
-// MaxSkew returns how far apart two instants may be if one call compares them.
+// MaxSkew implements [Algorithm].
 func (l *SlidingLog) MaxSkew() time.Duration { return l.skew }
 
-// Quota returns what the algorithm grants.
+// Quota implements [Algorithm].
 func (l *SlidingLog) Quota() Quota { return Quota{1, l.tokens} }
 
 // unpack sets g to the record at the tick now.
@@ -127,7 +123,7 @@ func (l *SlidingLog) unpack(g *log, r Record, now uint64) {
 	}
 }
 
-// pack returns a payload. The parameter last is a result of the function requested or kept.
+// pack returns a payload. last is a result of requested or kept.
 func (l *SlidingLog) pack(newest, head, last uint64) (payload uint64) {
 	return newest<<(2*l.bits+1) | head<<(l.bits+1) | last
 }
@@ -168,8 +164,8 @@ func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
 // Full returns the payload of a log without requests.
 func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.stays, 0, requested(0)) }
 
-// Take returns the payload after a request at the tick now, and whether the log admits the request. It does if, after
-// the request, the window has at most as many tokens as the limit.
+// Take returns the payload after a request at the tick now, and whether the window then has at most as many tokens as
+// the limit.
 func (l *SlidingLog) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
 	var g log
 	l.unpack(&g, r, now)
@@ -198,16 +194,15 @@ func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
 }
 
 // Refund removes tokens of the request that a receipt identifies, as far as they are still in the window. Without a
-// receipt it removes the oldest tokens in the window. If it removed tokens that are newer than the refunded ones, a
-// window could have more tokens than the limit. The window ends at the refund's own time, even if the newest request is
-// ahead of that time. So the requests that are in this window still count for calls at the clock's time.
+// receipt it removes the oldest tokens in the window: if it removed newer ones, a window could have more tokens than
+// the limit. The window ends at the refund's own time, even if the newest request is ahead of that time, because its
+// requests still count for calls at the clock's time.
 //
 // The change of the state removes the oldest tokens, and all tokens that no window will count ([SlidingLog.Staying]).
-// It also changes the version, because the state of a refunded log could otherwise become equal to an earlier state.
-// Refund then exchanges the removed ticks for the ticks that should have been removed. It needs to do so if there is a
-// receipt, or if the log keeps tokens that have left the window. If the ring is full of tokens that a longer window may
-// count, older tokens may have been overwritten. Refund then gives nothing back, because the ring would not show that
-// the overwritten tokens count.
+// It also changes the version, because the state of a refunded log could otherwise equal an earlier one. If there is a
+// receipt, or if the log keeps tokens that have left the window, Refund then exchanges the removed ticks for those that
+// should have been removed. If the ring is full of tokens that a longer window may count, Refund gives nothing back:
+// older tokens may have been overwritten, and the ring would not show that these count.
 func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bool) {
 	var g log
 	now, of := what.Now, what.Of
@@ -251,7 +246,7 @@ func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bo
 	return after, true
 }
 
-// Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
+// Shortfall implements [Algorithm].
 func (l *SlidingLog) Shortfall(r Record, now uint64, d Demand) uint64 {
 	if d.Cost == 0 {
 		return 0
@@ -268,10 +263,10 @@ func (l *SlidingLog) Debt(r Record, now uint64) uint64 {
 	return g.used(now)
 }
 
-// Tokens returns a debt in tokens.
+// Tokens implements [Algorithm].
 func (l *SlidingLog) Tokens(debt uint64) uint64 { return debt }
 
-// Wait returns the time from an instant until a number of ticks have passed.
+// Wait implements [Algorithm].
 func (l *SlidingLog) Wait(nanos int64, ticks uint64) time.Duration {
 	if ticks == 0 {
 		return 0
@@ -279,7 +274,7 @@ func (l *SlidingLog) Wait(nanos int64, ticks uint64) time.Duration {
 	return l.clock.wait(nanos, ticks)
 }
 
-// Status returns what a client that asks for d may want to know about the record at an instant.
+// Status implements [Algorithm].
 func (l *SlidingLog) Status(r Record, nanos int64, d Demand) Status {
 	now := l.Ticks(nanos)
 	var g log

@@ -6,8 +6,8 @@ import (
 )
 
 // A SlidingWindow is the algorithm of a sliding window counter. It estimates how many tokens were taken in the window
-// that ends now. For this it has two counts: the tokens taken in the clock's current window and the tokens taken in the
-// previous one. It assumes that the tokens of the previous window were spread evenly:
+// that ends now, from the counts of the clock's current and previous windows. It assumes that the tokens of the
+// previous window were spread evenly:
 //
 //	estimate = floor(previous * share of the previous window that is still inside) + current
 //
@@ -24,18 +24,16 @@ type SlidingWindow struct {
 // MaxCount is the highest limit of a sliding window counter.
 const MaxCount = 1<<24 - 1
 
-// NewSlidingWindow returns the algorithm that allows as many tokens in any window as the parameter limit says. Records
-// have room for counts up to the parameter most, which must be at least as high as limit. Both numbers are 1 to
-// [MaxCount], and the window is a microsecond to [MaxWindow]. Both counts and the index of the window must together fit
-// into 54 bits, and the index must not wrap around in less than eight minutes. Other numbers return an error that names
-// the value and the range.
+// NewSlidingWindow returns the algorithm that allows limit tokens in any window. Records have room for counts up to
+// most. The numbers are 1 <= limit <= most <= [MaxCount], and the window is a microsecond to [MaxWindow]. Both counts
+// and the index of the window must fit into 54 bits together, and the index must not wrap around in less than eight
+// minutes. Other numbers return an error that names the value and the range.
 func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
 	return NewRoomySliding(limit, most, window, window)
 }
 
 // NewRoomySliding does what [NewSlidingWindow] does, but its records also have room for the counts of earlier limits.
-// After a conversion, these counts may last longer than two windows, up to the time in the parameter room. This time
-// must be at least as long as a window.
+// After a conversion, these may last longer than two windows, up to the time room, which is at least a window.
 func NewRoomySliding(limit, most uint64, window, room time.Duration) (SlidingWindow, error) {
 	if err := checkWindow(limit, most, window, MaxCount); err != nil {
 		return SlidingWindow{}, err
@@ -57,16 +55,15 @@ func NewRoomySliding(limit, most uint64, window, room time.Duration) (SlidingWin
 // Ticks returns the tick of an instant: a nanosecond.
 func (w *SlidingWindow) Ticks(nanos int64) uint64 { return uint64(nanos) }
 
-// MaxSkew returns how far apart two instants may be if one call compares them.
+// MaxSkew implements [Algorithm].
 func (w *SlidingWindow) MaxSkew() time.Duration { return w.skew }
 
-// Quota returns what the algorithm grants.
+// Quota implements [Algorithm].
 func (w *SlidingWindow) Quota() Quota { return Quota{1, w.tokens} }
 
 // RingSize returns 0: a record is one word.
 func (w *SlidingWindow) RingSize() uint64 { return 0 }
 
-// counts has the fields of an unpacked payload, at an instant.
 type counts struct {
 	index             uint64 // of the window
 	left              uint64 // nanoseconds until the window ends: from 1 to its length
@@ -102,8 +99,8 @@ func (w *SlidingWindow) pack(c counts) uint64 {
 	return c.index<<(2*w.bits) | c.previous<<w.bits | c.current
 }
 
-// below reports whether the estimate is at most the parameter tokens. That is the case if the share of the previous
-// window, floor(previous * left / window), is at most tokens - current.
+// below reports whether the estimate is at most tokens. That is the case if the share of the previous window,
+// floor(previous * left / window), is at most tokens - current.
 func (w *SlidingWindow) below(c counts, tokens uint64) bool {
 	if c.current > tokens {
 		return false
@@ -120,7 +117,6 @@ func (w *SlidingWindow) estimate(c counts) uint64 {
 	return share + c.current
 }
 
-// estimateUp returns the estimate, but rounded up.
 func (w *SlidingWindow) estimateUp(c counts) uint64 {
 	used := w.estimate(c)
 	if hi, lo := bits.Mul64(c.previous, c.left); hi > 0 || lo > 0 {
@@ -152,9 +148,9 @@ func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives a cost back to the window of the take, if that is the current or the previous window. If the window of
-// the take is not known, Refund gives the cost back to the current window first, and the rest to the previous one. (If
-// a take was ahead of the clock, the current window may be the record's previous one.)
+// Refund gives a cost back to the window of the take, if that is the current or the previous window. If it is not
+// known, Refund gives the cost back to the current window first, and the rest to the previous one. (If a take was ahead
+// of the clock, the current window may be the record's previous one.)
 func (w *SlidingWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	c, of, cost := w.read(r.State, g.Now), g.Of, g.Demand.Cost
 	if c.current == 0 && c.previous == 0 {
@@ -184,12 +180,12 @@ func (w *SlidingWindow) UntilIdle(s State, now uint64) uint64 {
 	return w.until(w.read(s, now), 0)
 }
 
-// until returns exactly how many nanoseconds remain until the estimate is at most the parameter tokens.
+// until returns exactly how many nanoseconds remain until the estimate is at most tokens.
 func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
 	if w.below(c, tokens) {
 		return 0
 	}
-	// If the current count is at most tokens, that happens in this window. Otherwise it happens in the next window, in
+	// If the current count is at most tokens, that happens in this window. Otherwise it happens in the next one, in
 	// which the current count is the previous one.
 	if c.current <= tokens {
 		return c.ahead + c.left - w.leftFor(c.previous, tokens-c.current)
@@ -197,10 +193,9 @@ func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
 	return c.ahead + c.left + w.window - w.leftFor(c.current, tokens)
 }
 
-// leftFor returns how much of the current window may be left, at most, if the weighted previous count must be at most
-// the parameter tokens. That is the largest number "left" with previous * left < (tokens+1) * window. The parameter
-// tokens must be less than previous. (The quotient fits into 64 bits, since the window is less than 2^64 and previous
-// is at least tokens+1.)
+// leftFor returns how many nanoseconds of the current window may be left, at most, if the weighted previous count must
+// be at most tokens: the largest n with previous * n < (tokens+1) * window. tokens must be less than previous. (The
+// quotient fits into 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
 func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
 	hi, lo := bits.Mul64(tokens+1, w.window)
 	if lo == 0 {
@@ -214,13 +209,13 @@ func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
 // Debt returns the estimate.
 func (w *SlidingWindow) Debt(r Record, now uint64) uint64 { return w.estimate(w.read(r.State, now)) }
 
-// Tokens returns a debt in tokens.
+// Tokens implements [Algorithm].
 func (w *SlidingWindow) Tokens(debt uint64) uint64 { return debt }
 
-// Wait returns the time from an instant until a number of ticks have passed.
+// Wait implements [Algorithm].
 func (w *SlidingWindow) Wait(_ int64, ticks uint64) time.Duration { return time.Duration(ticks) }
 
-// Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
+// Shortfall implements [Algorithm].
 func (w *SlidingWindow) Shortfall(r Record, now uint64, d Demand) uint64 {
 	if d.Cost == 0 {
 		return 0
@@ -228,7 +223,7 @@ func (w *SlidingWindow) Shortfall(r Record, now uint64, d Demand) uint64 {
 	return w.until(w.read(r.State, now), d.Limit-d.Cost)
 }
 
-// Status returns what a client that asks for d may want to know about a record at an instant.
+// Status implements [Algorithm].
 func (w *SlidingWindow) Status(r Record, nanos int64, d Demand) Status {
 	c := w.read(r.State, uint64(nanos))
 	used := w.estimate(c)

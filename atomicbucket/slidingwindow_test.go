@@ -45,8 +45,9 @@ func TestSlidingWindowAgainstTheModel(t *testing.T) {
 	assert.Greater(t, tried, 12)
 }
 
-// The estimate is floor(previous * share of the previous window still inside) + current. The test has the example of
-// the documents: 80 tokens in the last minute, 30 in this minute, and a quarter of this minute is over.
+// TestSlidingWindowByHeart: the estimate is floor(previous * share of the previous window still inside) + current. The
+// numbers are the example of the documents: 80 tokens in the last minute, 30 in this minute, of which a quarter is
+// over.
 func TestSlidingWindowByHeart(t *testing.T) {
 	algorithm, err := atomicbucket.NewSlidingWindow(100, 100, time.Minute)
 	require.NoError(t, err)
@@ -79,8 +80,8 @@ func TestSlidingWindowByHeart(t *testing.T) {
 	assert.Equal(t, atomicbucket.Status{Remaining: 100}, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(1)))
 }
 
-// RetryAfter ends at the first moment at which the estimate admits the request, in this window or the next. That is
-// also true if the limit is higher than the number of nanoseconds in the window. The test tries every moment.
+// TestSlidingWindowRetryAfterIsTheFirstMoment: RetryAfter ends at the first moment at which the estimate admits the
+// request, in this window or the next, even if the limit is higher than the number of nanoseconds in the window.
 func TestSlidingWindowRetryAfterIsTheFirstMoment(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for _, limit := range []uint64{1, 2, 7, 999, 1000, 1001, 4095} {
@@ -118,7 +119,7 @@ func TestSlidingWindowOnTheCircle(t *testing.T) {
 	}
 }
 
-// The counts have room for more than the limit, for the higher limits of other tiers.
+// TestSlidingWindowHasRoomForTiers: the counts have room for more than the limit, for the higher limits of other tiers.
 func TestSlidingWindowHasRoomForTiers(t *testing.T) {
 	algorithm, err := atomicbucket.NewSlidingWindow(3, 1000, time.Minute)
 	require.NoError(t, err)

@@ -19,8 +19,8 @@ const (
 type Tag uint8
 
 const (
-	// NeverUsed is the tag of the word 0, which is the state of a slot that was not used since the start. No transition
-	// leads back to this tag. That is why a search may stop at such a slot.
+	// NeverUsed is the tag of the word 0: the slot was not used since the start. No transition leads back to this tag,
+	// so a search may stop at such a slot.
 	NeverUsed Tag = iota
 	// Free: the slot has no owner and its key word means nothing.
 	Free
@@ -31,8 +31,8 @@ const (
 	Tentative
 	// Live: the slot belongs to its key; the payload is the key's bucket.
 	Live
-	// Second: the slot is live, too. The table's plan may change while the table is in use. The tags Live and Second
-	// distinguish the payloads of the plans before and after a change.
+	// Second: the slot is live, too. The tags Live and Second distinguish the payloads of the plans before and after a
+	// change of the table's plan.
 	Second
 )
 
@@ -55,8 +55,7 @@ func (t Tag) String() string {
 	return fmt.Sprintf("Tag(%d)", uint8(t))
 }
 
-// A State is the value of a state word: tag, version and payload. It is a
-// plain number; [Word] is the place in memory.
+// A State is the value of a state word: tag, version and payload. It is a plain number; [Word] is the place in memory.
 type State uint64
 
 // NewState packs the three fields. Version and payload wrap around: bits above their widths are dropped.
@@ -86,5 +85,4 @@ func (s State) with(t Tag, payload uint64) State {
 	return State(uint64(t)<<tagShift | uint64(s)&(versionMask<<versionShift) | payload&payloadMask)
 }
 
-// moved returns the state s with another payload, in the same tenure.
 func (s State) moved(payload uint64) State { return s&^payloadMask | State(payload&payloadMask) }

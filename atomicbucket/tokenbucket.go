@@ -5,44 +5,42 @@ import (
 	"time"
 )
 
-// A TokenBucket is the algorithm of a token bucket: how fast tokens come back, and how many fit. It is immutable. It
-// does not hold the state of any key: that is in the payload of the key's [State]. Make one with [NewTokenBucket].
+// A TokenBucket is the algorithm of a token bucket: how fast tokens come back, and how many fit. It is immutable; the
+// state of a key is in the payload of the key's [State]. Make one with [NewTokenBucket].
 //
 // # Token ticks
 //
-// Time and tokens are counted in one unit, the tick. As a number of tokens, a tick is a fixed fraction of a token. As a
-// time, it is the time in which that fraction comes back. Costs and the burst are whole numbers of ticks. An instant t
-// is in the tick with the number floor(t * ticks per nanosecond), modulo 2^64. It is computed from absolute time, so
-// nothing is divided and no rounding accumulates from one request to the next. The payload is the theoretical arrival
-// time (TAT), modulo 2^54: the tick at which the bucket is full again.
+// Time and tokens are counted in one unit, the tick: a fixed fraction of a token, and the time in which that fraction
+// comes back. Costs and the burst are whole numbers of ticks. An instant t is in the tick floor(t * ticks per
+// nanosecond), modulo 2^64. It is computed from absolute time, so no rounding accumulates from one request to the next.
+// The payload is the theoretical arrival time (TAT), modulo 2^54: the tick at which the bucket is full again.
 //
 //	debt   =   TAT - now, or 0 if that has passed
 //	idle   iff debt = 0
 //	admit  iff debt + cost <= burst
 //	TAT'   =   max(TAT, now + round) + cost
 //
-// In an exact algorithm a nanosecond is a whole number of ticks. Let the rate be "a" tokens every b nanoseconds, as a
-// reduced fraction. Then a tick is 1/b of a token, a nanosecond is "a" ticks, and nothing is rounded: round is 0. This
+// In an exact algorithm a nanosecond is a whole number of ticks, and nothing is rounded (round is 0). Let the rate be a
+// tokens every b nanoseconds, as a reduced fraction. Then a tick is 1/b of a token, and a nanosecond is a ticks. This
 // needs a <= 16, and burst * b within 2^51 ticks. It covers every rate whose tokens are a whole number of nanoseconds
-// apart, or a whole number of halves, thirds, ... sixteenths of a nanosecond. It covers bursts that come back within 39
-// hours, and for some rates longer ones.
+// apart, or of halves, thirds, ... sixteenths of a nanosecond, with bursts that come back within 39 hours, and for some
+// rates longer ones.
 //
 // Any other algorithm divides the token into 2^frac ticks. Each tick is half a nanosecond to a nanosecond long, or
 // longer if the burst would otherwise exceed 2^51 ticks. The tick now is rounded down, and tokens that are taken from
-// an idle bucket come back from the next tick on (round is 1). So a request is never admitted early, and it is admitted
-// at most two ticks late. The drawback is that the last token of a burst waits for the next tick, if the whole burst
-// comes within one tick.
+// an idle bucket come back from the next tick on (round is 1). So a request is never admitted early, and at most two
+// ticks late. The drawback is that the last token of a burst waits for the next tick, if the whole burst comes within
+// one tick.
 //
-// The payload counts ticks on a circle, and a full turn takes 13 days or longer. Only a small part of the circle is
-// read as the future. A TAT can be ahead of now by at most the burst and the skew between two clocks. So a TAT that is
-// more than 2^51 + 2^50 + 1 ticks ahead is read as past. That leaves 13/16 of the circle, 10 days. Within this time an
-// idle record must be forgotten or used, because after it the record would look as if it owed something. The table
-// takes care of that.
+// The payload counts ticks on a circle, and a full turn takes 13 days or longer. A TAT can be ahead of now by at most
+// the burst and the skew between two clocks, so a TAT more than 2^51 + 2^50 + 1 ticks ahead is read as past. That
+// leaves 13/16 of the circle, 10 days. Within this time the table must forget or use an idle record, because after it
+// the record would look as if it owed something.
 //
 // # Batches
 //
 // A bucket that is refilled in batches gets several tokens at once, every interval of the clock. It is the same
-// algorithm with a clock that advances in steps. A tick is a token, and time stands still between two refills. No part
+// algorithm with a clock that advances in steps: a tick is a token, and time stands still between two refills. No part
 // of an interval can be lost, because intervals exist only in the clock. Buckets whose rates come with the calls and
 // that take more than 26 days to fill have a similar clock ([NewTicks]): a step is one tick, of 2 to 16 nanoseconds.
 type TokenBucket struct {
@@ -58,16 +56,15 @@ type TokenBucket struct {
 	tokens divider // converts ticks to tokens
 }
 
-// maxSkew is how far apart, in ticks, two instants may be if one call compares them. It is a sixteenth of the circle,
-// which is half of the largest burst.
+// maxSkew is how far apart, in ticks, two instants may be if one call compares them: a sixteenth of the circle, which
+// is half of the largest burst.
 const maxSkew = 1 << 50
 
 // maxDebt is how far ahead of now a payload may be: the largest burst, the tick by which the charge of an idle bucket
 // may exceed it, and the skew.
 const maxDebt = maxBurstTicks + 1 + maxSkew
 
-// Ticks returns the tick of an instant, rounded down. nanos counts from any fixed
-// origin and is not negative.
+// Ticks returns the tick of an instant, rounded down. nanos counts from any fixed origin and is not negative.
 func (b *TokenBucket) Ticks(nanos int64) uint64 {
 	if b.exact != 0 {
 		return uint64(nanos) * b.exact
@@ -102,7 +99,7 @@ func (b *TokenBucket) Exact() bool { return b.exact != 0 }
 // Cost returns n tokens in ticks.
 func (b *TokenBucket) Cost(n uint64) uint64 { return n * b.token }
 
-// Quota returns what the algorithm grants.
+// Quota implements [Algorithm].
 func (b *TokenBucket) Quota() Quota { return Quota{b.token, b.burst / b.token} }
 
 // RingSize returns how many words hold the prices of a record ([NewTicks]): 0 if a record is one word.
@@ -140,27 +137,25 @@ func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 	return Receipt{after.Payload(), cost, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives back a take, or a part of a take. It reduces the debt only by the ticks that the record certainly owes
-// because of that part. Let B be the debt, and B' the debt that the record would have without the part. The difference
-// B - B' starts as the cost of the part. It shrinks by the time that passes while B' is zero and B is not. B' is at
-// least the debt that the rest of the take alone would leave. How much comes back depends on what happened since the
-// take:
+// Refund gives back a take, or a part of it. It reduces the debt only by the ticks that the record certainly owes
+// because of that part. Let B be the debt, and B' the debt that the record would have without the part. B - B' starts
+// as the cost of the part, and shrinks by the time that passes while B' is zero and B is not. B' is at least the debt
+// that the rest of the take alone would leave. How much comes back depends on what happened since the take:
 //
-//   - The take is longer ago than any debt lasts. Then nothing comes back.
-//   - Nothing was taken since, or all that was taken was given back completely, so that the payload is the same again.
-//     Then the whole cost comes back.
+//   - The take is longer ago than any debt lasts: nothing comes back.
+//   - Nothing was taken since, or all of it was given back completely, so that the payload is the same again: the whole
+//     cost comes back.
 //   - There were other takes. Then B' was above zero until the tick at which the bucket would have been full without
-//     the take. So the cost of the part comes back, or, if that is less, the cost of the whole take minus the time
-//     since that tick.
-//   - There were also other refunds. After them, that tick is not known. Then the cost of the part comes back, or, if
-//     that is less, the cost of the whole take minus the time since the take.
-//
-// Every refund except the first one changes the version. So the last case can be distinguished from the other cases.
+//     the take. The cost of the part comes back, or the cost of the whole take minus the time since that tick, if that
+//     is less.
+//   - There were also other refunds, so that tick is not known. The cost of the part comes back, or the cost of the
+//     whole take minus the time since the take, if that is less. This case can be distinguished, because every refund
+//     except the first one changes the version.
 //
 // All of this is calculated at the latest of three times: now, the time of the latest take, and the time at which the
 // last reservation is due. At an earlier time the bucket owes more because of the take, but a later take has already
-// used the tokens that come back until the time of that later take. If the latest time is later than now, and it is not
-// known which take is given back, nothing comes back.
+// used the tokens that come back until its own time. If the latest time is later than now, and it is not known which
+// take is given back, nothing comes back.
 func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	owed, cost, of := debt(r.State, g.Now), g.Demand.Cost, g.Of
 	back, passed := min(debt(r.State, g.Latest), cost), uint64(0)
@@ -182,9 +177,8 @@ func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool
 	return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)
 }
 
-// RefundBehind does what Refund does. The parameter after is the state in which the take left the record. RefundBehind
-// may be called only if three conditions are true: there were only takes since then, none of them was made at a later
-// tick than now, and no reservation is waiting.
+// RefundBehind does what Refund does, for a take after which the record had the state after. There must have been only
+// takes since, none of them at a later tick than now, and no reservation may be waiting.
 func (b *TokenBucket) RefundBehind(s, after State, now, cost uint64, at *Word) (State, bool) {
 	owed := debt(s, now)
 	return at.Convert(s, s.Tag(), now+owed-min(owed, cost, debt(after, now)))
@@ -202,7 +196,7 @@ func (b *TokenBucket) Debt(r Record, now uint64) uint64 { return debt(r.State, n
 // UntilIdle returns how many ticks remain until the bucket is idle: its debt.
 func (b *TokenBucket) UntilIdle(s State, now uint64) uint64 { return debt(s, now) }
 
-// Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
+// Shortfall implements [Algorithm].
 func (b *TokenBucket) Shortfall(r Record, now uint64, d Demand) uint64 {
 	if d.Cost == 0 {
 		return 0
@@ -211,9 +205,8 @@ func (b *TokenBucket) Shortfall(r Record, now uint64, d Demand) uint64 {
 	return need - min(need, d.Limit)
 }
 
-// Ahead returns the demand d with a higher limit. The limit is raised by the ticks that come back within a wait,
-// counted from the instant nanos on. The result is the demand of a caller that takes now and then waits. The raised
-// limit is at most 2^51 ticks, because no bucket owes more.
+// Ahead returns the demand of a caller that takes at the instant nanos and then waits: d with a limit that is raised by
+// the ticks that come back within the wait. The raised limit is at most 2^51 ticks, because no bucket owes more.
 func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	if b.exact != 0 {
 		wait = min(wait, time.Duration(maxBurstTicks/b.exact)) // a longer wait would overflow
@@ -230,7 +223,7 @@ func (b *TokenBucket) Overdrawn(s State, nanos int64, limit uint64) time.Duratio
 	return b.Wait(nanos, owed-min(owed, limit))
 }
 
-// Status returns what a client that asks for d may want to know about a record at an instant.
+// Status implements [Algorithm].
 func (b *TokenBucket) Status(r Record, nanos int64, d Demand) (status Status) {
 	now := b.Ticks(nanos)
 	status.Remaining, status.ResetAfter = b.Left(nanos, debt(r.State, now), d.Limit, d.Token)
@@ -240,9 +233,8 @@ func (b *TokenBucket) Status(r Record, nanos int64, d Demand) (status Status) {
 	return status
 }
 
-// Left returns what a client may want to know at an instant about a bucket: how many tokens are left, and the time
-// until the bucket is full. All three other parameters are in ticks: owed is the debt, limit is the limit, and token is
-// the cost of a token.
+// Left returns how many tokens of a bucket are left at an instant, and the time until it is full. The debt, the limit
+// and the cost of a token are given in ticks.
 func (b *TokenBucket) Left(nanos int64, owed, limit, token uint64) (tokens uint64, reset time.Duration) {
 	// Rounding, a reservation or a lower tier can put the debt above the limit.
 	left := limit - min(owed, limit)
@@ -262,10 +254,9 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 	return (ticks + b.token - 1) / b.token
 }
 
-// Wait returns the time from the instant nanos until a number of ticks have passed. Wait is the exact inverse of
-// [TokenBucket.Ticks]: one nanosecond less is not enough. If the wait is longer than the longest Duration, about 292
-// years, Wait returns the longest Duration. If the algorithm rounds, Wait also returns the longest Duration for a wait
-// that ends 2^63 ns or more after the origin.
+// Wait returns the time from the instant nanos until a number of ticks have passed. It is the exact inverse of
+// [TokenBucket.Ticks]: one nanosecond less is not enough. Wait returns the longest Duration, about 292 years, for a
+// longer wait. If the algorithm rounds, it also does so for a wait that ends 2^63 ns or more after the origin.
 func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
 	if ticks == 0 {
 		return 0

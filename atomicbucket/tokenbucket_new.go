@@ -28,8 +28,8 @@ const (
 )
 
 // NewTokenBucket returns the algorithm of a bucket that gets the given number of tokens every period, spread evenly,
-// and holds at most the number of tokens in the parameter burst. The parameter tokens stands for the decimal number
-// that is printed for this float, so 0.1 is exactly a tenth.
+// and holds at most burst tokens. tokens stands for the decimal number that is printed for this float, so 0.1 is
+// exactly a tenth.
 //
 // The rate is one token in 2^63-1 ns (292 years) to [MaxTokensPerSecond], and the burst is 1 to [MaxBurst]. Other
 // numbers return an error that names the value and the range.
@@ -37,8 +37,8 @@ func NewTokenBucket(tokens float64, period time.Duration, burst uint64) (TokenBu
 	return NewRoomyBucket(tokens, period, burst, burst)
 }
 
-// NewRoomyBucket does what [NewTokenBucket] does. But if the parameter room is more than the burst, records have room
-// for a debt of that many tokens. Such room is for a bucket that had a larger burst before.
+// NewRoomyBucket does what [NewTokenBucket] does, but records have room for a debt of up to room tokens, if that is
+// more than the burst. This is for a bucket that had a larger burst before.
 func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (TokenBucket, error) {
 	if err := CheckRate(tokens, period); err != nil {
 		return TokenBucket{}, err
@@ -55,8 +55,8 @@ func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (T
 	return b, nil
 }
 
-// exactBucket returns the exact algorithm for a rate in tokens per nanosecond. It returns false if there is no exact
-// algorithm for the rate and the burst.
+// exactBucket returns the exact algorithm for a rate in tokens per nanosecond, or false if there is none for the rate
+// and the burst.
 func exactBucket(rate *big.Rat, burst uint64) (TokenBucket, bool) {
 	a, b := rate.Num(), rate.Denom()
 	if a.Uint64() > maxExact || !b.IsUint64() { // a is at most tokens, or the number of its 17 digits
@@ -91,13 +91,9 @@ func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 	}
 }
 
-// NewBatchBucket returns the algorithm of a bucket that is refilled in batches. The parameter burst is the highest
-// number of tokens in the bucket. The parameter refill is the number of tokens that the bucket gets at once at every
-// multiple of interval.
-//
-// The parameter refill is 1 to [MaxBurst], but at most one token per nanosecond of the interval. The parameter burst is
-// 1 to [MaxBurst], and the interval is at least a nanosecond. Other numbers return an error that names the value and
-// the range.
+// NewBatchBucket returns the algorithm of a bucket of at most burst tokens that gets refill tokens at once at every
+// multiple of interval. refill and burst are 1 to [MaxBurst], with at most one refill token per nanosecond of the
+// interval, and interval is at least a nanosecond. Other numbers return an error that names the value and the range.
 func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenBucket, error) {
 	if interval < 1 || refill < 1 || refill > MaxBurst || refill > uint64(interval) {
 		return TokenBucket{}, fmt.Errorf("refill of %d tokens every %v: want 1 to %d tokens, and at most one for each nanosecond of the interval", refill, interval, uint64(MaxBurst))
@@ -111,15 +107,15 @@ func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenB
 	}, nil
 }
 
-// Share returns the quota of another rate and burst in ticks of this algorithm, for another tier of the plan. That tier
-// uses the clock and the records of this algorithm. A token is rounded up to whole ticks. If the rate would become
-// slower by more than a millionth because of that, Share returns an error.
+// Share returns the quota of another rate and burst in ticks of this algorithm, for another tier of the plan, which
+// uses the same clock and records. A token is rounded up to whole ticks. If that would make the rate slower by more
+// than a millionth, Share returns an error.
 func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) (Quota, error) {
 	return b.share(tokens, period, burst, 1_000_000, "a millionth")
 }
 
-// share does what Share does, but the rate may become slower by 1/parts. The string part is the name of that part in
-// the error, such as "a millionth".
+// share does what Share does, but the rate may become slower by 1/parts, which the error names by part, such as "a
+// millionth".
 func (b *TokenBucket) share(tokens float64, period time.Duration, burst uint64, parts int64, part string) (Quota, error) {
 	other, err := NewTokenBucket(tokens, period, burst)
 	if err != nil {
@@ -142,13 +138,11 @@ func (b *TokenBucket) share(tokens float64, period time.Duration, burst uint64, 
 	return Quota{token.Uint64(), other.Quota().Tokens}, nil
 }
 
-// tooLong returns the error for a burst that does not fit into a record.
 func (b *TokenBucket) tooLong(tokens float64, period time.Duration, burst, token uint64) error {
 	return fmt.Errorf("burst of %d tokens at %v tokens every %v: on the table's clock, whose tick is %s ns, want at most %d",
 		burst, tokens, period, new(big.Rat).Inv(b.ticksPerNano()).FloatString(3), maxBurstTicks/token)
 }
 
-// ticksPerNano returns the ticks per nanosecond of the algorithm's clock.
 func (b *TokenBucket) ticksPerNano() *big.Rat {
 	if b.exact != 0 {
 		return new(big.Rat).SetInt64(int64(b.exact))
@@ -175,13 +169,11 @@ func CheckRate(tokens float64, period time.Duration) error {
 	return nil
 }
 
-// exactRate returns the rate in tokens per nanosecond.
 func exactRate(tokens float64, period time.Duration) *big.Rat {
 	rate, _ := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'e', -1, 64))
 	return rate.Quo(rate, new(big.Rat).SetInt64(int64(period)))
 }
 
-// shifted returns r * 2^n.
 func shifted(r *big.Rat, n int) *big.Rat {
 	num, den := new(big.Int).Set(r.Num()), new(big.Int).Set(r.Denom())
 	if n >= 0 {

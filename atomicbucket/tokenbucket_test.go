@@ -78,10 +78,9 @@ func (b *bucket) take(nanos int64, n uint64) bool {
 	return ok
 }
 
-// TestTokenBucketAgainstRationals (I1, I2): an exact algorithm equals the exact bucket. Any other algorithm is never
-// early, and it is late by at most two ticks. To check this, the test compares it with an exact bucket that has the
-// same history. The exact bucket must admit whatever the algorithm admits. If the exact bucket is reduced by two ticks,
-// it must refuse whatever the algorithm refuses.
+// TestTokenBucketAgainstRationals (I1, I2): an exact algorithm equals the exact bucket with the same history. Any other
+// algorithm is never early, and late by at most two ticks: the exact bucket must admit whatever it admits, and, if
+// reduced by two ticks, refuse whatever it refuses.
 func TestTokenBucketAgainstRationals(t *testing.T) {
 	for i, p := range policies {
 		t.Run(fmt.Sprintf("%v per %v burst %d", p.tokens, p.period, p.burst), func(t *testing.T) {
@@ -96,8 +95,8 @@ func TestTokenBucketAgainstRationals(t *testing.T) {
 
 func checkAgainstRationals(t *testing.T, b *bucket, exact *reference.TokenBucket, random *rand.Rand, burst uint64) {
 	nanos := random.Int64N(math.MaxInt64 / 2)
-	// One token is Cost(1) ticks. The clock is slow by one part in 2^63. Its drift is far below the thousandth of a
-	// tick that is added.
+	// One token is Cost(1) ticks. The clock is slow by one part in 2^63, far below the thousandth of a tick that is
+	// added.
 	late := new(big.Rat).SetFrac(big.NewInt(2001), new(big.Int).Mul(big.NewInt(1000), new(big.Int).SetUint64(b.algorithm.Cost(1))))
 	if b.algorithm.Exact() {
 		late.SetInt64(0)
@@ -139,8 +138,8 @@ const week = 7 * 24 * time.Hour
 
 func floor(r *big.Rat) uint64 { return new(big.Int).Quo(r.Num(), r.Denom()).Uint64() }
 
-// RetryAfter is exact: the request is admitted after that wait, and not a nanosecond sooner. The time until the bucket
-// is full is exact, too.
+// TestTokenBucketWaitIsExact: the request is admitted after RetryAfter, and not a nanosecond sooner. The time until the
+// bucket is full is exact, too.
 func TestTokenBucketWaitIsExact(t *testing.T) {
 	for i, p := range policies {
 		t.Run(fmt.Sprintf("%v per %v burst %d", p.tokens, p.period, p.burst), func(t *testing.T) {
@@ -168,7 +167,7 @@ func TestTokenBucketWaitIsExact(t *testing.T) {
 	}
 }
 
-// Ticks and Wait equal rational arithmetic, up to the end of the timeline.
+// TestTokenBucketTicksAndWait: Ticks and Wait equal rational arithmetic, up to the end of the timeline.
 func TestTokenBucketTicksAndWait(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for _, p := range policies {
@@ -210,8 +209,8 @@ func TestTokenBucketTicksAndWait(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt64), algorithm.Wait(math.MaxInt64, 1<<22), "beyond the last tick")
 }
 
-// The skew of an algorithm is at least 19 hours, and a sixteenth of the circle, unless that is longer than the
-// timeline.
+// TestTokenBucketMaxSkew: the skew of an algorithm is at least 19 hours, and a sixteenth of the circle, unless that is
+// longer than the timeline.
 func TestTokenBucketMaxSkew(t *testing.T) {
 	for _, p := range policies {
 		algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
@@ -224,8 +223,8 @@ func TestTokenBucketMaxSkew(t *testing.T) {
 	}
 }
 
-// If a TAT is further ahead than burst and skew allow, it has wrapped around the circle, so it is read as a time in the
-// past.
+// TestTokenBucketNarrowFuture: a TAT that is further ahead than burst and skew allow has wrapped around the circle, so
+// it is read as past.
 func TestTokenBucketNarrowFuture(t *testing.T) {
 	b := newBucket(t, 1, time.Second, 5)
 	const now = 1 << 60
@@ -239,8 +238,8 @@ func TestTokenBucketNarrowFuture(t *testing.T) {
 	}
 }
 
-// A client that polls faster than a token comes back must not keep the bucket empty. Some other implementations have
-// this fault.
+// TestTokenBucketPollingKeepsTheRemainder: a client that polls faster than a token comes back must not keep the bucket
+// empty. Some other implementations have this fault.
 func TestTokenBucketPollingKeepsTheRemainder(t *testing.T) {
 	b := newBucket(t, 10, time.Second, 1)
 	nanos, admitted := int64(1e17), 0
@@ -253,7 +252,8 @@ func TestTokenBucketPollingKeepsTheRemainder(t *testing.T) {
 	assert.Equal(t, 10, admitted)
 }
 
-// A time in the past must not set the clock back and create tokens (I8). This is a fault of x/time/rate and others.
+// TestTokenBucketLateTimeMintsNothing: a time in the past must not set the clock back and create tokens (I8). This is a
+// fault of x/time/rate and others.
 func TestTokenBucketLateTimeMintsNothing(t *testing.T) {
 	b := newBucket(t, 1000, time.Second, 1)
 	now, admitted := int64(1e17), 0

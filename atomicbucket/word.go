@@ -4,22 +4,21 @@ import "github.com/weir-go/weir/internal/word"
 
 // A Word is a state word in memory. Its methods are the transitions of the state diagram in the package comment. If
 // calls may compete for a transition, its method takes the state from which the transition starts, and reports whether
-// this call made the transition. If the method reports false, it wrote nothing. The zero Word is a slot that was never
-// used.
+// this call made it. If not, it wrote nothing. The zero Word is a slot that was never used.
 type Word struct{ w word.Word }
 
 // Load returns the state.
 func (w *Word) Load() State { return State(w.w.Load()) }
 
-// Claim takes the slot for a new tenure. The new state has the tag CLAIM, version+1, and the claimant's number as its
-// payload. The caller must know that the slot may be claimed: it was never used, is free, is idle, or is being evicted.
+// Claim takes the slot for a new tenure, with the next version and the claimant's number as payload. The caller must
+// know that the slot may be claimed: it was never used, is free, is idle, or is being evicted.
 func (w *Word) Claim(from State, claimant uint64) (State, bool) {
 	to := NewState(Claimed, from.Version()+1, claimant)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
 // Publish makes the claimed slot visible to other calls for its key. The key word must have been written before. Only
-// the claimer may call it, and no other goroutine writes a slot in CLAIM, so it is a plain store.
+// the claimer may call it. It is a plain store, because no other goroutine writes a slot in CLAIM.
 func (w *Word) Publish(from State) State {
 	to := from.with(Tentative, 0)
 	w.w.Store(uint64(to))
@@ -32,7 +31,7 @@ func (w *Word) Abandon(from State) bool {
 }
 
 // Commit decides that the tentative record is the key's only one, with payload as its bucket after the caller's take.
-// The take is part of the commit, so the commit admits exactly one call, whichever call claimed the slot. live is Live
+// So the commit admits exactly one call, whichever call claimed the slot. The record gets the tag live, which is Live
 // or Second.
 func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {
 	to := from.with(live, payload)
@@ -40,8 +39,8 @@ func (w *Word) Commit(from State, live Tag, payload uint64) (State, bool) {
 }
 
 // Abort decides that the tentative record is not the key's only one, or that the call which is about to commit it must
-// start over. Nothing was charged to the record. The transition is the same whether the claimer, another call for the
-// key, a sweep or a change of plan makes it.
+// start over. Nothing was charged to the record. The claimer, another call for the key, a sweep or a change of plan may
+// make this transition.
 func (w *Word) Abort(from State) bool {
 	return w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))
 }
@@ -52,9 +51,9 @@ func (w *Word) Move(from State, payload uint64) (State, bool) {
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))
 }
 
-// Convert changes two parts of a live record: which of two plans it follows, and its bucket. For a refund, it changes
-// only the bucket. Convert also changes the version. Otherwise the record could return to exactly an earlier state.
-// That could happen if a plan is changed and changed back, or if tokens are taken and given back.
+// Convert changes which of two plans a live record follows, and its bucket; for a refund, only the bucket. It also
+// changes the version. Otherwise the record could return to exactly an earlier state, if a plan is changed and changed
+// back, or if tokens are taken and given back.
 func (w *Word) Convert(from State, live Tag, payload uint64) (State, bool) {
 	to := NewState(live, from.Version()+1, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))

@@ -38,7 +38,8 @@ func TestWordArrows(t *testing.T) {
 	assert.Equal(t, NewState(Free, 2, 0), w.Load())
 }
 
-// Every transition for which calls can compete fails if the state has changed, and then writes nothing.
+// TestWordArrowsFromAStaleState: every transition for which calls can compete fails if the state has changed, and then
+// writes nothing.
 func TestWordArrowsFromAStaleState(t *testing.T) {
 	var w Word
 	claimed, _ := w.Claim(0, 0)
